@@ -131,6 +131,13 @@ std::vector<OutputDesc> infer_take_grad(const OpCall& call) {
   return {{dy.dtype, std::move(shape)}};
 }
 
+// A plugin that takes the op whole goes over the indices alone.
+IndexPlace indices_of_take_grad(const OpCall& call) {
+  const OperandDesc &dy = call.inputs[0], &indices = call.inputs[1];
+  const std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank);
+  return {1, axis_attribute(call, dy.rank - indices.rank + 1), shape, shape};
+}
+
 // Rows are added to zeros. Sums of float16 and bfloat16 are made in float32 and converted once.
 std::optional<Lowering> lower_take_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
@@ -164,7 +171,7 @@ std::optional<Lowering> lower_take_grad(const OpCall& call, const LoweringTarget
 
 }  // namespace
 
-const OpRules take_grad_1_rules{infer_take_grad, lower_take_grad, true};
+const OpRules take_grad_1_rules{infer_take_grad, lower_take_grad, true, COMPUTE_DTYPE_COMPLEX128, indices_of_take_grad};
 const OpRules take_1_rules{infer_take, lower_take};
 const OpRules take_along_axis_1_rules{infer_along, lower_along};
 

@@ -113,6 +113,8 @@ Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
   Lowering lowering;
   lowering.steps.push_back(std::move(step));
   lowering.is_composite = true;
+  if (!schema.is_registered && op_rules(schema.id).composite_indices != nullptr)
+    lowering.indices = std::make_shared<const IndexPlace>(op_rules(schema.id).composite_indices(call));
   return lowering;
 }
 

@@ -22,6 +22,8 @@ struct OpRules {
   bool is_composite = false;
   // The dtype in which plugins then get run-time attributes of the kind number.
   compute_dtype composite_number = COMPUTE_DTYPE_COMPLEX128;
+  // Where the indices are that a plugin then finds out of range, if the op has indices.
+  IndexPlace (*composite_indices)(const OpCall& call) = nullptr;
 };
 
 #define COMPUTE_UNARY(...)

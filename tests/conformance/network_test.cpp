@@ -586,9 +586,14 @@ void test_optimizer(Case& c) {
 // ---- Indices --------------------------------------------------------------------------------------------------------
 
 void test_take_grad(Case& c) {
+  const auto run = [&](const Shape& dy, const Shape& indices, int64_t axis, int64_t size, Dtype type, Layout layout,
+                       int64_t deterministic) {
+    c.run({{"size", size}, {"axis", axis}, {"deterministic", deterministic}},
+          {c.numbers(dy, layout), c.session.upload(c.inputs.indices(type, indices, size, true))},
+          std::string(name(layout)) + (deterministic != 0 ? ", deterministic" : ""));
+  };
   const auto check = [&](const Shape& dy, const Shape& indices, int64_t axis, int64_t size, Dtype type, Layout layout) {
-    c.run({{"size", size}, {"axis", axis}},
-          {c.numbers(dy, layout), c.session.upload(c.inputs.indices(type, indices, size, true))}, name(layout));
+    for (const int64_t deterministic : {0, 1}) run(dy, indices, axis, size, type, layout, deterministic);
   };
   for (Layout layout : layouts_of(c)) check({40, 6}, {40}, 0, 7, dtype::INT64, layout);
   if (!c.full()) return;
@@ -598,7 +603,15 @@ void test_take_grad(Case& c) {
   check({0, 6}, {0}, 0, 3, dtype::INT64, Layout::CONTIGUOUS);
   check({600, 70}, {600}, 0, 1000, dtype::INT32, Layout::CONTIGUOUS);
   check({2, 700, 33}, {700}, 1, 5, dtype::INT64, Layout::TRANSPOSED);
-  c.run_into({{"size", int64_t{7}}}, {c.numbers({40, 6}), c.integers({40}, 7)}, Layout::NEGATIVE);
+  for (const int64_t deterministic : {0, 1}) {
+    c.run_into({{"size", int64_t{7}}, {"deterministic", deterministic}}, {c.numbers({40, 6}), c.integers({40}, 7)},
+               Layout::NEGATIVE);
+  }
+  // Of one row, and of as many as need one to three digits of the sorted indices, of which there are several tiles.
+  run({300, 5}, {300}, 0, 1, dtype::INT64, Layout::CONTIGUOUS, 1);
+  run({60, 100, 8}, {60, 100}, 0, 256, dtype::INT32, Layout::CONTIGUOUS, 1);
+  run({9000, 4}, {9000}, 0, 700, dtype::INT64, Layout::CONTIGUOUS, 1);
+  run({5000, 2}, {5000}, 0, 70000, dtype::INT32, Layout::TRANSPOSED, 1);
 }
 
 struct Row {

@@ -941,6 +941,46 @@ TEST_F(GeneratedText, CompilesSorts) {
   }
 }
 
+TestOp take_grad(compute_dtype dtype, int64_t count, int64_t size, int64_t columns, int64_t deterministic = 1) {
+  TestOp op("take_grad");
+  op.tensor(dtype, {count, columns}).tensor(COMPUTE_DTYPE_INT64, {count}).output(dtype, {size, columns});
+  op.integers("size", {size}).integers("deterministic", {deterministic});
+  return op;
+}
+
+// Of indices that a group sorts, and of more.
+TEST_F(GeneratedText, CompilesGradientsOfTake) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
+           COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    for (const int64_t count : {1, 20, 3000, 30000}) {
+      TestOp op = take_grad(dtype, count, 50000, 24);
+      expect_compiles(op);
+    }
+  }
+}
+
+// As many passes over the indices as rows have bytes. Only sums in order are taken, and only indices in a line.
+TEST(SourceGenerator, GradientsOfTakeSortByTheBytesOfRows) {
+  const auto launches = [](int64_t size) {
+    return make_recipe(take_grad(kF32, 30000, size, 24).view(), gpu()).launches.size();
+  };
+  const size_t one = launches(256), more = launches(257) - one;
+  EXPECT_GT(more, 0u);
+  EXPECT_EQ(launches(1), one);
+  EXPECT_EQ(launches(65536), one + more);
+  EXPECT_EQ(launches(65537), one + 2 * more);
+  EXPECT_TRUE(refuse_op(take_grad(kF32, 30000, 50, 24, 0).view(), gpu()));
+  EXPECT_TRUE(refuse_op(take_grad(COMPUTE_DTYPE_INT32, 30000, 50, 24).view(), gpu()));
+  TestOp turned("take_grad");
+  turned.tensor(kF32, {30, 20, 4}).tensor(COMPUTE_DTYPE_INT64, {30, 20}, {1, 30}).output(kF32, {50, 4});
+  turned.integers("size", {50}).integers("deterministic", {1});
+  const std::optional<Refusal> refusal = refuse_op(turned.view(), gpu());
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->reason, COMPUTE_PLUGIN_REFUSE_LAYOUT);
+  EXPECT_EQ(refusal->argument, 1);
+}
+
 // Of lines that a group sorts, and of longer ones. Floating-point zeros have two forms, and NaN is not itself.
 TEST_F(GeneratedText, CompilesSelections) {
   for (const compute_dtype dtype :

@@ -134,6 +134,7 @@ constexpr Primitive kPrimitives[] = {
     {"sgd", refuse_optimizer, build_optimizer},
     {"sgd_momentum", refuse_optimizer, build_optimizer},
     {"sort", refuse_sort_shape, build_sort},
+    {"take_grad", refuse_take_grad, build_take_grad},
     {"top_k", refuse_top_k, build_sort},
     {"unique", refuse_select, build_select},
 };

@@ -24,6 +24,7 @@ BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_select(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_segments(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_take_grad(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text);
@@ -47,6 +48,9 @@ std::optional<Refusal> refuse_search(const Op& op);
 
 /// Why the kernels of optimisers are not for this op.
 std::optional<Refusal> refuse_optimizer(const Op& op, const Dialect& dialect);
+
+/// Why the kernels of take_grad are not for this op.
+std::optional<Refusal> refuse_take_grad(const Op& op, const Dialect& dialect);
 
 /// Why the kernels of nonzero and unique are not for this op.
 std::optional<Refusal> refuse_select(const Op& op, const Dialect& dialect);

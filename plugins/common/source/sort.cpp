@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort, top_k and random_permutation, whose keys are drawn where they are first read; and the sorted keys of unique,
-// which stay in the workspace. A line that fits in local memory
-// is sorted there by one group. Longer ones are sorted by their keys' digits of 8 bits, from the last on: tiles count
-// their digits, the counts become the places where digits begin, and each tile, sorted by the digit, moves its elements
-// there. All passes are stable. See N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for
-// manycore GPUs" (2009).
+// sort, top_k and random_permutation, whose keys are drawn where they are first read; and the sorted keys of unique
+// and take_grad, which stay in the workspace. A line that fits in local memory is sorted there by one group. Longer
+// ones are sorted by their keys' digits of 8 bits, from the last on: tiles count their digits, the counts become the
+// places where digits begin, and each tile, sorted by the digit, moves its elements there. All passes are stable. See
+// N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for manycore GPUs" (2009).
 #include <algorithm>
 #include <bit>
 
@@ -39,6 +38,13 @@ struct KeyTexts {
     if (is_signed(dtype)) flipped = cat(" ^ ", sign);
   }
 
+  // Of rows: numbers below `limit`.
+  static KeyTexts of_rows(int64_t limit) {
+    KeyTexts texts(COMPUTE_DTYPE_UINT32);
+    texts.passes = std::max(static_cast<int>(divide_up(std::bit_width(static_cast<uint64_t>(limit - 1)), 8)), 1);
+    return texts;
+  }
+
   bool is_wide = false;
   int passes = 1;
   const char *bits_type, *key_type;
@@ -51,12 +57,15 @@ class SortBuilder {
       : dialect_(dialect),
         with_text_(with_text),
         draws_(op.name() == "random_permutation"),
-        keeps_(op.name() == "unique"),
-        dtype_(draws_ ? compute_dtype{COMPUTE_DTYPE_UINT64} : op.input(0).dtype),
-        texts_(dtype_),
+        has_rows_(op.name() == "take_grad"),
+        keeps_(has_rows_ || op.name() == "unique"),
+        source_(has_rows_ ? 1 : 0),
+        dtype_(draws_ ? compute_dtype{COMPUTE_DTYPE_UINT64} : op.input(source_).dtype),
+        row_limit_(has_rows_ ? op.integer("size", 0) : 0),
+        texts_(has_rows_ ? KeyTexts::of_rows(row_limit_) : KeyTexts(dtype_)),
         first_output_(op.input_count()) {
     if (keeps_) {
-      take_all(op.input(0));
+      take_all(op.input(source_));
       return;
     }
     const bool selects = op.name() == "top_k";
@@ -114,7 +123,7 @@ class SortBuilder {
     recipe.workspace_bytes = sums_at_ + aligned(blocks * 4);
     for (int pass = 0; pass < texts_.passes; ++pass) {
       add_tiles(recipe, pass, true);
-      add_offsets(recipe, counts, blocks, true);
+      if (blocks > 1) add_offsets(recipe, counts, blocks, true);
       add_offsets(recipe, counts, blocks, false);
       add_tiles(recipe, pass, false);
     }
@@ -132,7 +141,7 @@ class SortBuilder {
   }
 
  private:
-  // All elements as one line, which refuse_sorted_keys() has found.
+  // All elements as one line, which is_line() has found.
   void take_all(const compute_plugin_tensor& src) {
     terms_ = stored_ = 1;
     int64_t step = 1;
@@ -169,6 +178,7 @@ class SortBuilder {
     builder.sign(has_indices_);
     builder.sign(draws_);
     builder.sign(keeps_);
+    builder.sign(has_rows_);
     builder.sign(is_part());
     builder.sign(index_dtype_);
     return builder;
@@ -178,6 +188,11 @@ class SortBuilder {
   bool is_part() const { return stored_ < terms_; }
 
   void define_key(KernelBuilder& builder) const {
+    if (has_rows_) {
+      builder.globals += report_index_text();
+      builder.globals += kRowKey;
+      return;
+    }
     if (draws_) builder.globals += kRandomKey;
     builder.globals += fill(kSortKey, {{"key_type", texts_.key_type},
                                        {"bits_type", texts_.bits_type},
@@ -190,26 +205,37 @@ class SortBuilder {
                                        {"descending", descending_}});
   }
 
+  // Words of the kernel's arguments: the operands' steps along the axis, how many elements are stored, and how many
+  // rows there are.
+  struct StepWords {
+    std::vector<int32_t> steps;
+    int32_t stored = 0, row_limit = 0;
+  };
+
   // The key of the element at the position `e`.
-  std::string key_text(const char* e) const {
+  std::string key_text(const StepWords& step_words, const char* e) const {
+    if (has_rows_) {
+      return cat("compute_row_key((i64)x0[from + (", e, ") * source_step], ",
+                 KernelBuilder::word_text(step_words.row_limit), ", (i64)(", e, "), p1 + a.w[1])");
+    }
     return draws_ ? cat("compute_sort_key(compute_random_key(", seed_, ", ", offset_, ", (u64)(", e, ")))")
                   : cat("compute_sort_key(x0[from + (", e, ") * source_step])");
   }
 
-  // The input as bits, and the outputs: pointers 0 to 2. The scalars of what is drawn.
+  // The input as bits, and the outputs: pointers 0 to 2. The scalars of what is drawn. Faults of rows are pointer 1.
   void take_tensors(KernelBuilder& builder) {
-    builder.pointer(Pointer::kTensor, 0, draws_ ? 0 : nest_.offsets[0] * sizes_[0]);
+    builder.pointer(Pointer::kTensor, source_, draws_ ? 0 : nest_.offsets[0] * sizes_[0]);
     if (draws_) {  // has no input
       seed_ = cat("(u64)", builder.scalar(0, COMPUTE_DTYPE_INT64));
       offset_ = cat("(u64)", builder.scalar(1, COMPUTE_DTYPE_INT64));
     } else {
-      builder.declare(0, texts_.bits_type, true);
+      builder.declare(0, has_rows_ ? type_text(dtype_).storage : texts_.bits_type, true);
     }
     int32_t operand = 1;
     for (int32_t number = 1; number <= 2; ++number) {
       const bool exists = number == 1 ? has_values_ : has_indices_;
       if (!exists) {  // a place holder
-        builder.pointer(Pointer::kTensor, 0, 0);
+        builder.pointer(has_rows_ && number == 1 ? Pointer::kFault : Pointer::kTensor, 0, 0);
         continue;
       }
       const auto at = static_cast<size_t>(operand);
@@ -225,16 +251,10 @@ class SortBuilder {
     builder.declare(builder.pointer(Pointer::kWorkspace, 0, positions_at_[0]), "u32", false);
   }
 
-  // Words of the kernel's arguments: the operands' steps along the axis, and how many elements are stored.
-  struct StepWords {
-    std::vector<int32_t> steps;
-    int32_t stored = 0;
-  };
-
   // Statements that write element `e` of the line, which was at `position`.
   std::string outputs_text(const Space& space, const StepWords& step_words, const char* e) const {
     std::string text;
-    if (keeps_) return cat("x3[", e, "] = ", key_text("(ix)position"), ";\nx4[", e, "] = position;\n");
+    if (keeps_) return cat("x3[", e, "] = ", key_text(step_words, "(ix)position"), ";\nx4[", e, "] = position;\n");
     int operand = 1;
     const auto at = [&] {
       return cat(space.offset(operand, "k"), " + ", e, " * ",
@@ -252,6 +272,7 @@ class SortBuilder {
     StepWords words;
     for (const int64_t step : steps_) words.steps.push_back(builder.word(step));
     words.stored = builder.word(stored_);
+    if (has_rows_) words.row_limit = builder.word(row_limit_);
     return words;
   }
 
@@ -278,7 +299,7 @@ class SortBuilder {
                                       {"from", space.offset(0, "k")},
                                       {"source_step", KernelBuilder::index_word(steps.steps[0])},
                                       {"greatest", texts_.greatest},
-                                      {"key", key_text("e")},
+                                      {"key", key_text(steps, "e")},
                                       {"outputs", outputs_text(space, steps, "e")}});
     }
     recipe.add(builder, lines());
@@ -309,7 +330,7 @@ class SortBuilder {
                                        {"from", space.offset(0, "k")},
                                        {"source_step", KernelBuilder::index_word(steps.steps[0])},
                                        {"greatest", texts_.greatest},
-                                       {"key", key_text("e")},
+                                       {"key", key_text(steps, "e")},
                                        {"outputs", outputs_text(space, steps, "e")}});
     }
     recipe.add(builder, divide_up(lines(), dialect_.group_size / threads));
@@ -347,7 +368,7 @@ class SortBuilder {
                                                     {"coordinates", space.coordinates(builder, "k", "line")},
                                                     {"from", space.offset(0, "k")},
                                                     {"source_step", KernelBuilder::index_word(steps.steps[0])}});
-      const std::string key = is_first ? key_text("begin + e") : std::string("x4[line * terms + begin + e]");
+      const std::string key = is_first ? key_text(steps, "begin + e") : std::string("x4[line * terms + begin + e]");
       const std::string shift = cat("(int)", KernelBuilder::index_word(shift_word));
       if (counts) {
         builder.body = fill(kSortCount, {{"prologue", prologue},
@@ -407,8 +428,11 @@ class SortBuilder {
   const Dialect& dialect_;
   const bool with_text_;
   const bool draws_;           // random keys; there is no input
+  const bool has_rows_;        // keys are rows that the elements mean
   const bool keeps_;           // keys and positions stay in the workspace; there is no output
+  const int32_t source_;       // among the tensors
   const compute_dtype dtype_;  // of the keys' elements
+  const int64_t row_limit_;
   const KeyTexts texts_;
   const int32_t first_output_;  // among the tensors
   bool descending_ = false, has_values_ = false, has_indices_ = false;
@@ -421,6 +445,30 @@ class SortBuilder {
   int64_t tile_ = 1, tiles_ = 1;
   int64_t keys_at_[2] = {}, positions_at_[2] = {}, counts_at_ = 0, sums_at_ = 0;
 };
+
+// Whether the elements are a line: the stride of each axis goes on from the axes inside it.
+bool is_line(const compute_plugin_tensor& src) {
+  int64_t next = 0;  // 0: there is none yet
+  for (int32_t i = src.rank; i-- > 0;) {
+    if (src.shape[i] == 1) continue;
+    if (next != 0 && src.strides[i] != next) return false;
+    next = src.strides[i] * src.shape[i];
+  }
+  return true;
+}
+
+std::optional<Refusal> refuse_elements(const Op& op, const compute_plugin_tensor& src, const Dialect& dialect) {
+  int64_t elements = 1;
+  for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
+  // Places are counted in 32 bits.
+  if (elements > int64_t{UINT32_MAX} / 2)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, cat(op.name(), ": more than 2^31 elements"), ""};
+  const int64_t least = SortBuilder::line_limit(dialect, true) * 12 + (16 << 10);
+  if (dialect.group_size < 16 || dialect.group_size > 256 || dialect.local_memory_bytes < least)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                   cat(op.name(), ": work groups or local memory are too small"), ""};
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -435,15 +483,20 @@ SortedKeys add_sorted_keys(BuiltRecipe& recipe, const Op& op, const Dialect& dia
 }
 
 std::optional<Refusal> refuse_sorted_keys(const Op& op, const Dialect& dialect) {
-  const compute_plugin_tensor& src = op.input(0);
-  int64_t next = 0;  // the stride of an axis that goes on from the axes inside it; 0: there is none yet
-  for (int32_t i = src.rank; i-- > 0;) {
-    if (src.shape[i] == 1) continue;
-    if (next != 0 && src.strides[i] != next)
-      return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 0, cat(op.name(), ": the input is not row-major"), ""};
-    next = src.strides[i] * src.shape[i];
-  }
+  if (!is_line(op.input(0)))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 0, cat(op.name(), ": the input is not row-major"), ""};
   return refuse_sort_shape(op, dialect);
+}
+
+std::optional<Refusal> refuse_sorted_rows(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& indices = op.input(1);
+  if (indices.dtype == COMPUTE_DTYPE_UINT64)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 1, cat(op.name(), ": indices of uint64 are not supported"), ""};
+  if (!is_line(indices))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 1, cat(op.name(), ": the indices are not row-major"), ""};
+  if (op.integer("size", 0) > INT32_MAX)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, cat(op.name(), ": 2^31 rows or more"), ""};
+  return refuse_elements(op, indices, dialect);
 }
 
 std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect) {
@@ -462,17 +515,7 @@ std::optional<Refusal> refuse_top_k(const Op& op, const Dialect& dialect) {
 }
 
 std::optional<Refusal> refuse_permutation(const Op& op, const Dialect& dialect) {
-  const compute_plugin_tensor& src = op.tensor(0);
-  int64_t elements = 1;
-  for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
-  // Places are counted in 32 bits.
-  if (elements > int64_t{UINT32_MAX} / 2)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, cat(op.name(), ": more than 2^31 elements"), ""};
-  const int64_t least = SortBuilder::line_limit(dialect, true) * 12 + (16 << 10);
-  if (dialect.group_size < 16 || dialect.group_size > 256 || dialect.local_memory_bytes < least)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
-                   cat(op.name(), ": work groups or local memory are too small"), ""};
-  return std::nullopt;
+  return refuse_elements(op, op.tensor(0), dialect);
 }
 
 }  // namespace compute::common

@@ -14,9 +14,11 @@ struct SortedKeys {
   std::string key_of_nan;
 };
 
-/// Adds the kernels that sort the elements of input 0. It must not be refused.
+/// Adds the kernels that sort the elements of unique's input, or the indices of take_grad, whose keys are rows of the
+/// output. It must not be refused.
 SortedKeys add_sorted_keys(BuiltRecipe& recipe, const Op& op, const Dialect& dialect, bool with_text);
 
 std::optional<Refusal> refuse_sorted_keys(const Op& op, const Dialect& dialect);
+std::optional<Refusal> refuse_sorted_rows(const Op& op, const Dialect& dialect);
 
 }  // namespace compute::common
