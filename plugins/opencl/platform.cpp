@@ -137,6 +137,7 @@ void describe(DeviceInfo& info) {
   dialect.has_fp64 = states_fp64 && !info.avoids(Fault::kFp64);
   dialect.has_int64_atomics = info.has_extension("cl_khr_int64_base_atomics");
   dialect.has_half_io = !info.avoids(Fault::kHalfIo);
+  dialect.has_ptx = contains(info.platform_name, "NVIDIA");
   const auto single = device_number<cl_bitfield>(device, CL_DEVICE_SINGLE_FP_CONFIG, 0);
   dialect.has_rounded_division = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   info.keeps_subnormals = (single & CL_FP_DENORM) != 0;

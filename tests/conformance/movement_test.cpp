@@ -233,6 +233,14 @@ void test_scatter(Case& c) {
   second["axis"] = int64_t{1};
   c.run(second, {numbers({5, 19}), c.indices({5, 30}, 19, dtype::INT32), numbers({5, 30})}, "second axis", bound);
   c.run(second, {numbers({40, 19}), c.indices({40, 30}, 19), numbers({40, 30})}, "rows", bound);
+  // Lines that a group updates in local memory.
+  c.run(second, {numbers({150, 700}), c.indices({150, 1300}, 700), numbers({150, 1300})}, "many rows", bound);
+  if (!oracle::is_complex(c.dtype())) {
+    Attributes greatest = reduced("max");
+    greatest["axis"] = int64_t{1};
+    c.run(greatest, {c.operand({150, 70}), c.indices({150, 260}, 70, dtype::INT32), c.operand({150, 260})},
+          "max of many rows");
+  }
   c.run(reduced("add"), {numbers({3000}), c.indices({40000}, 3000, dtype::INT32), numbers({40000})}, "a long line",
         bound);
   c.run({}, {c.operand({9, 2}), c.indices({0, 2}, 9), c.operand({0, 2})}, "no update");

@@ -981,6 +981,49 @@ TEST(SourceGenerator, GradientsOfTakeSortByTheBytesOfRows) {
   EXPECT_EQ(refusal->argument, 1);
 }
 
+TestOp scatter(compute_dtype dtype, int64_t lines, int64_t length, int64_t terms, const char* reduction,
+               int64_t axis = 1) {
+  TestOp op("scatter");
+  op.tensor(COMPUTE_DTYPE_INT64, {lines, terms}).tensor(dtype, {lines, terms});
+  op.tensor(dtype, {lines, length}, {}, COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT);
+  op.text("reduction", reduction).integers("axis", {axis});
+  return op;
+}
+
+// Many long lines of words that have many updates.
+TEST_F(GeneratedText, CompilesScattersInLocalMemory) {
+  const auto name = [](TestOp op) { return make_recipe(op.view(), gpu()).launches.front().name; };
+  const std::string local = "compute_scatter_local";
+  for (const char* reduction : {"add", "mul", "min", "max"}) {
+    for (const compute_dtype dtype : std::initializer_list<compute_dtype>{kF32, COMPUTE_DTYPE_INT32}) {
+      EXPECT_EQ(name(scatter(dtype, 4096, 1000, 1024, reduction)), local);
+      TestOp op = scatter(dtype, 4096, 1000, 1024, reduction);
+      expect_compiles(op);
+    }
+    EXPECT_NE(name(scatter(COMPUTE_DTYPE_FLOAT16, 4096, 1000, 1024, reduction)), local);
+  }
+  EXPECT_NE(name(scatter(kF32, 4096, 1000, 1024, "set")), local);
+  EXPECT_NE(name(scatter(kF32, 100, 1000, 1024, "add")), local);
+  EXPECT_NE(name(scatter(kF32, 4096, 1000, 200, "add")), local);
+  EXPECT_NE(name(scatter(kF32, 4096, 10000, 10000, "add")), local);
+  EXPECT_NE(name(scatter(kF32, 1024, 4096, 1024, "add", 0)), local);
+}
+
+// Sums of float32 in memory: NVIDIA's instruction where it can be written, and an exchange elsewhere.
+TEST(SourceGenerator, SumsInMemoryUseTheInstructionForThem) {
+  TestOp op = scatter(kF32, 100, 1000, 100, "add");
+  const Op view = op.view();
+  const auto text = [&](const Dialect& dialect) {
+    return kernel_source(view, dialect, make_recipe(view, dialect).launches.front()).text;
+  };
+  Dialect opencl = gpu();
+  opencl.language = Language::kOpenclC;
+  EXPECT_NE(text(gpu()).find("red.global.add.f32"), std::string::npos);
+  EXPECT_EQ(text(opencl).find("red.global.add.f32"), std::string::npos);
+  opencl.has_ptx = true;
+  EXPECT_NE(text(opencl).find("red.global.add.f32"), std::string::npos);
+}
+
 // Of lines that a group sorts, and of longer ones. Floating-point zeros have two forms, and NaN is not itself.
 TEST_F(GeneratedText, CompilesSelections) {
   for (const compute_dtype dtype :

@@ -2,11 +2,12 @@
 // gather and scatter. Both go over the index space with the axis of the indexed operand held at 0; the index puts it in
 // place.
 //
-// scatter has three forms: plain stores (set), atomic operations, and lines: two points of the index space meet in one
-// element only if they differ along the axis alone, so a work item that goes along the axis in order needs no atomics
-// and gives the same bits every time.
+// scatter has four forms: plain stores (set), atomic operations, those on a line of the output in local memory, and
+// lines: two points of the index space meet in one element only if they differ along the axis alone, so a work item
+// that goes along the axis in order needs no atomics and gives the same bits every time.
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "plugins/common/source/kernel_builder.hpp"
 #include "plugins/common/source/ops.hpp"
@@ -138,30 +139,37 @@ bool has_atomic(Combine combine, compute_dtype dtype, const Dialect& dialect) {
   return size == 8 && dialect.has_int64_atomics;
 }
 
-// A function that combines an element of memory with `y` atomically.
-std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& builder,
+constexpr const char *kGlobal = "COMPUTE_GLOBAL", *kLocal = "COMPUTE_LOCAL_POINTER";
+
+// A function that combines an element of memory with `y` atomically. Only words are in local memory.
+std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& builder, const char* space = kGlobal,
                         const std::string& name = "compute_combine") {
   Functions& functions = builder.functions();
   const char* storage = type_text(dtype).storage;
   const auto by_device = [&](std::string_view operation, std::string_view pointer) {
-    return fill(kCombineByDevice,
-                {{"name", name}, {"storage", storage}, {"operation", operation}, {"pointer", pointer}});
+    return fill(
+        kCombineByDevice,
+        {{"name", name}, {"space", space}, {"storage", storage}, {"operation", operation}, {"pointer", pointer}});
   };
   if (is_complex(dtype) && combine == Combine::add) {
     const compute_dtype part = part_of(dtype);
-    return atomic_text(combine, part, builder, "compute_combine_part") +
+    return atomic_text(combine, part, builder, space, "compute_combine_part") +
            fill(kCombineParts, {{"name", name}, {"storage", storage}, {"part", type_text(part).storage}});
   }
   if (dtype == COMPUTE_DTYPE_INT32 && (combine == Combine::add || combine == Combine::min || combine == Combine::max)) {
     const char* operation = combine == Combine::add ? "ADD" : combine == Combine::min ? "MIN" : "MAX";
-    return by_device(cat("COMPUTE_ATOMIC_", operation, "_I32"), "(volatile COMPUTE_GLOBAL i32*)");
+    return by_device(cat("COMPUTE_ATOMIC_", operation, "_I32"), cat("(volatile ", space, " i32*)"));
   }
-  if (dtype == COMPUTE_DTYPE_FLOAT32 && combine == Combine::add && builder.dialect().language == Language::kCudaC) {
-    return by_device("COMPUTE_ATOMIC_ADD_F32", "");
+  const Dialect& dialect = builder.dialect();
+  if (dtype == COMPUTE_DTYPE_FLOAT32 && combine == Combine::add) {
+    const bool is_cuda = dialect.language == Language::kCudaC;
+    if (space == kGlobal && (is_cuda || dialect.has_ptx)) return fill(kAddByPtx, {{"name", name}});
+    if (is_cuda) return by_device("COMPUTE_ATOMIC_ADD_F32", "");
   }
   const int32_t size = dtype_size(dtype);
   if (size >= 4) {
     return fill(kCombineWords, {{"name", name},
+                                {"space", space},
                                 {"storage", storage},
                                 {"bits", size * 8},
                                 {"combined", combine_text(combine, dtype, "old.e", "y", functions)}});
@@ -174,6 +182,22 @@ std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& bui
                                 {"bits", size * 8}});
 }
 
+// Lines of the output that are updated in local memory: where the elements of a line follow one another, as do its
+// indices and updates, and these are not few.
+constexpr int64_t kMostLocalBytes = 16 << 10;
+
+bool is_local(const Op& op, Combine combine, const Dialect& dialect) {
+  const compute_plugin_tensor &indices = op.input(0), &updates = op.input(1), &output = op.output(0);
+  const auto axis = static_cast<size_t>(op.integer("axis", 0));
+  const int64_t terms = indices.shape[axis], limit = output.shape[axis];
+  int64_t lines = 1;
+  for (int32_t i = 0; i < indices.rank; ++i) lines *= static_cast<size_t>(i) == axis ? 1 : indices.shape[i];
+  return combine != Combine::set && !dialect.is_host && dtype_size(output.dtype) == 4 &&
+         limit * 4 <= std::min(kMostLocalBytes, dialect.local_memory_bytes / 2) && limit <= terms * 4 &&
+         terms >= dialect.group_size && lines >= dialect.compute_units && indices.strides[axis] == 1 &&
+         updates.strides[axis] == 1 && output.strides[axis] == 1;
+}
+
 }  // namespace
 
 BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) {
@@ -183,7 +207,8 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   const Combine combine = combine_of(op.text("reduction"));
   const bool by_lines = op.deterministic() || (combine != Combine::set && !has_atomic(combine, output.dtype, dialect));
-  KernelBuilder builder(dialect, by_lines ? "scatter_lines" : "scatter", with_text);
+  const bool locally = !by_lines && is_local(op, combine, dialect);
+  KernelBuilder builder(dialect, by_lines ? "scatter_lines" : locally ? "scatter_local" : "scatter", with_text);
   // operands: indices, updates, output, position
   std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank);
   std::vector<std::vector<int64_t>> strides = {strides_of(indices), strides_of(updates), strides_of(output),
@@ -192,17 +217,19 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   strides[2][axis] = 0;
   int64_t line_strides[4];
   for (size_t i = 0; i < 4; ++i) line_strides[i] = strides[i][axis];
-  if (by_lines) shape[axis] = 1;
+  if (by_lines || locally) shape[axis] = 1;
   const LoopNest nest = collapse_operands(shape, strides, 1);
   const int32_t size = dtype_size(output.dtype), index_size = dtype_size(indices.dtype);
   const std::array<int32_t, 4> sizes = {index_size, size, size, 1};
   builder.is_wide = needs_wide(nest, sizes, nest.points()) || limit * std::abs(axis_stride) * size > INT32_MAX / 2;
-  for (size_t i = 0; i < 4 && by_lines; ++i)
+  for (size_t i = 0; i < 4 && (by_lines || locally); ++i)
     builder.is_wide = builder.is_wide || std::abs(line_strides[i]) * line * sizes[i] > INT32_MAX / 2;
   const compute_dtype dtype = output.dtype;
   builder.sign(static_cast<int64_t>(combine));
   builder.sign(combine == Combine::set ? -size : dtype);
-  const int64_t steps = by_lines ? 1 : choose_steps(nest.points(), dialect);
+  const int64_t steps = by_lines ? 1 : locally ? kSteps : choose_steps(nest.points(), dialect);
+  const auto local_size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(limit)));
+  if (locally) builder.sign(local_size);
   builder.sign(index_size);
   builder.sign(nest.rank);
   builder.sign(steps);
@@ -221,7 +248,22 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   builder.declare(0, index_size == 4 ? "i32" : "i64", true);
   builder.declare(1, storage, true);
   builder.declare(2, storage, false);
-  if (with_text) {
+  if (with_text && locally) {
+    builder.globals += kReportIndex;
+    builder.globals += atomic_text(combine, dtype, builder, kLocal);
+    builder.body = fill(kScatterLocal, {{"storage", storage},
+                                        {"size", local_size},
+                                        {"limit", builder.word_text(limit_word)},
+                                        {"line", builder.index_word(line_word)},
+                                        {"coordinates", space.coordinates(builder, "c", "place")},
+                                        {"index_at", space.offset(0, "c")},
+                                        {"update_at", space.offset(1, "c")},
+                                        {"to", space.offset(2, "c")},
+                                        {"group", dialect.group_size},
+                                        {"steps", steps},
+                                        {"position", builder.index_word(position_word), " + ", space.offset(3, "c")},
+                                        {"position_step", builder.index_word(line_words[3])}});
+  } else if (with_text) {
     builder.globals += kReportIndex;
     const bool in_order = by_lines && combine != Combine::set, atomically = !by_lines && combine != Combine::set;
     const std::string position = cat(builder.index_word(position_word), " + ", space.offset(3, "c"));
@@ -255,7 +297,7 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
                                  {"point", point}};
     builder.body = fill(kScatter, values);
   }
-  recipe.add(builder, divide_up(nest.points(), dialect.group_size * steps));
+  recipe.add(builder, locally ? nest.points() : divide_up(nest.points(), dialect.group_size * steps));
   return recipe;
 }
 

@@ -28,6 +28,7 @@ struct Dialect {
   bool has_fp64 = true;              // OpenCL: cl_khr_fp64
   bool has_int64_atomics = true;     // OpenCL: cl_khr_int64_base_atomics
   bool has_half_io = true;           // vload_half and vstore_half work; else float16 is converted with integer code
+  bool has_ptx = false;              // OpenCL: NVIDIA's inline assembly, which CUDA C has
   bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
   std::bitset<128> wide_intrinsics;  // ids whose float32 form exceeds its bound: they use float64
   bool has_matrix_units = false;     // CUDA C with mma.sync of float16 and bfloat16, and cp.async
