@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -491,6 +493,26 @@ TEST(Map, ShortRowsBeyondTheCache) {
     ASSERT_EQ(out[i + 1], static_cast<float>((i % columns + 1) * (i / columns % 77))) << i;
   EXPECT_EQ(out.front(), -1.f);
   EXPECT_EQ(out.back(), -1.f);
+}
+
+// Every significand with an even and with an odd exponent, and values of every exponent.
+TEST(Map, SquareRootsAreRoundedCorrectly) {
+  std::vector<float> x(1 << 24), y(x.size());
+  for (uint32_t i = 0; i < 1U << 24; ++i) x[i] = std::bit_cast<float>(0x3f800000U + i);
+  for (uint32_t i = 0; i < 1U << 18; ++i) x.push_back(std::bit_cast<float>(i * 0x4001U));
+  y.resize(x.size());
+  Expression e;
+  const int root = e.call(COMPUTE_PLUGIN_INTRINSIC_SQRT, COMPUTE_DTYPE_FLOAT32, {e.input(0, COMPUTE_DTYPE_FLOAT32)});
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    run_map(e.view({root}), {static_cast<int64_t>(x.size())},
+            {{COMPUTE_DTYPE_FLOAT32, {1}, x.data()}, {COMPUTE_DTYPE_FLOAT32, {1}, y.data()}}, {}, isa);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float expected = std::sqrt(x[i]);
+      if (std::isnan(expected) ? std::isnan(y[i]) : std::bit_cast<uint32_t>(y[i]) == std::bit_cast<uint32_t>(expected))
+        continue;
+      FAIL() << isa << ": the root of " << x[i] << " is " << expected << ", not " << y[i];
+    }
+  }
 }
 
 // Long functions take other loops where there is much, and write around the cache where there is more.
