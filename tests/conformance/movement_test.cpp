@@ -265,23 +265,28 @@ void index_out_of_range(const Session& session) {
     const Stream stream = session.stream();
     Tensor result;
     Error error = session.try_run(op, attributes, inputs, stream, result);
+    if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
     if (!error) error = Error(compute_stream_synchronize(stream));
     EXPECT_TRUE(error.code() == COMPUTE_ERROR_KERNEL_FAILED || error.code() == COMPUTE_ERROR_OUT_OF_RANGE)
         << compute_error_code_name(error.code()) << " " << error.message();
     EXPECT_TRUE(error.mentions(op)) << error.message();
-    const std::string place = "index " + std::to_string(index) +
-                              " is out of range for axis 0 of extent 5, at indices[" + std::to_string(count - 2) + "]";
-    EXPECT_TRUE(error.mentions(place)) << error.message();
+    const std::string what = "index " + std::to_string(index) + " is out";
+    EXPECT_TRUE(error.mentions(what)) << error.message();
+    // Plugins may leave the place out.
+    if (!error.mentions(" at indices")) return;
+    const std::string place = " of range for axis 0 of extent 5, at indices[" + std::to_string(count - 2) + "]";
+    EXPECT_TRUE(error.mentions(what + place)) << error.message();
   };
-  for (int64_t index : {5, -6}) {
-    fail("take", {}, {5}, 3, index);
-    for (const int64_t deterministic : {0, 1})
-      fail("take_grad", {{"size", int64_t{5}}, {"deterministic", deterministic}}, {70, 2}, 70, index);
-  }
+  fail("take", {}, {5}, 3, 5);
+  fail("take", {}, {5}, 3, -6);
   fail("take", {}, {5, 1024}, kManyRows, 5);
   // The device goes on.
   const Operand good[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(Array(dtype::INT64, {3}))};
   session.expect("take", {}, good, kExact, "after a fault");
+  for (int64_t index : {5, -6}) {
+    for (const int64_t deterministic : {0, 1})
+      fail("take_grad", {{"size", int64_t{5}}, {"deterministic", deterministic}}, {70, 2}, 70, index);
+  }
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& bui
 
 // Lines of the output that are updated in local memory: where the elements of a line follow one another, as do its
 // indices and updates, and these are not few.
-constexpr int64_t kMostLocalBytes = 16 << 10;
+constexpr int64_t kMostLineBytes = 16 << 10;
 
 bool is_local(const Op& op, Combine combine, const Dialect& dialect) {
   const compute_plugin_tensor &indices = op.input(0), &updates = op.input(1), &output = op.output(0);
@@ -193,7 +193,7 @@ bool is_local(const Op& op, Combine combine, const Dialect& dialect) {
   int64_t lines = 1;
   for (int32_t i = 0; i < indices.rank; ++i) lines *= static_cast<size_t>(i) == axis ? 1 : indices.shape[i];
   return combine != Combine::set && !dialect.is_host && dtype_size(output.dtype) == 4 &&
-         limit * 4 <= std::min(kMostLocalBytes, dialect.local_memory_bytes / 2) && limit <= terms * 4 &&
+         limit * 4 <= std::min(kMostLineBytes, dialect.local_memory_bytes / 2) && limit <= terms * 4 &&
          terms >= dialect.group_size && lines >= dialect.compute_units && indices.strides[axis] == 1 &&
          updates.strides[axis] == 1 && output.strides[axis] == 1;
 }
