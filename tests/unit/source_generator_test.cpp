@@ -693,7 +693,7 @@ TEST(VectorProducts, AreReductions) {
   }
   // A bias is added by the kernel of contraction.
   TestOp op("contraction");
-  op.tensor(kF32, {300, 200}).tensor(kF32, {200, 1}).absent().tensor(kF32, {1}).output(kF32, {300, 1});
+  op.tensor(kF32, {300, 200}).tensor(kF32, {200, 1}).absent().tensor(kF32, {300, 1}, {0, 1}).output(kF32, {300, 1});
   EXPECT_EQ(make_recipe(op.view(), gpu()).launches[0].name, "compute_contraction");
 }
 

@@ -20,7 +20,7 @@ std::string identity_text(Combination kind, compute_dtype dtype) {
     return constant_text(dtype, bytes);
   };
   const int size = dtype_size(dtype) * 8;
-  const uint64_t all = size == 64 ? ~uint64_t{0} : (uint64_t{1} << size) - 1, top = uint64_t{1} << (size - 1);
+  const uint64_t top = uint64_t{1} << (std::min(size, 64) - 1), all = top | (top - 1);
   const bool is_double = dtype == COMPUTE_DTYPE_FLOAT64;
   switch (kind) {
     case Combination::sum:  // -0 changes nothing, +0 would change -0
