@@ -3,7 +3,6 @@
 // The type Array: attributes, conversion of single elements, and the methods of the standard that need no op.
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 
 #include "module.hpp"
 
@@ -146,8 +145,12 @@ T read_one(const unsigned char* bytes) {
 
 /// The size of an element in bytes, without a call.
 int64_t element_size(compute_dtype dtype) {
-  constexpr uint8_t kSizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
-  static_assert(std::size(kSizes) == COMPUTE_DTYPE_COMPLEX128 + 1);
+  constexpr uint8_t kSizes[] = {
+      0,
+#define COMPUTE_DTYPE(id, name, NAME, size_bytes, ...) size_bytes,
+#include <compute/dtypes.def>
+#undef COMPUTE_DTYPE
+  };
   return kSizes[dtype];
 }
 

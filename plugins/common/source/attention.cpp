@@ -2,9 +2,9 @@
 // attention, which plugins are offered by its name: a kernel for float16 and bfloat16 on GPUs with matrix units. For
 // what that does not take there are the kernels of attention_tiles.cpp.
 #include <bit>
-#include <cmath>
 
 #include "plugins/common/source/attention_functions.hpp"
+#include "plugins/common/source/attention_tiles.hpp"
 #include "plugins/common/source/attention_units.hpp"
 #include "plugins/common/source/ops.hpp"
 
@@ -50,8 +50,7 @@ BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text
   const compute_plugin_tensor &q = op.input(kQ), &k = op.input(kK);
   const int64_t b = q.shape[0], h = q.shape[1], n = q.shape[2], features = q.shape[3], m = k.shape[2];
   const bool is_causal = op.integer("causal", 0) != 0;
-  const double given = op.real("scale", 0);
-  const auto scale = static_cast<float>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(features)));
+  const auto scale = static_cast<float>(attention_scale(op, features));
   KernelBuilder builder(dialect, "attention", with_text);
   builder.is_wide = true;
   builder.sign(q.dtype);
@@ -83,6 +82,7 @@ BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text
   }
   if (with_text) {
     const int64_t keys = kKeys, row_words = features / 8;
+    builder.globals += kAttentionLanes;
     builder.globals += fill(kAttentionFunctions, {{"half_type", q.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
     values.emplace_back("is_causal", is_causal);
     values.emplace_back("queries", kQueries);

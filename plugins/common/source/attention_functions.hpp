@@ -7,6 +7,17 @@
 
 namespace compute::common {
 
+// The device's power of 2, and a value of another item of the warp.
+inline constexpr std::string_view kAttentionLanes = R"(
+COMPUTE_FUNCTION f32 compute_exp2(f32 x) {
+  f32 r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+COMPUTE_FUNCTION f32 compute_of_lanes(f32 x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+)";
+
+// For halves.
 inline constexpr std::string_view kAttentionFunctions = R"(
 COMPUTE_FUNCTION u32 compute_shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 // 16 bytes, or zeros.
@@ -33,12 +44,6 @@ COMPUTE_FUNCTION u32 compute_pack(f32 low, f32 high) {
   asm("cvt.rn.$half_type" "x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
   return r;
 }
-COMPUTE_FUNCTION f32 compute_exp2(f32 x) {
-  f32 r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
-  return r;
-}
-COMPUTE_FUNCTION f32 compute_of_lanes(f32 x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 )";
 
 }  // namespace compute::common

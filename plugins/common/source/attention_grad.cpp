@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plugins/common/source/attention_functions.hpp"
+#include "plugins/common/source/attention_tiles.hpp"
 #include "plugins/common/source/attention_units.hpp"
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/ops.hpp"
@@ -97,8 +98,7 @@ class GradBuilder {
   }
 
   void add_words(int64_t heads, int64_t tiles) {
-    const double given = op_.real("scale", 0);
-    const auto scale = static_cast<float>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(features_)));
+    const auto scale = static_cast<float>(attention_scale(op_, features_));
     word("n", q_.shape[2]);
     word("m", k_.shape[2]);
     word("heads", heads);
@@ -145,6 +145,7 @@ class GradBuilder {
       text(letter + "_head", found(name + "_head"));
       text(letter + "_result_row", found(name + "_row"));
     }
+    builder_.globals += kAttentionLanes;
     builder_.globals += fill(kAttentionFunctions, {{"half_type", q_.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
     builder_.body = pointers_ + filled(kAttentionGrad);
   }

@@ -218,8 +218,7 @@ class TileBuilder {
       word_flag_rows_ = builder_.word(flags_->rows);
       word_flag_tiles_ = builder_.word(divide_up(part_ == Part::kKeys ? m() : n(), flags_->rows));
     }
-    const double given = op_.real("scale", 0);
-    const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(features_));
+    const double scale = attention_scale(op_, features_);
     word_n_ = builder_.word(n());
     word_m_ = builder_.word(m());
     word_reach_ = builder_.word(op_.integer("causal", 0) != 0 ? m() - n() : m());
@@ -525,6 +524,11 @@ class TileBuilder {
 };
 
 }  // namespace
+
+double attention_scale(const Op& op, int64_t features) {
+  const double given = op.real("scale", 0);
+  return given != 0 ? given : 1 / std::sqrt(static_cast<double>(features));
+}
 
 bool is_wide_attention(const Op& op, int32_t first) {
   constexpr int64_t kLimit = INT32_MAX - (1 << 20), kMostRows = 2 * 256;

@@ -13,6 +13,9 @@ struct AttentionFlags {
   int64_t offset_bytes = 0, rows = 0;
 };
 
+/// The attribute `scale`, which 0 leaves to the features.
+double attention_scale(const Op& op, int64_t features);
+
 /// Whether places among the op's tensors, `first` of which is q, need 64 bits.
 bool is_wide_attention(const Op& op, int32_t first);
 

@@ -2,9 +2,8 @@
 #include "plugins/common/source/attention_units.hpp"
 
 #include <bit>
-#include <cmath>
-#include <cstdlib>
 
+#include "plugins/common/source/attention_functions.hpp"
 #include "plugins/common/source/attention_tiles.hpp"
 #include "plugins/common/source/matrix_units.hpp"
 
@@ -20,25 +19,19 @@ constexpr int64_t kMostFeatures = 128;
 constexpr int64_t kMostSumWidth = 64;  // features of one sum of products, in registers
 constexpr int64_t kMostLocalBytes = 227 << 10;
 
-// Operands: the first six are inputs of attention_grad in another order, then results, and what is in the workspace.
+// The inputs of attention_grad, then results, and what is in the workspace.
 enum Operand { kDy, kQ, kK, kV, kY, kL, kFirst, kSecond, kDelta, kOperands };
 
 int32_t first_of(const Op& op) { return op.name() == "attention" ? 0 : 1; }
 
-float scale_of(const Op& op) {
-  const double given = op.real("scale", 0);
-  return static_cast<float>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(op.input(first_of(op)).shape[3])));
-}
+float scale_of(const Op& op) { return static_cast<float>(attention_scale(op, op.input(first_of(op)).shape[3])); }
 
 // Of the tiles of columns, and where a group's local memory is, in elements.
 struct UnitsShape {
   UnitsShape(Part part, int64_t features) {
-    for (tile = 64; !fill(part, features); tile /= 2) {
+    for (tile = 64; !arrange(part, features); tile /= 2) {
     }
   }
-
-  // From a word to the next of the same row: one word more than the side has, so that neighbours are in other banks.
-  static int64_t pitch_of(int64_t side) { return (side + 1) * 4; }
 
   int64_t tile;
   int64_t by_features = 0, by_columns = 0;  // elements of a part of a tile
@@ -46,9 +39,9 @@ struct UnitsShape {
 
  private:
   // Whether it fits.
-  bool fill(Part part, int64_t features) {
-    by_features = features / 4 * pitch_of(tile);
-    by_columns = tile / 4 * pitch_of(features);
+  bool arrange(Part part, int64_t features) {
+    by_features = features / 4 * unit_pitch(tile);
+    by_columns = tile / 4 * unit_pitch(features);
     second_rows = kRows * features;
     first_tile = part == Part::kForward ? second_rows : 2 * second_rows;
     second_tile = first_tile + 2 * by_features;
@@ -200,7 +193,7 @@ class UnitsBuilder {
         {"element_4", element(operand, "column + 4", "f")},
         {"element_6", element(operand, "column + 6", "f")},
         {"at", at},
-        {"pitch", UnitsShape::pitch_of(is_by_columns ? features_ : shape_.tile)},
+        {"pitch", unit_pitch(is_by_columns ? features_ : shape_.tile)},
         {"low", is_by_columns ? shape_.by_columns : shape_.by_features},
         {"is_noted", is_noted},
     };
@@ -210,7 +203,7 @@ class UnitsBuilder {
   // target = the products of a row, whose elements are at `left_at`, and the columns of a tile; they are awaited.
   std::string product_text(const char* target, int64_t left_at, int64_t right_at) const {
     constexpr int64_t kMostFeaturesAtOnce = 64;
-    const int64_t pitch = UnitsShape::pitch_of(shape_.tile);
+    const int64_t pitch = unit_pitch(shape_.tile);
     std::string out;
     for (int64_t f = 0; f < features_; f += kMostFeaturesAtOnce) {
       const int64_t count = std::min(features_ - f, kMostFeaturesAtOnce);
@@ -235,7 +228,7 @@ class UnitsBuilder {
                               {"parts", features_ / sum_width()},
                               {"width", sum_width()},
                               {"right_at", right_at},
-                              {"pitch", UnitsShape::pitch_of(features_)},
+                              {"pitch", unit_pitch(features_)},
                               {"low", shape_.by_columns},
                               {"is_kept", is_kept},
                               {"meanwhile", meanwhile}});
@@ -260,6 +253,7 @@ class UnitsBuilder {
     } else {
       builder_.globals += unit_functions({static_cast<int>(shape_.tile), static_cast<int>(sum_width())});
     }
+    builder_.globals += kAttentionLanes;
     builder_.globals += kUnitsFunctions;
     set("flag", filled(kUnitsFlag));
     set("logsumexp", element(kL, "row"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // contraction. Three forms:
 //
-//   tiles   a group computes a square tile, some terms at a time through local memory; while it multiplies these, the
+//   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
 //           next are on their way
 //   units   the same for float32 with matrix units
 //   blocks  on a CPU core: a work item computes kRows × kColumns results by itself
@@ -62,7 +62,6 @@ class ContractionBuilder {
         has_units_(takes_units()),
         units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
         tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
-
         rows_(dialect.is_host ? kRows
               : has_units_    ? units_.rows()
                               : tile_),

@@ -2,6 +2,7 @@
 // In which form a convolution is computed, see convolution.cpp, and with which tiles.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>

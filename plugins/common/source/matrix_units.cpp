@@ -17,12 +17,8 @@ constexpr int kGroup = 256;
 constexpr int kQuads = kUnitDepth / 4;
 constexpr int kMostLocalBytes = 208 << 10;
 
-// Elements of local memory from four terms to the next four: one word more than the side, so that neighbours along the
-// depth are in different banks.
-constexpr int pitch_of(int side) { return (side + 1) * 4; }
-
 // Of local memory for a step.
-int stage_elements(const UnitTile& tile) { return kQuads * (pitch_of(tile.m) + 2 * pitch_of(tile.n)); }
+int stage_elements(const UnitTile& tile) { return kQuads * (unit_pitch(tile.m) + 2 * unit_pitch(tile.n)); }
 int stages_of(const UnitTile& tile) { return 3 * stage_elements(tile) * 4 <= kMostLocalBytes ? 3 : 2; }
 
 struct SideText {
@@ -41,7 +37,7 @@ SideText side_text(const UnitSide& side, const char* name, int extent, int at, b
                               {"side", name},   {"load", side.load}};
   if (!one && !quads) fetch.emplace_back("skip", skip_d * 4);
   text.fetch = fill(kUnitFetch, fetch);
-  const int low = kQuads * pitch_of(extent);
+  const int low = kQuads * unit_pitch(extent);
   const std::string store_low =
       !has_parts ? std::string()
       : one      ? cat("place[", low, "] = low[0];\n")
@@ -49,12 +45,12 @@ SideText side_text(const UnitSide& side, const char* name, int extent, int at, b
   text.store = fill(kUnitStore, {{"stage", stage_elements(tile)},
                                  {"at", at},
                                  {"side", name},
-                                 {"pitch", pitch_of(extent)},
+                                 {"pitch", unit_pitch(extent)},
                                  {"count", count},
                                  {"values", one ? 1 : 4},
                                  {"skip", one     ? 8 * 4
                                           : quads ? 32 * 4
-                                                  : skip_d * pitch_of(extent)},
+                                                  : skip_d * unit_pitch(extent)},
                                  {"one", one},
                                  {"has_parts", has_parts},
                                  {"store_low", store_low}});
@@ -124,7 +120,7 @@ std::string unit_functions(std::initializer_list<int> widths) {
 
 std::string unit_text(const UnitLoop& loop, KernelBuilder& builder) {
   const UnitTile& tile = loop.tile;
-  const int registers = tile.width() / 2, right_at = kQuads * pitch_of(tile.m);
+  const int registers = tile.width() / 2, right_at = kQuads * unit_pitch(tile.m);
   builder.globals += unit_functions({tile.width()});
   builder.globals += kUnitBarriers;
   const SideText left = side_text(loop.left, "left", tile.m, 0, false, tile);
@@ -138,8 +134,8 @@ std::string unit_text(const UnitLoop& loop, KernelBuilder& builder) {
                           {"item_columns", tile.item_columns()},
                           {"row_of_0", cat(tile.m == 128 ? "id / 128 * 64 + " : "", "id / 32 % 4 * 16 + id / 4 % 8")},
                           {"half_column", tile.m == 128 ? "0" : "id / 128"},
-                          {"left_pitch", pitch_of(tile.m)},
-                          {"right_pitch", pitch_of(tile.n)},
+                          {"left_pitch", unit_pitch(tile.m)},
+                          {"right_pitch", unit_pitch(tile.n)},
                           {"right_at", right_at},
                           {"width", tile.width()},
                           {"begin", loop.begin},
@@ -147,7 +143,7 @@ std::string unit_text(const UnitLoop& loop, KernelBuilder& builder) {
                           {"store", left.store + right.store},
                           {"registers_count", registers},
                           {"depth", kUnitDepth},
-                          {"right_low", kQuads * pitch_of(tile.n)},
+                          {"right_low", kQuads * unit_pitch(tile.n)},
                           {"each_step", loop.each_step},
                           {"row_of_i", tile.row_of_i()},
                           {"column_of_j", tile.column_of_j()}});

@@ -20,9 +20,16 @@ namespace compute::common {
 /// Terms of a step. With far fewer in all, the error of a product, 8 * 2^-24 of it, exceeds the bound of the sum.
 inline constexpr int kUnitDepth = 32;
 
-/// Functions for tiles: compute_size_of(x); compute_matrix(address, stride), which describes the right side in local
-/// memory; and for each of `widths` compute_multiply_tile_<width>(c, a, b, adds).
+/// Functions and macros for tiles: compute_size_of(x); compute_matrix(address, stride), which describes the right side
+/// in local memory; for each of `widths` compute_multiply_tile_<width>(c, a, b, adds); and what stands around products.
 std::string unit_functions(std::initializer_list<int> widths);
+
+/// Elements of local memory from four terms to the next four of a side: one word more than the side, so that neighbours
+/// along the depth are in different banks.
+template <class Integer>
+constexpr Integer unit_pitch(Integer side) {
+  return (side + 1) * 4;
+}
 
 /// A group of 256 work items computes m x n results, in two halves of 64 rows or of n / 2 columns. The layout of an
 /// item's results is that of the instruction.

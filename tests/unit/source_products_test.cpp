@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated kernels of products, convolutions and attention: which form they take, and that their texts compile.
+#include "generated_kernels.hpp"
+#include "plugins/common/source/matrix_units.hpp"
+
+namespace compute::common::generated {
+namespace {
+
+// As in Philox. Both halves come from one multiplication, in whichever order the operands are.
+TEST_F(GeneratedText, CompilesProductsWithBothHalves) {
+  constexpr compute_dtype kU32 = COMPUTE_DTYPE_UINT32;
+  Expression e;
+  const int32_t x = e.input(0, kU32), y = e.input(1, kU32);
+  const int32_t high = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH, kU32, {x, y});
+  const int32_t low = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, kU32, {y, x});
+  const int32_t alone = e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, kU32, {x, x});
+  const int32_t both = e.call(COMPUTE_PLUGIN_INTRINSIC_BIT_XOR, kU32, {high, low});
+  TestOp op("map");
+  op.tensor(kU32, {64}).tensor(kU32, {64}).output(kU32, {64});
+  op.expression(e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_BIT_XOR, kU32, {both, alone})}));
+  expect_compiles(op);
+  const Op view = op.view();
+  const std::string text = kernel_source(view, gpu(), make_recipe(view, gpu()).launches[0]).text;
+  const auto count = [&](std::string_view words) {
+    int found = 0;
+    for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(" = product_u32("), 1);
+}
+
+TEST_F(GeneratedText, CompilesProductsOfTileUnits) {
+  using Numbers = std::vector<int64_t>;
+  const auto multiply = [&](const Numbers& a, const Numbers& a_strides, const Numbers& b, const Numbers& b_strides,
+                            size_t launches) {
+    TestOp op("contraction");
+    Numbers c = a;
+    c.back() = b.back();
+    op.tensor(kF32, a, a_strides).tensor(kF32, b, b_strides).output(kF32, c);
+    expect_tile_units_compile(op, launches);
+  };
+  multiply({2048, 2048}, {}, {2048, 2048}, {}, 1);
+  multiply({1000, 2048}, {}, {2048, 500}, {1, 2048}, 2);
+  multiply({1001, 333}, {1, 1001}, {333, 501}, {1, 333}, 1);
+  multiply({1000, 333}, {666, 2}, {333, 500}, {}, 1);
+  multiply({8, 512, 64}, {}, {8, 64, 512}, {}, 1);
+  multiply({384, 16384}, {1, 384}, {16384, 384}, {}, 2);
+  multiply({32, 200}, {}, {200, 100000}, {}, 1);
+  multiply({40, 333}, {1, 40}, {333, 100000}, {1, 333}, 1);
+}
+
+// A tile of which a small part is empty, whichever side of the product is short.
+TEST(ProductsOfTileUnits, HaveTilesThatFit) {
+  const auto tiles = [](int64_t rows, int64_t columns) { return choose_unit_tiles(1, rows, columns, 1600, 132); };
+  EXPECT_EQ(tiles(4096, 4096).rows(), 128);
+  EXPECT_EQ(tiles(4096, 4096).columns(), 128);
+  for (const int64_t side : {20, 32, 64}) {
+    const int64_t extent = side <= 32 ? 32 : 64;
+    EXPECT_EQ(tiles(side, 100000).rows(), extent);
+    EXPECT_EQ(tiles(side, 100000).is_swapped, side <= 32);
+    EXPECT_EQ(tiles(100000, side).rows(), 128);
+    EXPECT_EQ(tiles(100000, side).columns(), extent);
+    EXPECT_FALSE(tiles(100000, side).is_swapped);
+  }
+}
+
+// Rows are too few, or fill a fourth of a tile.
+TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
+  Dialect units = gpu();
+  units.has_tile_units = true;
+  for (const int64_t channels : {7, 8, 24, 64}) {
+    TestOp op("convolution_grad_input");
+    op.tensor(kF32, {32, 64, 28, 28}).tensor(kF32, {64, channels, 3, 3}).output(kF32, {32, channels, 28, 28});
+    op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
+    op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
+    EXPECT_EQ(make_recipe(op.view(), units).launches.front().local_bytes > 0, channels >= 8) << channels;
+  }
+}
+
+// The result is behind inputs that are absent.
+TEST(VectorProducts, AreReductions) {
+  for (const bool is_row : {false, true}) {
+    TestOp op("contraction");
+    op.tensor(kF32, {is_row ? 1 : 300, 200}).tensor(kF32, {200, is_row ? 300 : 1}).absent().absent();
+    op.output(kF32, {is_row ? 1 : 300, is_row ? 300 : 1});
+    Dialect dialect = gpu();
+    dialect.counters = 1024;
+    const Recipe recipe = make_recipe(op.view(), dialect);
+    ASSERT_EQ(recipe.launches.size(), 1U);
+    const Launch& launch = recipe.launches[0];
+    EXPECT_NE(launch.name.find("reduce"), std::string::npos) << launch.name;
+    ASSERT_GE(launch.pointers.size(), 3U);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(launch.pointers[i].index, i < 2 ? static_cast<int32_t>(i) : 4);
+  }
+  // A bias is added by the kernel of contraction.
+  TestOp op("contraction");
+  op.tensor(kF32, {300, 200}).tensor(kF32, {200, 1}).absent().tensor(kF32, {300, 1}, {0, 1}).output(kF32, {300, 1});
+  EXPECT_EQ(make_recipe(op.view(), gpu()).launches[0].name, "compute_contraction");
+}
+
+// Few tiles of many terms: parts of them, and a kernel that adds them up.
+TEST(Products, DivideTheirDepthWhereTilesAreFew) {
+  const auto launches = [](compute_dtype dtype, int64_t side, int64_t depth) {
+    TestOp op("contraction");
+    op.tensor(dtype, {side, depth}).tensor(dtype, {depth, side}).output(dtype, {side, side});
+    return make_recipe(op.view(), gpu()).launches.size();
+  };
+  EXPECT_EQ(launches(kF32, 64, 2048), 2U);
+  EXPECT_EQ(launches(COMPUTE_DTYPE_INT32, 64, 2048), 2U);
+  EXPECT_EQ(launches(COMPUTE_DTYPE_COMPLEX64, 64, 2048), 1U);
+  EXPECT_EQ(launches(kF32, 64, 200), 1U);
+  EXPECT_EQ(launches(kF32, 2048, 2048), 1U);
+}
+
+// Where a multiprocessor has registers for two groups, OpenCL's compiler is told so beside the text.
+TEST(Products, OfLargeTilesStateTheirRegisters) {
+  for (const int64_t side : {64, 4096}) {
+    TestOp op("contraction");
+    op.tensor(kF32, {side, 64}).tensor(kF32, {64, side}).output(kF32, {side, side});
+    for (const Language language : {Language::kCudaC, Language::kOpenclC}) {
+      Dialect dialect = gpu();
+      dialect.language = language;
+      const Op view = op.view();
+      const KernelSource source = kernel_source(view, dialect, make_recipe(view, dialect).launches[0]);
+      EXPECT_EQ(source.most_registers, side == 4096 ? 128 : 0);
+      const bool states_size =
+          source.text.find("__attribute__((reqd_work_group_size(size, 1, 1)))") != std::string::npos;
+      EXPECT_EQ(states_size, side != 4096);
+    }
+  }
+}
+
+// Places of 64 bits are for the other kernels.
+TEST(ProductsOfTileUnits, AreOfPlacesOf32Bits) {
+  Dialect units = gpu();
+  units.has_tile_units = true;
+  for (const int64_t side : {10000, 40000}) {
+    TestOp op("contraction");
+    op.tensor(kF32, {side, side}).tensor(kF32, {side, side}).output(kF32, {side, side});
+    EXPECT_EQ(make_recipe(op.view(), units).launches.front().local_bytes > 0, side == 10000);
+  }
+}
+
+TEST_F(GeneratedText, CompilesConvolutionsOfTileUnits) {
+  for (const int64_t channels : {24, 64}) {
+    const std::vector<int64_t> x = {32, channels, 28, 28}, weight = {96, channels, 3, 3}, y = {32, 96, 28, 28};
+    const auto attributes = [](TestOp& op) {
+      op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
+      op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
+    };
+    TestOp forward("convolution"), of_input("convolution_grad_input"), of_weight("convolution_grad_weight");
+    forward.tensor(kF32, x).tensor(kF32, weight).output(kF32, y);
+    of_input.tensor(kF32, y).tensor(kF32, weight).output(kF32, x);
+    of_weight.tensor(kF32, y).tensor(kF32, x).output(kF32, weight);
+    attributes(forward);
+    attributes(of_input);
+    attributes(of_weight);
+    expect_tile_units_compile(forward, 1);
+    expect_tile_units_compile(of_input, 1);
+    expect_tile_units_compile(of_weight, 2);
+  }
+}
+
+// The gradient of the input of a convolution of 7x7 elements with strides of 2.
+TestOp strided_gradient(compute_dtype dtype, int64_t channels, int64_t dilation = 1) {
+  const int64_t side = (75 + 6 - 6 * dilation - 1) / 2 + 1;
+  TestOp op("convolution_grad_input");
+  op.tensor(dtype, {32, 20, side, side}).tensor(dtype, {20, channels, 7, 7}).output(dtype, {32, channels, 75, 75});
+  op.integers("strides", {2, 2}).integers("dilations", {dilation, dilation}).integers("groups", {1});
+  op.integers("pads_begin", {3, 3}).integers("pads_end", {3, 3});
+  return op;
+}
+
+// With few channels all products are one.
+TEST_F(GeneratedText, CompilesGradientsWithStrides) {
+  for (const compute_dtype dtype :
+       std::initializer_list<compute_dtype>{COMPUTE_DTYPE_INT16, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_FLOAT64,
+                                            COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_COMPLEX128}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    TestOp op = strided_gradient(dtype, 3);
+    expect_compiles(op);
+  }
+  const auto launches = [](TestOp op) { return make_recipe(op.view(), gpu()).launches.size(); };
+  EXPECT_EQ(launches(strided_gradient(kF32, 3)), 1u);
+  EXPECT_EQ(launches(strided_gradient(kF32, 7)), 1u);
+  EXPECT_EQ(launches(strided_gradient(kF32, 20)), 4u);
+  EXPECT_EQ(launches(strided_gradient(kF32, 3, 2)), 4u);  // one product has all taps
+}
+
+TEST_F(GeneratedText, CompilesAttentionOfMatrixUnits) {
+  for (const bool is_gradient : {false, true}) {
+    expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_FLOAT16, 64, false);
+    expect_attention_of_units_compiles(is_gradient, COMPUTE_DTYPE_BFLOAT16, 128, true);
+  }
+}
+
+// Each kernel of units has one behind it for the rows that they do not suit.
+TEST_F(GeneratedText, CompilesAttentionOfFloat32ByUnits) {
+  for (const int64_t features : {32, 64, 96, 128}) {
+    for (const bool is_gradient : {false, true}) {
+      TestOp op = attention(is_gradient, kF32, 200, features, true);
+      SCOPED_TRACE(features);
+      expect_tile_units_compile(op, is_gradient ? 4 : 2);
+    }
+  }
+}
+
+// Where rows are no words, or a mask is there, items multiply.
+TEST(Attention, OfFloat32TakesUnitsWhereRowsAreWords) {
+  Dialect units = gpu();
+  units.has_tile_units = true;
+  const auto launches = [&](int64_t features, int64_t row, bool has_mask, double scale) {
+    const std::vector<int64_t> shape = {1, 1, 128, features}, strides = {128 * row, 128 * row, row, 1};
+    TestOp op("attention");
+    for (int i = 0; i < 3; ++i) op.tensor(kF32, shape, strides);
+    if (has_mask) op.tensor(kF32, {128, 128});
+    op.output(kF32, shape, strides).output(kF32, {1, 1, 128}).integers("causal", {0}).reals("scale", {scale});
+    return make_recipe(op.view(), units).launches.size();
+  };
+  EXPECT_EQ(launches(64, 64, false, 0.5), 2U);
+  EXPECT_EQ(launches(64, 66, false, 0.5), 1U);
+  EXPECT_EQ(launches(40, 40, false, 0.5), 1U);
+  EXPECT_EQ(launches(160, 160, false, 0.5), 1U);
+  EXPECT_EQ(launches(64, 64, true, 0.5), 1U);
+  EXPECT_EQ(launches(64, 64, false, -0.5), 1U);
+}
+
+TEST_F(GeneratedText, CompilesAttention) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16,
+                                                                        kF32, COMPUTE_DTYPE_FLOAT64}) {
+    for (const compute_dtype mask :
+         std::initializer_list<compute_dtype>{COMPUTE_DTYPE_NONE, COMPUTE_DTYPE_BOOL, dtype}) {
+      for (const bool is_gradient : {false, true}) {
+        SCOPED_TRACE(dtype_name(dtype));
+        expect_attention_compiles(is_gradient, dtype, mask, mask == COMPUTE_DTYPE_BOOL ? 200 : 40);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace compute::common::generated
