@@ -46,17 +46,16 @@ class Search {
   Search(const files::Trust& trust, std::span<const KnownManifest> known) : trust_(trust), known_(known) {}
 
   FoundPlugins run(const PluginPlaces& places) {
-    for (const PluginPlaces::Named& named : places.api_folders) named_folder(named);
+    for (const PluginPlaces::Named& named : places.api_folders) named_folder(named, places.standard);
     may_be_ours_ = true;
+    is_ours_ = false;
     for (const PluginPlaces::Named& named : places.files) {
       if (is_absolute(named)) entry(named.place, named.source);
     }
     if (!places.files.empty()) return std::move(found_);
-    may_be_ours_ = false;
-    for (const PluginPlaces::Named& named : places.folders) named_folder(named);
+    for (const PluginPlaces::Named& named : places.folders) named_folder(named, places.standard);
     for (const PluginPlaces::Folder& standard : places.standard) {
-      may_be_ours_ = !standard.is_users;
-      is_ours_ = standard.is_ours;
+      enter(&standard);
       if (searched(standard.folder, standard.source)) folder(standard.folder, standard.source, standard.manifests_only);
     }
     return std::move(found_);
@@ -84,9 +83,21 @@ class Search {
     return is_folder && folders_.emplace(real, true).second;
   }
 
-  void named_folder(const PluginPlaces::Named& named) {
+  // Files that follow are from that folder; NULL: from no standard one.
+  void enter(const PluginPlaces::Folder* standard) {
+    may_be_ours_ = standard != nullptr && !standard->is_users;
+    is_ours_ = standard != nullptr && standard->is_ours;
+  }
+
+  void named_folder(const PluginPlaces::Named& named, std::span<const PluginPlaces::Folder> standard) {
     if (!is_absolute(named)) return;
     std::error_code error;
+    // Who names a standard folder does not change what may lie there.
+    const auto same = std::find_if(standard.begin(), standard.end(), [&](const PluginPlaces::Folder& one) {
+      std::error_code missing;
+      return fs::equivalent(one.folder, named.place, missing);
+    });
+    enter(same != standard.end() ? &*same : nullptr);
     if (searched(named.place, named.source)) {
       folder(named.place, named.source, false);
     } else if (!fs::exists(named.place, error)) {

@@ -91,6 +91,23 @@ TEST_F(PluginSearch, GoesThroughThePlacesInOrder) {
   EXPECT_EQ(found(places), (Names{"api/x.so", "file.so"}));
 }
 
+// Our own plugins may lie where they are installed, also if a setting names that folder as well, by whatever path.
+TEST_F(PluginSearch, KeepsWhatAStandardFolderMayHaveIfItIsNamed) {
+  for (const char* name : {"std/x.so", "user/y.so", "other/z.so"}) write(name);
+  fs::create_directory_symlink("std", root_ / "link");
+  PluginPlaces places;
+  places.standard = {{at("std"), "beside libcompute", false, false, true},
+                     {at("user"), "the user's folder", false, true}};
+  for (const auto named : {&PluginPlaces::folders, &PluginPlaces::api_folders}) {
+    (places.*named) = {{at("other"), "named"}, {at("user"), "named"}, {at("link"), "named"}};
+    EXPECT_EQ(found(places), (Names{"other/z.so", "user/y.so", "link/x.so"}));
+    EXPECT_FALSE(result_.candidates[0].may_be_ours);
+    EXPECT_FALSE(result_.candidates[1].may_be_ours);
+    EXPECT_TRUE(result_.candidates[2].may_be_ours);
+    (places.*named).clear();
+  }
+}
+
 TEST_F(PluginSearch, RefusesRelativePlacesAndSaysSo) {
   write("d/x.so");
   const fs::path before = fs::current_path();
