@@ -350,6 +350,25 @@ class GeneratedText : public testing::Test {
       EXPECT_EQ(nvrtc.errors_of(source), "") << source.text;
     }
   }
+  // Of halves, which the units of tiles multiply.
+  void expect_attention_of_tile_units_compiles(bool is_gradient, compute_dtype dtype, int64_t features) {
+    TestOp op = attention(is_gradient, dtype, 300, features, true);
+    Dialect units = gpu();
+    units.has_matrix_units = units.has_tile_units = true;
+    const Op view = op.view();
+    ASSERT_FALSE(refuse_op(view, units));
+    const Recipe recipe = make_recipe(view, units);
+    ASSERT_EQ(recipe.launches.size(), is_gradient ? 2U : 1U);
+    for (const Launch& launch : recipe.launches) {
+      EXPECT_GT(launch.local_bytes, 48 << 10);
+      EXPECT_LE(launch.local_bytes, 227 << 10);
+      const KernelSource source = kernel_source(view, units, launch);
+      EXPECT_NE(source.text.find("wgmma"), std::string::npos);
+      EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
+      if (!kCompiles || !nvrtc.is_there()) continue;
+      EXPECT_EQ(nvrtc.errors_of(source, "sm_90a"), "") << source.text;
+    }
+  }
   // Of float32, whose parts the units of tiles multiply, in `launches` launches.
   void expect_tile_units_compile(TestOp& op, size_t launches) {
     Dialect units = gpu();

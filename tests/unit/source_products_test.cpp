@@ -194,6 +194,16 @@ TEST_F(GeneratedText, CompilesAttentionOfMatrixUnits) {
   }
 }
 
+TEST_F(GeneratedText, CompilesAttentionOfHalvesByTileUnits) {
+  for (const int64_t features : {48, 64, 96, 128}) {
+    for (const bool is_gradient : {false, true}) {
+      SCOPED_TRACE(features);
+      expect_attention_of_tile_units_compiles(
+          is_gradient, features == 64 ? COMPUTE_DTYPE_FLOAT16 : COMPUTE_DTYPE_BFLOAT16, features);
+    }
+  }
+}
+
 // Each kernel of units has one behind it for the rows that they do not suit.
 TEST_F(GeneratedText, CompilesAttentionOfFloat32ByUnits) {
   for (const int64_t features : {32, 64, 96, 128}) {

@@ -7,7 +7,7 @@
 
 namespace compute::common {
 
-// The device's power of 2, and a value of another item of the warp.
+// The device's power of 2, a value of another item of the warp, and a sum over four neighbours.
 inline constexpr std::string_view kAttentionLanes = R"(
 COMPUTE_FUNCTION f32 compute_exp2(f32 x) {
   f32 r;
@@ -15,6 +15,10 @@ COMPUTE_FUNCTION f32 compute_exp2(f32 x) {
   return r;
 }
 COMPUTE_FUNCTION f32 compute_of_lanes(f32 x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+COMPUTE_FUNCTION f32 compute_sum_of_quad(f32 x) {
+  x += compute_of_lanes(x, 1);
+  return x + compute_of_lanes(x, 2);
+}
 )";
 
 // For halves.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention and attention_grad of float32 by units that multiply TF32, see matrix_units.hpp. A group whose numbers do
-// not suit the units is computed again by the kernels of attention_tiles.hpp.
+// attention and attention_grad by wgmma. Of float32 by units that multiply TF32, see matrix_units.hpp: a group whose
+// numbers do not suit the units is computed again by the kernels of attention_tiles.hpp. Of halves by the kernels of
+// attention_half_units.hpp.
 #pragma once
 
 #include "plugins/common/source/kernel_builder.hpp"

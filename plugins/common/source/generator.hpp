@@ -32,7 +32,7 @@ struct Dialect {
   bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
   std::bitset<128> wide_intrinsics;  // ids whose float32 form exceeds its bound: they use float64
   bool has_matrix_units = false;     // CUDA C with mma.sync of float16 and bfloat16, and cp.async
-  bool has_tile_units = false;       // CUDA C with wgmma of TF32, and local memory of Launch::local_bytes
+  bool has_tile_units = false;       // CUDA C with wgmma of TF32 and halves, and local memory of Launch::local_bytes
   bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
   int32_t group_size = 256;     // work items of every launch: a power of two, at most the device's limit
   int32_t compute_units = 1;    // multiprocessors
