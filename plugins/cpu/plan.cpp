@@ -38,6 +38,8 @@ class MapPrimitive final : public Plan {
   }
 
   void run(const compute_plugin_run& run) const override {
+    if (map_.is_at_once()) [[likely]]
+      return map_.run_at_once([&](int i) { return address(run.tensors[i]); }, run.scalars);
     void** data = static_cast<void**>(__builtin_alloca(static_cast<size_t>(tensor_count) * sizeof(void*)));
     for (int32_t i = 0; i < tensor_count; ++i) data[i] = address(run.tensors[i]);
     map_.run(data, run.scalars, address(run.workspace), &parallel_for);

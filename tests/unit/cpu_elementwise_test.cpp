@@ -92,7 +92,8 @@ struct Tensor {
   void* data;
 };
 
-void run_map(const compute_plugin_expression& expression, const std::vector<int64_t>& shape,
+// Returns whether it was run at once.
+bool run_map(const compute_plugin_expression& expression, const std::vector<int64_t>& shape,
              const std::vector<Tensor>& operands, const std::vector<compute_plugin_scalar>& scalars = {},
              const char* isa = nullptr) {
   std::vector<compute_plugin_tensor> tensors;
@@ -119,6 +120,7 @@ void run_map(const compute_plugin_expression& expression, const std::vector<int6
   std::vector<char> workspace(plan.workspace_bytes() + 64);
   char* aligned = workspace.data() + (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
   plan.run(data.data(), scalars.data(), aligned, &uneven_parallel_for);
+  return plan.is_at_once();
 }
 
 int64_t points_of(const std::vector<int64_t>& shape) {
@@ -249,6 +251,49 @@ TEST(Map, IndicesScalarsAndConstants) {
   std::memcpy(value.bits, &seven, 4);
   run_map(e.view({all}), shape, {{COMPUTE_DTYPE_INT64, out.strides, out.origin}}, {value});
   for (int64_t p = 0; p < points_of(shape); ++p) ASSERT_EQ(out.at(shape, p), p / 1500 * 1000 + p % 300 + 7);
+}
+
+TEST(Map, FewElementsOfOneFunctionAreRunAtOnce) {
+  // scalar - x: the scalar is converted to the dtype of x, once a run.
+  Expression e;
+  const int x = e.input(0, COMPUTE_DTYPE_FLOAT64), scalar = e.scalar(0, COMPUTE_DTYPE_FLOAT32);
+  const int converted = e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_FLOAT64, {scalar});
+  const int difference = e.call(COMPUTE_PLUGIN_INTRINSIC_SUB, COMPUTE_DTYPE_FLOAT64, {converted, x});
+  compute_plugin_scalar value{};
+  const float half = 0.5f;
+  std::memcpy(value.bits, &half, sizeof half);
+  struct Case {
+    std::vector<int64_t> shape, in, out;  // with strides
+    bool at_once;
+  };
+  const Case cases[] = {{{}, {}, {}, true},
+                        {{1}, {1}, {1}, true},
+                        {{4}, {1}, {1}, true},
+                        {{17}, {1}, {1}, true},
+                        {{511}, {1}, {1}, true},
+                        {{512}, {1}, {1}, false},
+                        {{5, 7}, {7, 1}, {7, 1}, true},
+                        {{5, 7}, {1, 5}, {1, 5}, true},    // transposed, both
+                        {{5, 7}, {-7, 1}, {-7, 1}, true},  // backwards, both
+                        {{7}, {-1}, {-1}, true},
+                        {{7}, {-1}, {1}, false},
+                        {{5, 7}, {1, 5}, {7, 1}, false},
+                        {{5, 7}, {8, 1}, {7, 1}, false},
+                        {{5, 7}, {0, 1}, {7, 1}, false},
+                        {{7}, {0}, {1}, false}};
+  for (const Case& c : cases) {
+    Laid<double> in(c.shape, c.in), out(c.shape, c.out);
+    std::iota(in.memory.begin(), in.memory.end(), 1);  // no result is -7
+    const bool at_once = run_map(
+        e.view({difference}), c.shape,
+        {{COMPUTE_DTYPE_FLOAT64, in.strides, in.origin}, {COMPUTE_DTYPE_FLOAT64, out.strides, out.origin}}, {value});
+    const std::string name = testing::PrintToString(c.shape) + testing::PrintToString(c.in);
+    EXPECT_EQ(at_once, c.at_once) << name;
+    const int64_t points = points_of(c.shape);
+    for (int64_t p = 0; p < points; ++p) ASSERT_EQ(out.at(c.shape, p), 0.5 - in.at(c.shape, p)) << name << p;
+    EXPECT_EQ(std::count(out.memory.begin(), out.memory.end(), -7) + points, static_cast<int64_t>(out.memory.size()))
+        << name;
+  }
 }
 
 // What earlier calls leave where a map's frame will lie.

@@ -378,6 +378,17 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
   }
 }
 
+std::vector<BlockProgram::OnlyOperand> BlockProgram::only_operands() const {
+  std::vector<OnlyOperand> all;
+  const Instruction& only = instructions_[0];
+  for (int k = 0; k < only.operand_count; ++k) {
+    const Location& location = only.operands[k];
+    const bool is_fixed = location.place == Place::kFixed;
+    all.push_back({is_fixed ? -1 : static_cast<int>(location.index), is_fixed ? location.index : 0});
+  }
+  return all;
+}
+
 void BlockProgram::run_only(BlockFunction function, const BlockOperand* operands, void* output, int64_t n,
                             const void* workspace) const {
   const Instruction& only = instructions_[0];

@@ -151,6 +151,7 @@ MapPlan::MapPlan(const compute_plugin_op& op, const BlockKernels& table, int32_t
   points_ = nest_.points();
   plan_loops();
   plan_frame();
+  plan_at_once();
 
   double bytes_per_point = 0;
   for (const Operand& operand : operands_) bytes_per_point += static_cast<double>(operand.size);
@@ -285,6 +286,21 @@ void MapPlan::plan_frame() {
   } else {
     units_ = divide_up(points_, block_);
   }
+}
+
+void MapPlan::plan_at_once() {
+  const auto is_linear = [](const Operand& operand) { return operand.linear; };
+  if (program_.only_function() == nullptr || points_ >= kAlignedPoints || units_ != 1 || streams_ ||
+      program_.workspace_bytes(0) > kAtOnceBytes || !std::all_of(operands_.begin(), operands_.end(), is_linear)) {
+    return;
+  }
+  for (const auto& [input, offset] : program_.only_operands()) {
+    const bool is_fixed = input < 0;
+    at_once_.operands[at_once_.count] = {input, is_fixed ? offset : nest_.offsets[input]};
+    at_once_.steps[at_once_.count++] = is_fixed ? 0 : 1;
+  }
+  at_once_.result_offset = nest_.offsets[sources_];
+  at_once_.function = program_.only_function();
 }
 
 void MapPlan::gather(int operand, const void* src, int64_t stride, void* dst, int64_t n) const {
@@ -608,6 +624,7 @@ void MapPlan::body(void* user, int64_t begin, int64_t end) {
 
 void MapPlan::run(void* const* data, const compute_plugin_scalar* scalars, void* workspace,
                   ParallelFor parallel_for) const {
+  if (is_at_once()) return run_at_once([data](int i) { return data[i]; }, scalars);
   Run run{this, data, scalars, static_cast<char*>(workspace)};
   const int64_t count = workspace_bytes_ == 0 ? units_ : kWorkspacePieces;
   const int64_t grain = workspace_bytes_ == 0 ? grain_ : 1;

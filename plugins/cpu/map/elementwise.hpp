@@ -27,6 +27,22 @@ class MapPlan {
   /// `data` contains the addresses of inputs, then outputs, each that of the element with all indices 0.
   void run(void* const* data, const compute_plugin_scalar* scalars, void* workspace, ParallelFor parallel_for) const;
 
+  /// Whether a run is one call of a function for few elements, which run_at_once makes with less around it.
+  bool is_at_once() const { return at_once_.function != nullptr; }
+
+  /// The same as `run`, where address(i) is data[i].
+  template <class Address>
+  void run_at_once(const Address& address, const compute_plugin_scalar* scalars) const {
+    alignas(kSplatBytes) char values[kAtOnceBytes];
+    if (program_.has_fixed_values()) program_.begin(scalars, values);
+    const void* x[3];
+    for (int k = 0; k < at_once_.count; ++k) {
+      const auto& [input, offset] = at_once_.operands[k];
+      x[k] = (input < 0 ? values : static_cast<const char*>(address(input))) + offset;
+    }
+    at_once_.function(x, at_once_.steps, static_cast<char*>(address(inputs_)) + at_once_.result_offset, points_);
+  }
+
  private:
   struct Operand {
     int64_t size = 0;
@@ -38,12 +54,21 @@ class MapPlan {
     int64_t buffer = 0;       // offset of its packed block in the frame
     int64_t splat = 0;        // offset of its splat in the frame
   };
+  // The call of a run that is_at_once().
+  struct AtOnce {
+    BlockFunction function = nullptr;
+    int count = 0;
+    BlockProgram::OnlyOperand operands[3];
+    int64_t steps[3];
+    int64_t result_offset;
+  };
   struct Run;
   struct Position;
   struct Piece;
 
   void plan_loops();
   void plan_frame();
+  void plan_at_once();
   static void body(void* user, int64_t begin, int64_t end);
   bool is_in_place(const Run& run) const;
   Piece enter(int64_t begin, int64_t end, void* frame, Position* position) const;
@@ -56,6 +81,8 @@ class MapPlan {
   void run_piece(const Run& run, int64_t begin, int64_t end, void* frame) const;
   BlockOperand pack(const Run& run, int operand, const Position& position, int64_t n, void* frame) const;
   void gather(int operand, const void* src, int64_t stride, void* dst, int64_t n) const;
+
+  static constexpr int64_t kAtOnceBytes = 4 * kSplatBytes;  // of fixed values
 
   BlockProgram program_;
   const BlockKernels* table_;
@@ -85,6 +112,7 @@ class MapPlan {
   int64_t program_offset_ = 0;
   int64_t frame_bytes_ = 0;
   int64_t workspace_bytes_ = 0;
+  AtOnce at_once_;
 };
 
 }  // namespace compute::cpu
