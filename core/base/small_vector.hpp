@@ -57,6 +57,8 @@ class SmallVector {
     size_ += count;
     return data_ + size_ - count;
   }
+  // To at most what it is.
+  void shrink(size_t size) { size_ = size; }
   void clear() { size_ = 0; }
 
  private:

@@ -278,7 +278,7 @@ int32_t Call::output_alignment(const Tensor* tensor) const {
 // Gives `take` the words of everything that a plan depends on, key_size() of them, until it returns false. One word per
 // operand tells its dtype, rank, kind and alignment; extents and strides follow.
 template <class Take>
-bool Call::each_key_word(Take&& take) const {
+[[gnu::always_inline]] inline bool Call::each_key_word(Take&& take) const {
   if (!take(callee_.identity()) || !take(reinterpret_cast<uint64_t>(device_)) || !take(counts_word())) return false;
   if (callee_.attributes != nullptr) {
     for (const uint64_t word : callee_.attributes->words()) {
@@ -329,7 +329,7 @@ uint64_t Call::hash_key() const {
 // the end.
 bool Call::is_for(const CallPlan& plan) const {
   const uint64_t* known = plan.key.data();
-  return each_key_word([&](uint64_t word) { return word == *known++; });
+  return each_key_word([&](uint64_t word) __attribute__((always_inline)) { return word == *known++; });
 }
 
 CallPlan* Call::plan() {

@@ -33,16 +33,19 @@ namespace {
       .with_argument(static_cast<int32_t>(argument));
 }
 
-void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count, const OpSchema* schema) {
+[[gnu::noinline]] void check_absent_input(const char* name, int64_t index, const OpSchema* schema) {
+  const auto i = static_cast<size_t>(index);
+  if (schema != nullptr && i < schema->optional.size() && schema->optional[i]) return;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", name, index))
+      .with_argument(static_cast<int32_t>(index));
+}
+
+inline void check_inputs(const char* name, compute_tensor* const* inputs, int64_t count, const OpSchema* schema) {
   for (int64_t i = 0; i < count; ++i) {
-    if (inputs[i] == nullptr) {
-      const bool optional = schema != nullptr && static_cast<size_t>(i) < schema->optional.size() &&
-                            schema->optional[static_cast<size_t>(i)];
-      if (optional) continue;
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: input {} is NULL", name, i))
-          .with_argument(static_cast<int32_t>(i));
-    }
-    if (!inputs[i]->is_alive()) refuse_operand(name, "input", i, i, *inputs[i]);
+    if (inputs[i] == nullptr) [[unlikely]]
+      check_absent_input(name, i, schema);
+    else if (!inputs[i]->is_alive()) [[unlikely]]
+      refuse_operand(name, "input", i, i, *inputs[i]);
   }
 }
 
@@ -84,8 +87,8 @@ Callee callee_of(const OpSchema& schema, const CallAttributes& attributes) {
   return callee;
 }
 
-void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64_t input_count,
-                    compute_tensor* const* outputs, int64_t output_count) {
+inline void check_operands(const OpSchema& schema, compute_tensor* const* inputs, int64_t input_count,
+                           compute_tensor* const* outputs, int64_t output_count) {
   if (input_count > 0) require_not_null(inputs, "inputs");
   if (output_count > 0) require_not_null(outputs, "outputs");
   check_operand_counts(schema, input_count, output_count);

@@ -74,7 +74,7 @@ void execute(const Execution& execution) {
   for (const auto& place : execution.outputs) {
     if (place.buffer != nullptr) *use++ = {place.buffer, true, place.covers, place.made};
   }
-  uses.resize(static_cast<size_t>(use - uses.data()));
+  uses.shrink(static_cast<size_t>(use - uses.data()));
   const auto at = [is_host = device.is_host](uint64_t buffer, int64_t offset) {
     return is_host ? compute_plugin_operand{buffer + static_cast<uint64_t>(offset), 0}
                    : compute_plugin_operand{buffer, offset};
@@ -108,8 +108,10 @@ void execute(const Execution& execution) {
         *to++ = at(place.buffer->handle, place.buffer->base_offset + place.offset_bytes + operand.offset_bytes);
       }
       scalars.clear();
-      scalars.resize(step.scalars.size());
-      if (!step.scalars.empty()) fill_scalars(execution, step, scalars.data());
+      if (!step.scalars.empty()) {
+        scalars.resize(step.scalars.size());
+        fill_scalars(execution, step, scalars.data());
+      }
       compute_plugin_run run{};
       run.struct_size = sizeof run;
       run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
@@ -131,13 +133,13 @@ void execute(const Execution& execution) {
       if (!execution.makes_outputs) submission.spoil(error);
       throw error;
     }
+    plan.count_run(timeline);
   } catch (...) {
     // Where part of it was queued the stream has failed; only the plugin knows.
     timeline.poll();
     throw;
   }
   owned.give_back();
-  plan.runs.fetch_add(1, std::memory_order_relaxed);
   if (waits_after_each_op() && !timeline.immediate) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
 }
 

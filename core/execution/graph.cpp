@@ -148,7 +148,7 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
     }
   }
   recording.has_values();
-  for (CallPlan* plan : recording.plans) plan->runs.fetch_add(1, std::memory_order_relaxed);
+  for (CallPlan* plan : recording.plans) plan->count_run(timeline);
   graph.device.counters.ops_run.fetch_add(static_cast<int64_t>(recording.plans.size()), std::memory_order_relaxed);
 }
 

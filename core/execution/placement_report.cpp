@@ -31,7 +31,7 @@ std::vector<PlacementRow> placement_rows() {
         [](const CallPlan& plan, void* context) {
           auto& all = *static_cast<decltype(counts)*>(context);
           const char* how = plan.steps.size() <= 1 ? "native" : "decomposed";
-          all[{plan.device.name, plan.name, how}] += plan.runs.load(std::memory_order_relaxed);
+          all[{plan.device.name, plan.name, how}] += plan.runs();
         },
         &counts);
     device->plans->for_each_gone(

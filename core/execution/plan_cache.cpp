@@ -58,7 +58,7 @@ void CallPlan::destroy() noexcept {
       if (step.plan != 0) plans.push_back(step.plan);
     }
     if (device.plans) {
-      device.plans->count_gone(name, runs.load(std::memory_order_relaxed));
+      device.plans->count_gone(name, runs());
       device.plans->dispose(std::move(plans));
     }
   } catch (const std::bad_alloc&) {

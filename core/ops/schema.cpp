@@ -317,7 +317,7 @@ const OpSchema& find_op(std::string_view name, int32_t version) {
   throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, schema.name + ": " + what).with_attribute(std::string(attribute));
 }
 
-void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count) {
+void check_unusual_counts(const OpSchema& schema, int64_t input_count, int64_t output_count) {
   const auto most = static_cast<int64_t>(schema.inputs.size());
   const int64_t least = schema.least_inputs;
   constexpr int64_t kMostVariadic = 65536;

@@ -188,7 +188,13 @@ struct RegisteredOp {
 const OpSchema& register_op(const RegisteredOp& given);
 
 // Throws INVALID_ARGUMENT if the op does not have this number of inputs or outputs.
-void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count);
+void check_unusual_counts(const OpSchema& schema, int64_t input_count, int64_t output_count);
+inline void check_operand_counts(const OpSchema& schema, int64_t input_count, int64_t output_count) {
+  const bool is_usual =
+      input_count == schema.least_inputs && output_count == schema.output_count && !schema.takes_groups();
+  if (!is_usual) [[unlikely]]
+    check_unusual_counts(schema, input_count, output_count);
+}
 
 // The value of a run-time attribute in one call.
 struct RunTimeValue {

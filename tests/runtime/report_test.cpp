@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The placement report: which op ran where, how often and how.
 #include <algorithm>
+#include <thread>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -37,6 +39,32 @@ TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
   const std::string text = compute::placement_report();
   EXPECT_NE(text.find("minimal0      square                  native                     5\n"), std::string::npos)
       << text;
+}
+
+// One plan that runs on several streams at once.
+TEST(PlacementReport, CountsRunsOfAllStreams) {
+  constexpr int kThreads = 4, kCalls = 500;
+  const compute::Device device = compute::Device::open("minimal0");
+  const auto runs = [] {
+    int64_t sum = 0;
+    const nlohmann::json json = nlohmann::json::parse(compute::placement_report(compute::Format::json));
+    for (const auto& row : json["ops"]) {
+      if (row["device"] == "minimal0" && row["op"] == "negative") sum += row["runs"].get<int64_t>();
+    }
+    return sum;
+  };
+  const int64_t before = runs();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const compute::Stream stream(device);
+      const compute::Tensor x = device.full({3}, 2.f);
+      for (int call = 0; call < kCalls; ++call) static_cast<void>(compute::negative(x, stream));
+      stream.synchronize();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(runs() - before, kThreads * kCalls);
 }
 
 }  // namespace
