@@ -42,7 +42,8 @@ PARAMETERS = {
     "updates": f"{ARRAY} | {NUMBER}", "reduction": 'Literal["set", "add", "mul", "min", "max"]',
     "output_padding": "int | Sequence[int]", "targets": ARRAY,
     "indices_or_sections": f"int | Sequence[int] | {ARRAY}", "xp": ARRAY, "fp": ARRAY, "left": "float | None",
-    "dx": f"float | {ARRAY}", "spacing": f"float | {ARRAY}", "edge_order": "int", "rowvar": "bool",
+    "period": "float | None", "dx": f"float | {ARRAY}", "spacing": f"float | {ARRAY}", "edge_order": "int",
+    "rowvar": "bool",
 }
 # Where a name means something else.
 SPECIAL = {

@@ -7,6 +7,7 @@ import numpy as np
 
 from case import COMPLEX, FLOATS, INTEGERS, NARROW, Case
 
+TRAPEZOID = getattr(np, "trapezoid", None) or np.trapz  # NumPy 1
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12, "complex64": 1e-5, "complex128": 1e-12}
 
 
@@ -172,8 +173,18 @@ class Numeric(Case):
             self.assert_all(single, np.where(np.isnan(x), np.nan, 1.0), dtype)
         self.assertEqual(float(cp.interp(1.5, cp.asarray([1, 2]), cp.asarray([10, 20]))), 15.0)
         self.assertEqual(cp.interp(cp.zeros((0, 2)), cp.asarray([1.0]), cp.asarray([1.0])).shape, (0, 2))
-        with self.assertRaises(ValueError):
-            cp.interp(cp.zeros(2), cp.zeros(0), cp.zeros(0))
+        for dtype in FLOATS:
+            x = np.array([-180.0, -170.0, -185.0, 185.0, -10.0, -5.0, 0.0, 365.0, np.nan, 359.0, 10.0, 720.0], dtype)
+            xp, fp = np.array([190.0, -190.0, 350.0, -350.0], dtype), np.array([5.0, 10.0, 3.0, 4.0], dtype)
+            for period in (360, -360.0, 90.0):
+                for n in (1, 2, 4):
+                    points = cp.asarray(xp[:n]), cp.asarray(fp[:n])
+                    found = cp.interp(self.device_array(x), *points, left=0.0, period=period)
+                    self.assert_all(found, np.interp(x, xp[:n], fp[:n], period=period), dtype, f"{n} {period}")
+        for wrong in (lambda: cp.interp(cp.zeros(2), cp.zeros(0), cp.zeros(0)),
+                      lambda: cp.interp(cp.zeros(2), cp.zeros(2), cp.zeros(2), period=0)):
+            with self.assertRaises(ValueError):
+                wrong()
 
     def test_slopes_and_integrals(self):
         for dtype in FLOATS + ("int32",):
@@ -192,10 +203,10 @@ class Numeric(Case):
                     for one, other in zip(found, expected, strict=True):
                         self.assert_all(one, other, result)
                 for axis in (0, 1, -1):
-                    self.assert_all(cp.trapezoid(a, dx=0.5, axis=axis), np.trapz(x, dx=0.5, axis=axis), result)
-                self.assert_all(cp.trapezoid(a, cp.asarray(places)), np.trapz(x, places), result)
+                    self.assert_all(cp.trapezoid(a, dx=0.5, axis=axis), TRAPEZOID(x, dx=0.5, axis=axis), result)
+                self.assert_all(cp.trapezoid(a, cp.asarray(places)), TRAPEZOID(x, places), result)
                 self.assert_all(cp.trapezoid(a, cp.cumulative_sum(cp.astype(a, cp.float32), axis=0), axis=0),
-                                np.trapz(x, np.cumsum(x, 0), axis=0), result)
+                                TRAPEZOID(x, np.cumsum(x, 0), axis=0), result)
         self.assertEqual(float(cp.trapezoid(cp.zeros(0))), 0.0)
         for wrong in (lambda: cp.gradient(cp.ones(1)), lambda: cp.gradient(cp.ones(2), edge_order=2),
                       lambda: cp.gradient(cp.ones((3, 3)), 1.0, 1.0, 1.0), lambda: cp.gradient(cp.ones(3), cp.ones(2))):
@@ -215,6 +226,22 @@ class Numeric(Case):
         x = np.array([1.0, np.nan, 2.0, 3.0, np.inf], np.float32)
         found = cp.convolve(self.device_array(x), cp.asarray([1.0, 2.0]))
         self.assert_all(found, np.convolve(x, [1.0, 2.0]), "float32")
+        # NaN and infinities reach the sums that they are in, and no others.
+        for dtype in FLOATS + COMPLEX[:1]:
+            for n, m in ((7, 4), (4, 7), (5, 5)):
+                for value in (np.nan, np.inf, -np.inf) if dtype in FLOATS else (np.nan,):
+                    for place in range(m):
+                        x, y = self.numbers(dtype, (n,)), self.numbers(dtype, (m,))
+                        y[place] = value
+                        for mode in ("full", "same", "valid"):
+                            for name in ("convolve", "correlate"):
+                                with np.errstate(invalid="ignore"):
+                                    expected = getattr(np, name)(x, y, mode)
+                                call = lambda: getattr(cp, name)(self.device_array(x), cp.asarray(y), mode=mode)
+                                self.assert_all(call(), expected, dtype, f"{name} {n} {m} {mode} {value} {place}")
+                    with cp.stream():  # nothing is looked at while work is queued
+                        found = call()
+                    self.assert_all(found, expected, dtype)
         for wrong in (lambda: cp.convolve(cp.ones(0), cp.ones(2)), lambda: cp.correlate(cp.ones((2, 2)), cp.ones(2)),
                       lambda: cp.convolve(cp.ones(2), cp.ones(2), mode="all")):
             with self.assertRaises(ValueError):
@@ -304,3 +331,5 @@ class Numeric(Case):
         self.check_gradient(cp.cov, x)
         self.check_gradient(lambda at, values: cp.interp(at, cp.asarray([0.0, 1.0, 3.0]), values),
                             np.array([-1.0, 0.5, 2.0, 4.0], np.float32), y)
+        self.check_gradient(lambda at, values: cp.interp(at, cp.asarray([0.0, 1.0, 3.0]), values, period=4.0),
+                            np.array([-1.0, 0.5, 2.0, 7.5], np.float32), y)

@@ -8,6 +8,7 @@ import math
 from . import _core, _creation, _dtypes, _functions, _ops
 from ._core import Array
 from ._manipulation import _axes, _axis, concat, reshape
+from .expressions import expression
 from .grad import constant
 
 _HALVES = (_dtypes.float16, _dtypes.bfloat16)
@@ -275,16 +276,26 @@ def digitize(x, bins, /, *, right=False):
 # ---- Curves ---------------------------------------------------------------------------------------------------------
 
 
-def interp(x, xp, fp, /, *, left=None, right=None):
+def interp(x, xp, fp, /, *, left=None, right=None, period=None):
     """The values at `x` of the line through the points (xp[i], fp[i]), whose xp ascend.
 
     `left` and `right` are the values before the first point and behind the last; without them, those of these points.
+    With a `period`, x and xp are taken modulo it, the points are in any order, and there is no first one and no last.
     """
     if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
         raise ValueError(f"interp: points of the shapes {xp.shape} and {fp.shape}; expected two vectors of one length")
     if not hasattr(x, "dtype"):
         x = _creation.full((), x, dtype=_common(xp)[0].dtype, device=xp.device)
     x, xp, fp = _common(x, xp, fp)
+    if period is not None:
+        if period == 0:
+            raise ValueError("interp: the period is 0")
+        period, left, right = builtins.abs(period), None, None
+        x, xp = x % period, xp % period
+        order = _functions.argsort(constant(xp))
+        xp, fp = _ops.take(xp, order, axis=0), _ops.take(fp, order, axis=0)
+        xp = concat([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concat([fp[-1:], fp, fp[:1]])
     if xp.size > 1:
         # Places are those of values, through which no gradient passes.
         below = _functions.searchsorted(constant(xp), constant(x), side="right") - 1
@@ -391,18 +402,44 @@ def _correlated(name, x, kernel, mode):
         padded = _ops.pad(x, pads_begin=[before], pads_end=[behind])
         places = _creation.arange(padded.size - n + 1, device=x.device)
         windows = _core.reshape_view(places, (-1, 1)) + _creation.arange(n, device=x.device)
-        return _ops.matmul(_ops.take(padded, windows, axis=0), kernel)
-    found = _ops.convolution(_core.reshape_view(x, (1, 1, x.size)), _ops.copy(_core.reshape_view(kernel, (1, 1, n))),
-                             pads_begin=[before], pads_end=[behind])
-    return _core.reshape_view(found, (-1,))
+        found = _ops.matmul(_ops.take(padded, windows, axis=0), kernel)
+    else:
+        found = _ops.convolution(_core.reshape_view(x, (1, 1, x.size)),
+                                 _ops.copy(_core.reshape_view(kernel, (1, 1, n))), pads_begin=[before],
+                                 pads_end=[behind])
+        found = _core.reshape_view(found, (-1,))
+    if before + behind == 0 or x.dtype not in _INEXACT:
+        return found
+    # Products of zeros at the ends with NaN and infinities of the kernel are NaN. They are none of the sums.
+    x, kernel = constant(x), constant(kernel)
+    is_at_hand = x.device.name == "cpu" and not _core.has_current_stream()  # to look at it waits for nothing
+    if is_at_hand and _functions.all(_ops.isfinite(kernel)):
+        return found
+    parts = [constant(found)[before:found.size - behind]]
+    if before > 0:
+        parts.insert(0, _end_sums(x[:n - 1], kernel, before, 0))
+    if behind > 0:
+        parts.append(_end_sums(x[x.size - n + 1:], kernel, 0, behind))
+    return _ops.where(_ops.isnan(found), concat(parts), found)
+
+
+_MASKED_PRODUCT = expression("where(m, x * k, 0)", "m", "x", "k")
+
+
+def _end_sums(x, kernel, before, behind):
+    """The same at so many places at one end, where `x`, the elements there, is shorter than the kernel."""
+    def windows(values):
+        padded = _ops.pad(values, pads_begin=[before], pads_end=[behind])
+        return _core.strided_view(padded, padded.dtype, (before + behind, kernel.size), (1, 1), 0)
+    mask = _creation.ones(x.size, dtype=_dtypes.bool, device=x.device)
+    return _MASKED_PRODUCT.reduce("sum", windows(mask), windows(x), kernel, axis=1)
 
 
 def convolve(x1, x2, /, *, mode="full"):
     """The convolution of two vectors.
 
     The result has all places where they overlap ("full"), as many as the longer of them in the middle ("same"), or
-    those where they overlap entirely ("valid"). The longer one gets zeros at its ends for this, so NaN and infinities
-    of the shorter one also reach places where they meet zeros only.
+    those where they overlap entirely ("valid").
     """
     x1, x2 = _vectors("convolve", x1, x2)
     long, short = (x1, x2) if x1.size >= x2.size else (x2, x1)

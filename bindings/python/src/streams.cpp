@@ -126,6 +126,9 @@ PyObject* set_current_stream(PyObject*, PyObject* object) {
   return as_object(result);
 }
 
+/// has_current_stream(): whether the calling thread has one.
+PyObject* has_current_stream(PyObject*, PyObject*) { return PyBool_FromLong(current_stream != nullptr ? 1 : 0); }
+
 PyMethodDef stream_methods[] = {
     {"synchronize", stream_synchronize, METH_NOARGS, "synchronize($self, /)\n--\n\nWaits for all work of the stream."},
     {"finished", stream_finished, METH_NOARGS, "finished($self, /)\n--\n\nWhether all work has finished. Never waits."},
@@ -147,8 +150,10 @@ PyMethodDef event_methods[] = {
      "elapsed_since($self, start, /)\n--\n\nThe seconds from the event `start`; waits for both. Both are recorded with "
      "timed=True."},
     {}};
-PyMethodDef functions[] = {
-    {"stream", create_stream, METH_VARARGS, nullptr}, {"set_current_stream", set_current_stream, METH_O, nullptr}, {}};
+PyMethodDef functions[] = {{"stream", create_stream, METH_VARARGS, nullptr},
+                           {"set_current_stream", set_current_stream, METH_O, nullptr},
+                           {"has_current_stream", has_current_stream, METH_NOARGS, nullptr},
+                           {}};
 
 }  // namespace
 
