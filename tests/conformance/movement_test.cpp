@@ -125,6 +125,12 @@ void test_take(Case& c) {
   if (!c.full()) return;
   c.run(along(1), {c.operand({5, 19}), c.indices({31}, 19, dtype::INT32)}, "columns");
   c.run(along(-1), {c.operand({3, 4, 9}), c.indices({2, 3}, 9)}, "indices of two axes");
+  for (const Dtype type : {dtype::INT64, dtype::INT32}) {
+    Array positions = c.inputs().indices(type, {77}, 19, false);
+    c.run({}, {c.operand({19}), c.session().upload(positions)}, "elements");
+    positions.set(40, Value::of(oracle::Integer{-19}));
+    c.run({}, {c.operand({19}), c.session().upload(positions)}, "elements, one from the end");
+  }
   c.run(along(1), {c.operand({3, 4, 9}), c.indices({}, 4)}, "one index");
   c.run({}, {c.operand({7}), c.indices({0}, 7)}, "no index");
   c.run({}, {c.operand({7, 0}), c.indices({5}, 7)}, "empty rows");
@@ -279,6 +285,7 @@ void index_out_of_range(const Session& session) {
   };
   fail("take", {}, {5}, 3, 5);
   fail("take", {}, {5}, 3, -6);
+  for (int64_t index : {5, -6, 1 << 30}) fail("take", {}, {5}, 70, index);
   fail("take", {}, {5, 1024}, kManyRows, 5);
   // The device goes on.
   const Operand good[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(Array(dtype::INT64, {3}))};

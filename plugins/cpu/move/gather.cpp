@@ -5,6 +5,8 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/isa/isa.hpp"
@@ -17,6 +19,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kPieceElements = 4 << 10;  // a grain
+constexpr int64_t kCheckedAtOnce = 16;       // indices
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kRowsAhead = 8;
@@ -31,10 +34,30 @@ struct Sixteen {
   char bytes[16];
 };
 
+// True if none of kCheckedAtOnce indices counts from the end or is out of range.
+template <class Index>
+bool are_positions(const char* indices, int64_t extent) {
+  using Bits = std::make_unsigned_t<Index>;
+  typedef Bits Vector __attribute__((vector_size(16)));
+  constexpr uint64_t kMost = std::numeric_limits<Index>::max();
+  const Vector last = Vector{} + static_cast<Bits>(std::min(static_cast<uint64_t>(extent - 1), kMost));
+  Vector signs = {};  // of each index and of its distance to the last position
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kCheckedAtOnce * sizeof(Index); i += sizeof(Vector)) {
+    Vector given;
+    std::memcpy(&given, indices + i, sizeof given);
+    signs |= given | (last - given);
+  }
+  uint64_t words[2];
+  std::memcpy(words, &signs, sizeof words);
+  constexpr uint64_t kSigns = sizeof(Index) == 4 ? 0x8000'0000'8000'0000 : 0x8000'0000'0000'0000;
+  return ((words[0] | words[1]) & kSigns) == 0;
+}
+
 // dst[j] = src[j + index[j] along the axis]. True iff there was an index out of range; nothing is written for it.
 template <class T, class Index>
-bool pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride, const char* index,
-          int64_t index_stride, int64_t extent, int64_t n) {
+[[gnu::noinline]] bool pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride,
+                            const char* index, int64_t index_stride, int64_t extent, int64_t n) {
   bool bad = false;
   for (int64_t j = 0; j < n; ++j) {
     int64_t at = *reinterpret_cast<const Index*>(index + j * index_stride);
@@ -48,15 +71,39 @@ bool pick(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, in
   return bad;
 }
 
-// The same for an element of each size, and for elements that follow one another in dst and along the axis.
+// The same for elements that follow one another in dst and along the axis. Indices are checked many at once: with fewer
+// instructions for each, the processor has more elements on their way from memory.
+template <class T, class Index>
+bool pick_dense(char* dst, const char* src, const char* index, int64_t extent, int64_t n) {
+  constexpr int64_t kSize = sizeof(T), kIndexSize = sizeof(Index);
+  const auto pick_checked = [&](int64_t first, int64_t count) {
+    return pick<T, Index>(dst + first * kSize, kSize, src, 0, kSize, index + first * kIndexSize, kIndexSize, extent,
+                          count);
+  };
+  bool bad = false;
+  int64_t j = 0;
+  for (; j + kCheckedAtOnce <= n && extent > 0; j += kCheckedAtOnce) {
+    if (!are_positions<Index>(index + j * kIndexSize, extent)) {
+      bad |= pick_checked(j, kCheckedAtOnce);
+      continue;
+    }
+    const auto* const indices = reinterpret_cast<const Index*>(index) + j;
+    char* const to = dst + j * kSize;
+#pragma GCC unroll 16
+    for (int64_t k = 0; k < kCheckedAtOnce; ++k) std::memcpy(to + k * kSize, src + indices[k] * kSize, sizeof(T));
+  }
+  return bad | pick_checked(j, n - j);
+}
+
+// The same for an element of each size.
 template <class T>
 bool pick(compute_dtype dtype, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride,
           const char* index, int64_t index_stride, int64_t extent, int64_t n) {
   constexpr int64_t kSize = sizeof(T);
   const bool is_long = dtype == COMPUTE_DTYPE_INT64;
   if (dst_stride == kSize && axis_stride == kSize && src_stride == 0 && index_stride == (is_long ? 8 : 4)) {
-    return is_long ? pick<T, int64_t>(dst, kSize, src, 0, kSize, index, 8, extent, n)
-                   : pick<T, int32_t>(dst, kSize, src, 0, kSize, index, 4, extent, n);
+    return is_long ? pick_dense<T, int64_t>(dst, src, index, extent, n)
+                   : pick_dense<T, int32_t>(dst, src, index, extent, n);
   }
   return is_long ? pick<T, int64_t>(dst, dst_stride, src, src_stride, axis_stride, index, index_stride, extent, n)
                  : pick<T, int32_t>(dst, dst_stride, src, src_stride, axis_stride, index, index_stride, extent, n);
