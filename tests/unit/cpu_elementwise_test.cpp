@@ -338,6 +338,43 @@ TEST(Map, OutputsOfScalarsAndIndices) {
   }
 }
 
+// Outputs that are the elements of one array by turns, as those of random numbers are, and the same in another order.
+template <typename T>
+void check_outputs_by_turns(int count, int dtype) {
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (const int64_t n : {1, 7, 16, 33, 2500}) {
+      for (const bool in_order : {true, false}) {
+        std::vector<T> x(n), memory(count * n + 2, T(-7));
+        std::iota(x.begin(), x.end(), T(1));
+        Expression e;
+        std::vector<int> results = {e.input(0, dtype)};
+        while (static_cast<int>(results.size()) < count)
+          results.push_back(e.call(COMPUTE_PLUGIN_INTRINSIC_NEG, dtype, {results.back()}));
+        for (int& result : results) result = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, dtype, {result, results[0]});
+        const auto place = [&](int k) { return in_order || count == 1 ? k : (k + 1) % count; };
+        std::vector<Tensor> operands = {{dtype, {1}, x.data()}};
+        for (int k = 0; k < count; ++k) operands.push_back({dtype, {count}, memory.data() + 1 + place(k)});
+        run_map(e.view(results), {n}, operands, {}, isa);
+        for (int64_t i = 0; i < n; ++i) {
+          // x + x; then -x and x by turns, to which the first result is added
+          for (int k = 0; k < count; ++k) {
+            const T own = k % 2 == 0 ? x[i] : -x[i], expected = k == 0 ? 2 * x[i] : own + 2 * x[i];
+            ASSERT_EQ(memory[1 + i * count + place(k)], expected) << isa << " " << n << " " << i << " " << k;
+          }
+        }
+        EXPECT_EQ(memory.front(), T(-7));
+        EXPECT_EQ(memory.back(), T(-7));
+      }
+    }
+  }
+}
+TEST(Map, OutputsByTurns) {
+  check_outputs_by_turns<float>(4, COMPUTE_DTYPE_FLOAT32);
+  check_outputs_by_turns<int32_t>(4, COMPUTE_DTYPE_INT32);
+  check_outputs_by_turns<double>(2, COMPUTE_DTYPE_FLOAT64);
+  check_outputs_by_turns<float>(3, COMPUTE_DTYPE_FLOAT32);
+}
+
 TEST(Map, OutputsThatAreInputs) {
   const std::vector<int64_t> shape = {3000};
   std::vector<float> x(3000), y(3000);

@@ -50,6 +50,9 @@ struct BlockKernels {
   /// Copies `n` elements of 1 << index bytes, `stride` bytes apart in src, to contiguous dst; and the reverse.
   void (*gather[5])(const void* src, int64_t stride, void* dst, int64_t n);
   void (*scatter[5])(const void* src, void* dst, int64_t stride, int64_t n);
+  /// dst[4 i + k] = src[k][i], of 4 bytes each, for i < n; and the same of two sources of 8 bytes.
+  void (*interleave4)(const void* const* src, void* dst, int64_t n);
+  void (*interleave2)(const void* const* src, void* dst, int64_t n);
   /// Copies `rows` rows of `n` elements of 1 << index bytes to contiguous dst. In src rows are `row_stride` bytes apart
   /// and elements `stride` bytes. Writes up to kSplatBytes - 1 bytes of anything behind the last row, but nothing
   /// where a row has kSplatBytes.

@@ -241,6 +241,12 @@ void MapPlan::plan_frame() {
     for (const Operand& operand : operands_) widest = operand.tiled ? std::max(widest, operand.size) : widest;
     tile_rows_ = std::min(kTileBytes / widest, nest_.extents[inner - 1]);
   }
+  const int outputs = program_.output_count();
+  interleaves_ = nest_.rank == 1 && !streams_ && ((outputs == 4 && operands_[sources_].size == 4) ||
+                                                  (outputs == 2 && operands_[sources_].size == 8));
+  for (int i = sources_; i < sources_ + outputs; ++i) {
+    interleaves_ &= operands_[i].size == operands_[sources_].size && nest_.strides[i][0] == outputs * operands_[i].size;
+  }
   direct_rows_ = rows && contiguous && !tiles_ && !streams_ && nest_.rank > 1;
   const auto whole_rows = [&](int64_t block) {
     const int64_t row = nest_.extents[inner];
@@ -436,9 +442,18 @@ bool MapPlan::is_in_place(const Run& run) const {
   return false;
 }
 
+// True if the outputs are the elements of one array by turns.
+bool MapPlan::is_interleaved(const Run& run) const {
+  for (int k = 1; k < program_.output_count() && interleaves_; ++k) {
+    const int64_t offset = nest_.offsets[sources_] - nest_.offsets[sources_ + k] + k * operands_[sources_].size;
+    if (at(run.data[inputs_ + k], 0) != at(run.data[inputs_], offset)) return false;
+  }
+  return interleaves_;
+}
+
 void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const {
   const int inner = nest_.rank - 1;
-  const bool streams = streams_ && !is_in_place(run);
+  const bool streams = streams_ && !is_in_place(run), interleaves = is_interleaved(run);
   const bool rows = nest_.extents[inner] >= kShortRow;
   const int outputs = program_.output_count();
   Position position;
@@ -469,7 +484,11 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
       continue;
     }
     evaluate_block(sources, results, n, frame);
-    for (int k = 0; k < outputs; ++k) {
+    if (interleaves) {
+      char* const dst = at(run.data[inputs_], position.offsets[sources_]);
+      (outputs == 4 ? table_->interleave4 : table_->interleave2)(results, dst, n);
+    }
+    for (int k = 0; k < outputs && !interleaves; ++k) {
       const int i = sources_ + k;
       char* dst = at(run.data[inputs_ + k], position.offsets[i]);
       if (results[k] == dst) continue;

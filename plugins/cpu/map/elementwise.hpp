@@ -71,6 +71,7 @@ class MapPlan {
   void plan_at_once();
   static void body(void* user, int64_t begin, int64_t end);
   bool is_in_place(const Run& run) const;
+  bool is_interleaved(const Run& run) const;
   Piece enter(int64_t begin, int64_t end, void* frame, Position* position) const;
   void run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const;
   void run_rows(const Run& run, int64_t begin, int64_t end, void* frame) const;
@@ -104,6 +105,7 @@ class MapPlan {
   bool direct_rows_ = false;  // blocks are rows or parts of them, of which nothing is packed
   bool parallel_ = false;
   bool streams_ = false;           // operands are so large that stores of outputs bypass the cache
+  bool interleaves_ = false;       // outputs may be the elements of one array by turns
   bool streams_directly_ = false;  // the computing function itself does so
   // The frame of a thread contains: position, sources, results, the program's workspace, then each operand's splat and
   // buffer.
