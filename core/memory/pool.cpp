@@ -69,11 +69,18 @@ struct MemoryPool::Slab {
 };
 
 // A range of a slab: in use, in a bin, deferred, or free for best fit. It holds the room that it needs in each of them,
-// so that nothing which gives memory back allocates.
-struct Chunk {
+// so that nothing which gives memory back allocates. It is what its holder gets as a block, which is copied as a whole.
+struct Chunk : Block {
+  Chunk() { chunk = this; }
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
+
+  void lie_in(MemoryPool::Slab* owner) noexcept {
+    slab = owner;
+    buffer = owner->buffer;
+  }
+
   MemoryPool::Slab* slab = nullptr;
-  int64_t offset_bytes = 0;
-  int64_t size_bytes = 0;
   Chunk* previous = nullptr;  // neighbours by address in the same slab
   Chunk* next = nullptr;
   Chunk* below = nullptr;  // in its bin, or among those deferred
@@ -100,7 +107,7 @@ struct Chunk {
 
 namespace {
 
-uint64_t address_of(const Chunk& chunk) { return chunk.slab->buffer + static_cast<uint64_t>(chunk.offset_bytes); }
+uint64_t address_of(const Chunk& chunk) { return chunk.buffer + static_cast<uint64_t>(chunk.offset_bytes); }
 
 std::unique_ptr<Chunk> make_chunk() {
   auto chunk = std::make_unique<Chunk>();
@@ -285,7 +292,7 @@ inline Handout MemoryPool::account(Chunk* chunk, const Holding& holding) {
   peak_ = std::max(peak_, used_);
   used_by_[static_cast<size_t>(chunk->use)] += chunk->size_bytes;
   ++live_blocks_;
-  return Handout({chunk->slab->buffer, chunk->offset_bytes, chunk->size_bytes, chunk}, chunk->pending);
+  return Handout(*chunk, chunk->pending);
 }
 
 // In the order of cost: free ranges, what other streams have finished with, the device, and the device once more after
@@ -339,7 +346,7 @@ Chunk* MemoryPool::take_best_fit(int64_t rounded) {
   if (chunk->size_bytes - rounded >= least_block_) rest = make_chunk();  // what can throw comes first
   chunk->entry = free_chunks_.extract(found);
   if (rest) {
-    rest->slab = chunk->slab;
+    rest->lie_in(chunk->slab);
     rest->offset_bytes = chunk->offset_bytes + rounded;
     rest->size_bytes = chunk->size_bytes - rounded;
     rest->previous = chunk;
@@ -384,7 +391,7 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   next_slab_bytes_ = std::min(next_slab_bytes_ * 2, kLargestSlab);
   reserved_ += size;
   *slab = {buffer, size, chunk.get()};
-  chunk->slab = slab.release();
+  chunk->lie_in(slab.release());
   chunk->size_bytes = size;
   Chunk* whole = chunk.release();
   if (size == rounded) return whole;
@@ -602,7 +609,7 @@ std::optional<Handout> MemoryPool::take_lent(int64_t size_bytes, const Holding& 
   }
   slabs_.insert(std::move(entry));
   *slab = {buffer, size, chunk.get()};
-  chunk->slab = slab.release();
+  chunk->lie_in(slab.release());
   chunk->size_bytes = size;
   chunk->bin = bin_of(size);
   std::lock_guard guard(blocks_lock_);
