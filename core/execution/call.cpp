@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -311,18 +312,17 @@ size_t Call::key_size() const {
   return size;
 }
 
+// The words are mixed already: one multiplication for all of them.
 uint64_t Call::hash_key() const {
-  uint64_t hash = mix_hash(callee_.identity() ^ counts_word(), reinterpret_cast<uint64_t>(device_));
-  hash = mix_hash(hash, callee_.attributes_hash);
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    hash = mix_hash(
-        hash, inputs_[i] == nullptr ? 0 : inputs_[i]->layout_hash + static_cast<uint64_t>(input_places_[i].alignment));
-  }
-  for (const Tensor* tensor : out_) {
-    hash =
-        mix_hash(hash, tensor == nullptr ? 0 : tensor->layout_hash + static_cast<uint64_t>(output_alignment(tensor)));
-  }
-  return hash;
+  uint64_t hash = callee_.identity();
+  const auto add = [&hash](uint64_t word) { hash = std::rotl(hash, 21) ^ word; };
+  add(reinterpret_cast<uint64_t>(device_));
+  add(callee_.attributes_hash);
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    add(inputs_[i] == nullptr ? 0 : inputs_[i]->layout_hash + static_cast<uint64_t>(input_places_[i].alignment));
+  for (const Tensor* tensor : out_)
+    add(tensor == nullptr ? 0 : tensor->layout_hash + static_cast<uint64_t>(output_alignment(tensor)));
+  return mix_hash(hash, counts_word());
 }
 
 // Compares without writing the key down. Words before the first difference tell how many follow, so none is read behind
