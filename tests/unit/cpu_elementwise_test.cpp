@@ -253,7 +253,7 @@ TEST(Map, IndicesScalarsAndConstants) {
   for (int64_t p = 0; p < points_of(shape); ++p) ASSERT_EQ(out.at(shape, p), p / 1500 * 1000 + p % 300 + 7);
 }
 
-TEST(Map, FewElementsOfOneFunctionAreRunAtOnce) {
+TEST(Map, OneBlockOfOneFunctionIsRunAtOnce) {
   // scalar - x: the scalar is converted to the dtype of x, once a run.
   Expression e;
   const int x = e.input(0, COMPUTE_DTYPE_FLOAT64), scalar = e.scalar(0, COMPUTE_DTYPE_FLOAT32);
@@ -271,7 +271,9 @@ TEST(Map, FewElementsOfOneFunctionAreRunAtOnce) {
                         {{4}, {1}, {1}, true},
                         {{17}, {1}, {1}, true},
                         {{511}, {1}, {1}, true},
-                        {{512}, {1}, {1}, false},
+                        {{512}, {1}, {1}, true},
+                        {{8192}, {1}, {1}, true},
+                        {{8193}, {1}, {1}, false},
                         {{5, 7}, {7, 1}, {7, 1}, true},
                         {{5, 7}, {1, 5}, {1, 5}, true},    // transposed, both
                         {{5, 7}, {-7, 1}, {-7, 1}, true},  // backwards, both
@@ -293,6 +295,29 @@ TEST(Map, FewElementsOfOneFunctionAreRunAtOnce) {
     for (int64_t p = 0; p < points; ++p) ASSERT_EQ(out.at(c.shape, p), 0.5 - in.at(c.shape, p)) << name << p;
     EXPECT_EQ(std::count(out.memory.begin(), out.memory.end(), -7) + points, static_cast<int64_t>(out.memory.size()))
         << name;
+  }
+}
+
+TEST(Map, OneBlockAtAnyAddress) {
+  // The result is narrower than the operands, of which the second is a scalar.
+  Expression e;
+  const int x = e.input(0, COMPUTE_DTYPE_FLOAT64), y = e.scalar(0, COMPUTE_DTYPE_FLOAT64);
+  const int less = e.call(COMPUTE_PLUGIN_INTRINSIC_LT, COMPUTE_DTYPE_BOOL, {x, y});
+  compute_plugin_scalar value{};
+  const double bound = 500;
+  std::memcpy(value.bits, &bound, sizeof bound);
+  for (const int64_t n : {511, 512, 1000}) {
+    for (int offset = 0; offset < 9; ++offset) {
+      std::vector<double> in(n + 9);
+      std::iota(in.begin(), in.end(), 0);
+      std::vector<uint8_t> out(n + 18, 7);
+      double* const src = in.data() + offset;
+      uint8_t* const dst = out.data() + 9 - offset;
+      EXPECT_TRUE(
+          run_map(e.view({less}), {n}, {{COMPUTE_DTYPE_FLOAT64, {1}, src}, {COMPUTE_DTYPE_BOOL, {1}, dst}}, {value}));
+      for (int64_t p = 0; p < n; ++p) ASSERT_EQ(dst[p], src[p] < bound) << n << " " << offset << " " << p;
+      EXPECT_EQ(std::count(out.begin(), out.end(), 7), 18);
+    }
   }
 }
 

@@ -296,12 +296,15 @@ void MapPlan::plan_frame() {
 
 void MapPlan::plan_at_once() {
   const auto is_linear = [](const Operand& operand) { return operand.linear; };
-  if (program_.only_function() == nullptr || points_ >= kAlignedPoints || units_ != 1 || streams_ ||
-      program_.workspace_bytes(0) > kAtOnceBytes || !std::all_of(operands_.begin(), operands_.end(), is_linear)) {
+  if (program_.only_function() == nullptr || units_ != 1 || streams_ || program_.workspace_bytes(0) > kAtOnceBytes ||
+      !std::all_of(operands_.begin(), operands_.end(), is_linear)) {
     return;
   }
+  at_once_.aligns = points_ >= kAlignedPoints;
+  at_once_.widest_source = -1;
   for (const auto& [input, offset] : program_.only_operands()) {
     const bool is_fixed = input < 0;
+    if (input == widest_) at_once_.widest_source = at_once_.count;
     at_once_.operands[at_once_.count] = {input, is_fixed ? offset : nest_.offsets[input]};
     at_once_.steps[at_once_.count++] = is_fixed ? 0 : 1;
   }
@@ -430,6 +433,21 @@ void MapPlan::evaluate_block(BlockOperand* sources, void** results, int64_t n, v
   move(lead);
   program_.evaluate(sources, results, n - lead, block_, at(frame, program_offset_));
   move(-lead);
+}
+
+// The same for a plan that is_at_once().
+void MapPlan::call_aligned(const void** x, char* result) const {
+  const AtOnce& call = at_once_;
+  const int64_t size = operands_[call.widest_source < 0 ? sources_ : widest_].size;
+  const void* data = call.widest_source < 0 ? result : x[call.widest_source];
+  const auto beyond = static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % kCacheLine);
+  if (beyond == 0 || beyond % size != 0) return call.function(x, call.steps, result, points_);
+  const int64_t lead = (kCacheLine - beyond) / size;
+  call.function(x, call.steps, result, lead);
+  for (int k = 0; k < call.count; ++k) {
+    if (call.steps[k] != 0) x[k] = at(x[k], lead * operands_[call.operands[k].input].size);
+  }
+  call.function(x, call.steps, at(result, lead * operands_[sources_].size), points_ - lead);
 }
 
 // True if an output is an input too: reading it brings it into the cache, which a store around the cache would undo.

@@ -27,7 +27,7 @@ class MapPlan {
   /// `data` contains the addresses of inputs, then outputs, each that of the element with all indices 0.
   void run(void* const* data, const compute_plugin_scalar* scalars, void* workspace, ParallelFor parallel_for) const;
 
-  /// Whether a run is one call of a function for few elements, which run_at_once makes with less around it.
+  /// Whether a run is one or two calls of a function for one block, which run_at_once makes with less around them.
   bool is_at_once() const { return at_once_.function != nullptr; }
 
   /// The same as `run`, where address(i) is data[i].
@@ -40,7 +40,11 @@ class MapPlan {
       const auto& [input, offset] = at_once_.operands[k];
       x[k] = (input < 0 ? values : static_cast<const char*>(address(input))) + offset;
     }
-    at_once_.function(x, at_once_.steps, static_cast<char*>(address(inputs_)) + at_once_.result_offset, points_);
+    char* const result = static_cast<char*>(address(inputs_)) + at_once_.result_offset;
+    if (at_once_.aligns)
+      call_aligned(x, result);
+    else
+      at_once_.function(x, at_once_.steps, result, points_);
   }
 
  private:
@@ -61,6 +65,8 @@ class MapPlan {
     BlockProgram::OnlyOperand operands[3];
     int64_t steps[3];
     int64_t result_offset;
+    bool aligns;        // as evaluate_block does
+    int widest_source;  // the operand that it aligns; -1: the result
   };
   struct Run;
   struct Position;
@@ -75,6 +81,7 @@ class MapPlan {
   Piece enter(int64_t begin, int64_t end, void* frame, Position* position) const;
   void run_blocks(const Run& run, int64_t begin, int64_t end, void* frame) const;
   void run_rows(const Run& run, int64_t begin, int64_t end, void* frame) const;
+  void call_aligned(const void** x, char* result) const;
   void evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const;
   void stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results, int64_t n,
                     void* frame) const;
