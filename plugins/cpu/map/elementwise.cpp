@@ -242,8 +242,8 @@ void MapPlan::plan_frame() {
     tile_rows_ = std::min(kTileBytes / widest, nest_.extents[inner - 1]);
   }
   const int outputs = program_.output_count();
-  interleaves_ = nest_.rank == 1 && !streams_ && ((outputs == 4 && operands_[sources_].size == 4) ||
-                                                  (outputs == 2 && operands_[sources_].size == 8));
+  interleaves_ = nest_.rank == 1 && !streams_ &&
+                 ((outputs == 4 && operands_[sources_].size == 4) || (outputs == 2 && operands_[sources_].size == 8));
   for (int i = sources_; i < sources_ + outputs; ++i) {
     interleaves_ &= operands_[i].size == operands_[sources_].size && nest_.strides[i][0] == outputs * operands_[i].size;
   }
