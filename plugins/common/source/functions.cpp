@@ -98,6 +98,7 @@ std::optional<std::string_view> word_of(std::string_view word, compute_dtype dty
   const std::pair<std::string_view, std::pair<std::string_view, std::string_view>> floats[] = {
       {"f", {"f", ""}},
       {"S", {"i32", "i64"}},
+      {"WORD", {"u32", "u64"}},
       {"C", {"COMPUTE_C64", "COMPUTE_C128"}},
       {"AS_I", {"COMPUTE_AS_I32", "COMPUTE_AS_I64"}},
       {"AS_F", {"COMPUTE_AS_F32", "COMPUTE_AS_F64"}},
@@ -106,15 +107,22 @@ std::optional<std::string_view> word_of(std::string_view word, compute_dtype dty
       {"NAN", {"COMPUTE_AS_F32(0x7fc00000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff8000000000000))"}},
       {"EXP_ABOVE", {"89.0f", "710.0"}},
       {"EXP_BELOW", {"-104.0f", "-746.0"}},
-      {"ROUND", {"0x1.8p23f", "0x1.8p52"}},
+      {"EXP_ROUND", {"(0x1.8p23f + 127.0f)", "(0x1.8p52 + 1023.0)"}},
+      {"EXP_PART", {"32.0f", "512.0"}},
+      {"EXP_SMALL", {"0x1p-32f", "0x1p-512"}},
+      {"EXP_GREAT", {"0x1p32f", "0x1p512"}},
       {"LN2_HIGH", {"0x1.62e4p-1f", "0x1.62e42fefa3p-1"}},
       {"LN2_LOW", {"0x1.7f7d1cp-20f", "0x1.3de6af278ece6p-42"}},
+      // (exp(r) - 1 - r) / r^2. Of float32 a polynomial fitted to it, one term shorter than the exponential series would
+      // have to be.
       {"EXP_SERIES",
-       {"fma(r, 1.98412698412698413e-4f, 1.38888888888888889e-3f)",
-        "fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, 1.605904383682161e-10, 2.08767569878681e-9), "
-        "2.505210838544172e-8), "
-        "2.755731922398589e-7), 2.7557319223985893e-6), 2.48015873015873e-5), 1.984126984126984e-4), "
-        "1.388888888888889e-3)"}},
+       {"fma(r, fma(r, fma(r, fma(r, 0x1.69df0ep-10f, 0x1.12422cp-7f), 0x1.55582ap-5f), 0x1.555486p-3f), 0.5f)",
+        "fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, 1.605904383682161e-10, "
+        "2.08767569878681e-9), 2.505210838544172e-8), 2.755731922398589e-7), 2.7557319223985893e-6), "
+        "2.48015873015873e-5), 1.984126984126984e-4), 1.388888888888889e-3), 8.33333333333333333e-3), "
+        "4.16666666666666667e-2), 1.66666666666666667e-1), 0.5)"}},
+      // r rounds n times ln(2). What that leaves out is added where it would exceed the bound.
+      {"EXP_REST", {"fma(q * r, r, r)", "r + fma(q * r, r, fma(n, -0x1.3de6af278ece6p-42, h - r))"}},
       // Pairs: the nearest number and what is left; of atan(n / 4), and of 1 / 5 + t / 7 + t^2 / 9 …
       {"PAIR_THIRD", {"0x1.555556p-2f, -0x1.555556p-27f", "0x1.5555555555555p-2, 0x1.5555555555555p-56"}},
       {"PAIR_ATAN_1", {"0x1.f5b76p-3f, -0x1.b4dfc8p-29f", "0x1.f5b75f92c80ddp-3, 0x1.8ab6e3cf7afbdp-57"}},

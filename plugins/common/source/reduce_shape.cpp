@@ -9,6 +9,7 @@ namespace compute::common {
 namespace {
 
 constexpr int64_t kLeastSteps = 16;  // vectors a work item combines at least before the loops are split
+constexpr int64_t kFewSteps = 4;     // the same across rows of memory, if there are few
 constexpr int64_t kFewTerms = 16;    // of an output, which one work item combines if there are outputs for all
 
 bool is_row(int64_t stride) { return stride == 0 || stride == 1; }
@@ -87,7 +88,8 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
   } else {
     const bool fills = columns >= wanted * group;
     shape.across = fills ? group : std::min<int64_t>({group, 32, power_above(columns)});
-    shape.along = group / shape.across;
+    shape.along = std::min(group / shape.across, power_below(terms / kFewSteps));
+    shape.across = group / shape.along;
   }
   const int64_t groups = divide_up(columns, shape.across);
   if (may_split && groups < wanted) {
