@@ -16,7 +16,6 @@ namespace compute::cuda {
 namespace {
 
 constexpr size_t kMemoriesPerBlock = 64;
-constexpr int32_t kCounters = 2048;  // more than the groups that run at once, as groups of few outputs count each other
 
 // DLPack's numbers.
 constexpr int32_t kDlCuda = 2;
@@ -84,7 +83,7 @@ Device::Device(DeviceInfo info, uint64_t core_device)
   dialect_.compute_units = info_.multiprocessors;
   dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);
   dialect_.local_memory_bytes = info_.shared_bytes_per_block;
-  dialect_.counters = kCounters;
+  dialect_.counters = common::kGroupCounters;
 }
 
 const common::Dialect& Device::dialect() const {
@@ -280,7 +279,7 @@ void Device::read_clock(int64_t* out_device_ns, int64_t* out_host_ns) {
 }
 
 LaunchMemory Device::take_launch_memory() {
-  constexpr size_t kCounterBytes = kCounters * sizeof(int32_t);
+  constexpr size_t kCounterBytes = common::kGroupCounters * sizeof(int32_t);
   const std::lock_guard lock(mutex_);
   if (free_memory_.empty()) {
     const Current current = this->current();

@@ -84,7 +84,8 @@ class GeneratedPlan final : public Plan {
           memory = step.table.get();
           break;
         case common::Pointer::kCounters:
-          break;  // of no launch, as the dialect has none
+          memory = stream.counters();
+          break;
       }
       check(api().clSetKernelArg(kernel, index++, sizeof memory, &memory), "clSetKernelArg");
     }

@@ -138,6 +138,8 @@ void describe(DeviceInfo& info) {
   dialect.has_int64_atomics = info.has_extension("cl_khr_int64_base_atomics");
   dialect.has_half_io = !info.avoids(Fault::kHalfIo);
   dialect.has_ptx = contains(info.platform_name, "NVIDIA");
+  // OpenCL C 1.2 has no fence between groups.
+  if (dialect.has_ptx) dialect.counters = common::kGroupCounters;
   const auto single = device_number<cl_bitfield>(device, CL_DEVICE_SINGLE_FP_CONFIG, 0);
   dialect.has_rounded_division = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   info.keeps_subnormals = (single & CL_FP_DENORM) != 0;

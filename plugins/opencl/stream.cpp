@@ -50,6 +50,19 @@ Stream::FaultSlot Stream::fault_slot(compute_plugin_fault* target) {
   return {fault_slots_.get(), slot * static_cast<int64_t>(sizeof(compute_plugin_fault))};
 }
 
+cl_mem Stream::counters() {
+  if (!counters_) {
+    const int64_t size = device_->dialect().counters * static_cast<int64_t>(sizeof(int32_t));
+    Memory counters = device_->make_memory(size);
+    const uint64_t zero = 0;
+    check(api().clEnqueueFillBuffer(queue(), counters.get(), &zero, sizeof zero, 0, static_cast<size_t>(size), 0,
+                                    nullptr, nullptr),
+          "clEnqueueFillBuffer");
+    counters_ = std::move(counters);
+  }
+  return counters_.get();
+}
+
 void Stream::read_faults() {
   auto batch = std::make_unique<FaultBatch>();
   batch->count = static_cast<int64_t>(fault_targets_.size());

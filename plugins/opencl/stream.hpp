@@ -60,6 +60,9 @@ class Stream {
   };
   FaultSlot fault_slot(compute_plugin_fault* target);
 
+  // Dialect::counters of them, which are 0 between launches.
+  cl_mem counters();
+
   // For a submission of which only a part was queued: waits until that part no longer accesses memory, and fails the
   // stream. Returns the error to throw.
   common::Error break_off(common::Error error);
@@ -94,6 +97,7 @@ class Stream {
 
   Device* const device_;
   Queue queue_;
+  Memory counters_;
   Memory fault_slots_;
   std::vector<compute_plugin_fault*> fault_targets_;        // of the slots in use
   std::vector<std::unique_ptr<FaultBatch>> fault_batches_;  // for the next mark

@@ -113,8 +113,8 @@ std::optional<std::string_view> word_of(std::string_view word, compute_dtype dty
       {"EXP_GREAT", {"0x1p32f", "0x1p512"}},
       {"LN2_HIGH", {"0x1.62e4p-1f", "0x1.62e42fefa3p-1"}},
       {"LN2_LOW", {"0x1.7f7d1cp-20f", "0x1.3de6af278ece6p-42"}},
-      // (exp(r) - 1 - r) / r^2. Of float32 a polynomial fitted to it, one term shorter than the exponential series would
-      // have to be.
+      // (exp(r) - 1 - r) / r^2: a polynomial fitted to it for float32, which is a term shorter than the series, and the
+      // exponential series for float64.
       {"EXP_SERIES",
        {"fma(r, fma(r, fma(r, fma(r, 0x1.69df0ep-10f, 0x1.12422cp-7f), 0x1.55582ap-5f), 0x1.555486p-3f), 0.5f)",
         "fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, 1.605904383682161e-10, "

@@ -43,6 +43,10 @@ struct Dialect {
   int32_t counters = 0;  // of Pointer::kCounters; 0: groups cannot wait for each other's results
 };
 
+/// Counters of a stream, on devices that have them. They are more than the groups that run at once, because groups of
+/// few outputs count each other.
+inline constexpr int32_t kGroupCounters = 2048;
+
 /// Identifies a kernel: a digest of op and version, expression digests, dtypes, layout class, collapsed rank, alignment
 /// class and index width. It contains no size.
 struct KernelKey {
