@@ -25,9 +25,9 @@ constexpr int64_t kWorkspacePieces = 16;
 constexpr double kParallelNanoseconds = 4000;
 constexpr double kPieceNanoseconds = 2000;
 constexpr int64_t kPieceElements = 8192;
-constexpr int64_t kStreamBytes = 32 << 20;        // of all operands, on one thread
-constexpr int64_t kSharedStreamBytes = 48 << 20;  // on several, whose caches hold more
-constexpr int64_t kStreamPieceBytes = 1024;       // of the widest operand
+// Bytes of all operands from which on results go around the cache: more on many threads, whose caches hold more.
+constexpr int64_t kStreamBytes = 32 << 20, kMostStreamBytes = 48 << 20, kStreamBytesOfThread = 3 << 20;
+constexpr int64_t kStreamPieceBytes = 1024;  // of the widest operand
 constexpr int kFetchedSources = 4;
 constexpr int64_t kFetchDistance = 4096;
 
@@ -229,7 +229,7 @@ void MapPlan::plan_frame() {
     contiguous &= !packs(static_cast<int>(i));
   }
   // Where little is written, reading at full speed matters more.
-  const int64_t stream_bytes = threads_ > 1 ? kSharedStreamBytes : kStreamBytes;
+  const int64_t stream_bytes = std::clamp(threads_ * kStreamBytesOfThread, kStreamBytes, kMostStreamBytes);
   streams_ = bytes >= stream_bytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
   streams_directly_ = streams_ && contiguous && program_.streams();
   buffers_ = program_.needs_blocks() || (streams_ && !streams_directly_) || !contiguous;
