@@ -35,6 +35,7 @@ def licenses():
     missing = [str(path) for path in files.values() if not path.exists()]
     if missing:
         sys.exit(f"licences are missing: {', '.join(missing)}")
+    files["compute"] = HERE.parents[1] / "LICENSE"
     return ";".join(f"{path}={name}" for name, path in files.items())
 
 

@@ -3,11 +3,12 @@
 """Trains a small GPT on the characters of a text, and writes more of it.
 
     COMPUTE_DEVICE=cuda0 python3 transformer.py FILE [--steps N] [--batch N] [--context N] [--layers N] [--heads N]
-                                                     [--width N] [--generate N] [--losses N]
+                                                     [--width N] [--generate N] [--losses N] [--plot FILE] [--profile FILE]
 
 Nine tenths of the text are learnt; the rest gives the held-out loss.
 """
 import argparse
+import contextlib
 import math
 import pathlib
 import random
@@ -93,6 +94,8 @@ def main():
                         "generate": 200, "losses": 0}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--rate", type=float, default=0.0003)
+    parser.add_argument("--plot", help="a file for the curve of the loss, by matplotlib")
+    parser.add_argument("--profile", help="a file for bars of what the steps cost, by matplotlib")
     options = parser.parse_args()
 
     raw = pathlib.Path(options.file).read_text(encoding="utf-8")
@@ -104,17 +107,29 @@ def main():
     print(f"{len(text)} characters, {len(characters)} different, on {cp.device()}, {sum(p.size for p in flat)} parameters")
     adam = cp.optim.AdamW(flat, options.rate)
     draw = random.Random(options.seed)
+    history = []
     start = time.perf_counter()
-    for step in range(1, options.steps + 1):
-        batch = sample(text[:learnt], options, draw)
-        value, gradients = grad.value_and_gradients(lambda p: loss(p, *batch, options.heads))(parameters)
-        adam.step(flatten(gradients))
-        if step <= options.losses:
-            print(f"loss {step}: {float(value):.7g}")
+    with cp.profile() if options.profile else contextlib.nullcontext() as profile:
+        for step in range(1, options.steps + 1):
+            batch = sample(text[:learnt], options, draw)
+            value, gradients = grad.value_and_gradients(lambda p: loss(p, *batch, options.heads))(parameters)
+            adam.step(flatten(gradients))
+            history.append(value)
+            if step <= options.losses:
+                print(f"loss {step}: {float(value):.7g}")
     seconds = time.perf_counter() - start
     held_out = loss(parameters, *sample(text[learnt:], options, random.Random(7)), options.heads)
     print(f"{options.steps} steps in {seconds:.2f} s, held-out loss {float(held_out):.4f}")
     print(write(parameters, options, text[:1], characters))
+    if options.plot:
+        import matplotlib.pyplot as plt
+
+        plt.plot([float(value) for value in history])
+        plt.xlabel("step")
+        plt.ylabel("loss")
+        plt.savefig(options.plot)
+    if options.profile:
+        profile.plot(options.profile)
 
 
 if __name__ == "__main__":

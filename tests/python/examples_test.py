@@ -105,3 +105,14 @@ class Examples(Case):
                        "losses": 12, "generate": 20}
             arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
             self.check_losses(self.outputs("transformer.py", f"{folder}/text.txt", *arguments))
+
+    def test_plots(self):
+        self.need("matplotlib")
+        with tempfile.TemporaryDirectory() as folder:
+            data_maker().make_text(pathlib.Path(folder))
+            small = {"steps": 2, "batch": 2, "context": 8, "layers": 1, "heads": 1, "width": 8, "generate": 1}
+            arguments = [part for name, value in small.items() for part in (f"--{name}", value)]
+            self.output("cpu", "transformer.py", f"{folder}/text.txt", *arguments, "--plot", f"{folder}/loss.png",
+                        "--profile", f"{folder}/profile.png")
+            for name in ("loss.png", "profile.png"):
+                self.assertEqual((pathlib.Path(folder) / name).read_bytes()[:4], b"\x89PNG", name)

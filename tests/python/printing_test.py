@@ -26,6 +26,9 @@ class Printing(Case):
         self.assertEqual(repr(cp.asarray([[1], [2]], device="cpu")), "Array([[1],\n       [2]], dtype=int64)")
         self.assertEqual(repr(cp.asarray(True, device="cpu")), "Array(True, dtype=bool)")
         self.assertEqual(repr(cp.zeros((0, 2), device="cpu")), "Array([], shape=(0, 2), dtype=float32)")
+        self.assertEqual(repr(cp.zeros(2000, device="cpu")),
+                         "Array([0., 0., 0., ..., 0., 0., 0.], shape=(2000,), dtype=float32)")
+        self.assertRegex(repr(cp.zeros((100, 100), device="cpu")), r"0\.\]\], shape=\(100, 100\), dtype=float32\)$")
         self.assertEqual(repr(cp.float32), "compute.float32")
         self.assertEqual(repr(cp.device("cpu")), "Device('cpu')")
         self.assertEqual(f"{cp.asarray(0.125, device='cpu'):.2f}", "0.12")

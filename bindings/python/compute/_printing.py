@@ -188,7 +188,7 @@ def _body(x, separator, indent, width):
 
 
 def array_repr(x):
-    """The text of an array with its dtype, and its device if that is not cpu."""
+    """The text of an array with its dtype, its shape if elements are left out, and its device if that is not cpu."""
     prefix = "Array("
     if x.size == 0:
         body = "[]" if x.shape == (0,) else f"[], shape={x.shape}"
@@ -197,6 +197,8 @@ def array_repr(x):
     else:
         body = _body(x, ", ", len(prefix) + 1, WIDTH - 1)
     notes = f"dtype={x.dtype.name}"
+    if x.size > THRESHOLD:
+        notes = f"shape={x.shape}, {notes}"
     if x.device.name != "cpu":
         notes += f", device='{x.device.name}'"
     last = len(body) - (body.rfind("\n") + 1) + (len(prefix) if "\n" not in body else 0)
