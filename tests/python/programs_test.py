@@ -383,6 +383,17 @@ class Programs(Case):
         keys = np.asarray(cp.random.Generator(9).bits((100,), dtype=cp.uint64))
         self.assert_same(cp.random.Generator(9).permutation(100), np.argsort(keys))
 
+    def test_calls_of_a_generator_share_no_random_bits(self):
+        generator, alpha = cp.random.Generator(3), cp.full((80,), 2.0)
+        logits = cp.zeros((40, 5))
+        for draw in (lambda: generator.gamma(alpha), lambda: generator.uniform((80,), dtype=cp.float32),
+                     lambda: generator.integers((80,), 0, 2 ** 62), lambda: generator.bits((80,), dtype=cp.uint64),
+                     lambda: generator.truncated_normal((80,))):
+            self.assertEqual(len({value for _ in range(3) for value in np.asarray(draw()).tolist()}), 240)
+        for draw in (lambda: generator.categorical(logits), lambda: generator.bernoulli((80,)),
+                     lambda: generator.dropout(cp.ones((80,)))):
+            self.assertFalse(np.array_equal(np.asarray(draw()), np.asarray(draw())))
+
     def test_arguments_of_random_numbers(self):
         self.assertEqual(cp.random.integers(4, 250, 256, dtype=cp.uint8).dtype, cp.uint8)
         for error, call in ((ValueError, lambda: cp.random.integers(3, 5, 5)),
