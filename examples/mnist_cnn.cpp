@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a convolutional network on MNIST, or on any data in its format, such as Fashion-MNIST: two convolutions of
-// 32 and 64 channels, 5 x 5, same padding, with max pooling, and a dense layer.
+// 32 and 64 channels, 5 x 5, same padding, whose weights have an L2 penalty, and a dense layer: 553,866 parameters.
 //
 //   mnist_cnn --data=FOLDER [--compute-device=DEVICE] [--epochs=1] [--steps=430] [--batch=128] [--rate=0.001]
-//             [--seed=1] [--pool=1] [--graph=0] [--losses=0]
+//             [--l2=0.0001] [--seed=1] [--pool=0] [--graph=0] [--losses=0]
 //
 // FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not. An epoch has
-// `steps` batches; the images repeat if there are fewer. Without pooling (--pool=0) the network has 553,866 parameters.
+// `steps` batches; the images repeat if there are fewer. --pool=1 takes the greatest of 2 x 2 after each convolution,
+// which leaves 83,466 parameters. --l2 is the factor of the convolutions' squared weights in the loss.
 // With --graph=1 the step is recorded once and replayed. --losses=N prints the first N losses.
 #include <numeric>
 #include <random>
@@ -57,6 +58,7 @@ struct Network {
     b3 = zeros(10);
   }
   std::vector<tape::Value> parameters() const { return {w1, b1, w2, b2, w3, b3}; }
+  tape::Value penalty() const { return sum(square(w1)) + sum(square(w2)); }
   tape::Value operator()(const Tensor& pixels) const {
     const int64_t n = pixels.extent(0);
     static const compute::Expression scaled("convert(x, float32) * a", {"x"}, {"a"});
@@ -88,13 +90,15 @@ int run(int argc, char** argv) {
                                   {"steps", "430"},
                                   {"batch", "128"},
                                   {"rate", "0.001"},
+                                  {"l2", "0.0001"},
                                   {"seed", "1"},
-                                  {"pool", "1"},
+                                  {"pool", "0"},
                                   {"graph", "0"},
                                   {"losses", "0"}});
   const Device device = Device::open();
   const Images train = load(device, options.text("data"), "train"), test = load(device, options.text("data"), "t10k");
   const int64_t steps = options.integer("steps"), batch = options.integer("batch"), seed = options.integer("seed");
+  const double l2 = options.real("l2");
   const Network network(device, seed, options.integer("pool") != 0);
   int64_t count = 0;
   for (const tape::Value& each : network.parameters()) count += each.tensor().size();
@@ -113,6 +117,7 @@ int run(int argc, char** argv) {
   const auto learn = [&] {
     const Tensor pixels = compute::take(train.pixels, indices, 0, tape::stream);
     loss = tape::cross_entropy(network(pixels), compute::take(train.labels, indices, 0, tape::stream));
+    if (l2 != 0) loss = loss + network.penalty() * l2;
     tape::backward(loss);
     adam.step(options.real("rate"), count_of_steps.as("step"));
   };

@@ -251,7 +251,8 @@ def main():
     print(f"PyTorch {torch.__version__} beside {options.device}, {options.threads or 'all'} threads")
     print(f"{'program':<12} {'ours s':>9} {'torch s':>9} {'ratio':>7} {'ours':>9} {'torch':>9}")
     for name, data, program, peer, arguments in (
-            ("mnist_cnn", options.mnist, "mnist_cnn", mnist, [f"--data={options.mnist}", f"--epochs={options.epochs}"]),
+            ("mnist_cnn", options.mnist, "mnist_cnn", mnist,
+             [f"--data={options.mnist}", f"--epochs={options.epochs}", "--pool=1", "--l2=0"]),
             ("imdb_cnn", options.reviews, "imdb_cnn", imdb, [f"--data={options.reviews}", f"--epochs={options.epochs}"]),
             ("transformer", options.text, "transformer", gpt,
              [f"--data={options.text}", f"--steps={options.gpt_steps}", "--generate=0"])):
