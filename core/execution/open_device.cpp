@@ -151,16 +151,15 @@ MemoryShape shape_of(const compute_plugin_heap& heap) {
   return shape;
 }
 
-}  // namespace
-
-Device& open_entry(const DeviceSelection& selection) {
+// An open device is returned as it is if `any_options`.
+Device& open_or_find(const DeviceSelection& selection, bool any_options) {
   static std::mutex& opening = *new std::mutex;
   const std::lock_guard guard(opening);
   const DeviceEntry& entry = *selection.device;
   Device* open = find_open(entry);
   if (open != nullptr && !can_be_reopened(*open)) {
     open->require_usable();
-    if (!is_open_with(*open, selection.options)) {
+    if (!any_options && !is_open_with(*open, selection.options)) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, options_differ(entry.info.name, open->options, selection.options))
           .on_device(entry.info.name);
     }
@@ -177,6 +176,10 @@ Device& open_entry(const DeviceSelection& selection) {
   return opened;
 }
 
+}  // namespace
+
+Device& open_entry(const DeviceSelection& selection) { return open_or_find(selection, false); }
+
 Device& open_device(const char* selector) {
   Device* device = nullptr;
   Registry::instance().select(selector, [&](const DeviceSelection& selection) { device = &open_entry(selection); });
@@ -192,7 +195,8 @@ Device& host_device() {
   if (Device* device = cached.load(std::memory_order_acquire)) return *device;
   DeviceSelection selection;
   selection.device = Registry::instance().find("cpu");
-  Device& device = open_entry(selection);
+  if (find_open(*selection.device) == nullptr) selection.options = Registry::instance().host_options();
+  Device& device = open_or_find(selection, true);
   cached.store(&device, std::memory_order_release);
   return device;
 }

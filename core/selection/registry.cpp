@@ -341,6 +341,19 @@ std::string Registry::load_report(int32_t format) {
   return format == COMPUTE_FORMAT_JSON ? report.to_json() : report.to_text();
 }
 
+DeviceOptions Registry::host_options() {
+  Catalogue& catalogue = Catalogue::instance();
+  const std::lock_guard lock(catalogue.mutex);
+  try {
+    const Request request = request_of(nullptr, catalogue);
+    const std::vector<SelectorItem>& items = request.selector.items;
+    if (!items.empty() && items.front().name == "cpu" && !items.front().exclude) return items.front().options;
+  } catch (const Error& error) {
+    if (error.code != COMPUTE_ERROR_INVALID_ARGUMENT) throw;  // a faulty selector is reported to who selects
+  }
+  return {};
+}
+
 const DeviceEntry* Registry::find(const char* name) {
   const std::string wanted = to_lower(trimmed(name));
   Catalogue& catalogue = Catalogue::instance();

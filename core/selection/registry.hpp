@@ -53,6 +53,10 @@ class Registry {
   // The entry with this canonical name; NULL if there is none. Opens the plugins that it needs.
   const DeviceEntry* find(const char* name);
 
+  // The options that the configured selector gives `cpu`, if that is its first choice. The host device is also opened
+  // for memory of the program, which may come first.
+  DeviceOptions host_options();
+
   // Every plugin opened so far, for shutdown and fork.
   std::vector<Plugin*> opened_plugins();
 };

@@ -117,5 +117,25 @@ ISOLATED_TEST(Selectors, OneDeviceIsOneHandleAndHasOneSetOfOptions) {
   compute_error_free(error);
 }
 
+// Memory of the program opens the host device without a selector.
+ISOLATED_TEST(Selectors, HostMemoryBeforeTheDeviceKeepsItsOptions) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_DEVICE", "cpu+without=float64+mem=2G", 1);
+  static double values[4] = {};
+  const int64_t shape[] = {4};
+  compute_tensor* wrapped = nullptr;
+  ASSERT_OK(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, values, COMPUTE_WRAP_IMMUTABLE, nullptr,
+                                     nullptr, &wrapped));
+  const Device device = open(nullptr);
+  EXPECT_STREQ(compute_device_name(device), "cpu");
+  compute_tensor* refused = nullptr;
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT64, 1, shape, &refused), COMPUTE_ERROR_UNSUPPORTED,
+               "float64");
+  Device other;
+  EXPECT_FAILS(compute_device_open("cpu+mem=1G", other.out()), kInvalid,
+               "cpu is already open with mem=2G; mem=1G was requested");
+  compute_tensor_release(wrapped);
+}
+
 }  // namespace
 }  // namespace robustness
