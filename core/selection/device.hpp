@@ -97,7 +97,11 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   // Opens the device in the plugin; returns the layout of its memory.
   compute::MemoryShape open_in_plugin();
 
-  bool hides(compute_dtype dtype) const { return dtype > 0 && dtype < 32 && (options.hidden_dtypes >> dtype & 1) != 0; }
+  bool hides(compute_dtype dtype) const {
+    if (dtype == COMPUTE_DTYPE_COMPLEX64 && hides(COMPUTE_DTYPE_FLOAT32)) return true;  // a pair of them
+    if (dtype == COMPUTE_DTYPE_COMPLEX128 && hides(COMPUTE_DTYPE_FLOAT64)) return true;
+    return dtype > 0 && dtype < 32 && (options.hidden_dtypes >> dtype & 1) != 0;
+  }
 
   // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_STORAGE, …).
   bool supports(compute_dtype dtype, int32_t level) const {

@@ -131,6 +131,8 @@ ISOLATED_TEST(Selectors, HostMemoryBeforeTheDeviceKeepsItsOptions) {
   compute_tensor* refused = nullptr;
   EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT64, 1, shape, &refused), COMPUTE_ERROR_UNSUPPORTED,
                "float64");
+  EXPECT_FAILS(compute_tensor_empty(device, COMPUTE_DTYPE_COMPLEX128, 1, shape, &refused), COMPUTE_ERROR_UNSUPPORTED,
+               "complex128");
   Device other;
   EXPECT_FAILS(compute_device_open("cpu+mem=1G", other.out()), kInvalid,
                "cpu is already open with mem=2G; mem=1G was requested");
