@@ -223,9 +223,11 @@ const compute_plugin_kernel_table* kernels(uint64_t device) {
   if (table == nullptr) return nullptr;
   static compute_plugin_kernel_table own;
   std::lock_guard lock(mutex);
-  copy_table(&real_kernels, table);
-  own = real_kernels;
-  own.launch = launch;
+  if (own.table_size == 0) {
+    copy_table(&real_kernels, table);
+    own = real_kernels;
+    own.launch = launch;
+  }
   return &own;
 }
 
@@ -235,23 +237,26 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   if (compute_error* error = real_table.device_open(id, options, out_device, &inner)) return error;
   static compute_plugin_device_table table;
   std::lock_guard lock(mutex);
-  copy_table(&real, inner);
-  table = real;
-  table.stream_create = stream_create;
-  table.stream_destroy = stream_destroy;
-  table.stream_mark = stream_mark;
-  table.stream_wait = stream_wait;
-  table.stream_reached = stream_reached;
-  table.stream_sync = stream_sync;
-  table.copy_from_host = copy_from_host;
-  table.copy_to_host = copy_to_host;
-  table.copy = copy;
-  table.fill = fill;
-  table.plan_run = plan_run;
-  if (real.memory_allocate != nullptr) table.memory_allocate = memory_allocate;
-  table.op_prepare = op_prepare;
-  if (real.copy_peer != nullptr) table.copy_peer = copy_peer;
-  if (real.kernels != nullptr) table.kernels = kernels;
+  // The devices of a plugin have one table. It is written before others read it.
+  if (table.table_size == 0) {
+    copy_table(&real, inner);
+    table = real;
+    table.stream_create = stream_create;
+    table.stream_destroy = stream_destroy;
+    table.stream_mark = stream_mark;
+    table.stream_wait = stream_wait;
+    table.stream_reached = stream_reached;
+    table.stream_sync = stream_sync;
+    table.copy_from_host = copy_from_host;
+    table.copy_to_host = copy_to_host;
+    table.copy = copy;
+    table.fill = fill;
+    table.plan_run = plan_run;
+    if (real.memory_allocate != nullptr) table.memory_allocate = memory_allocate;
+    table.op_prepare = op_prepare;
+    if (real.copy_peer != nullptr) table.copy_peer = copy_peer;
+    if (real.kernels != nullptr) table.kernels = kernels;
+  }
   devices[*out_device] = std::make_shared<Device>();
   devices[*out_device]->core_device = options->core_device;
   *out_table = &table;
@@ -264,9 +269,11 @@ const void* get_extension(uint64_t device, const char* name, int64_t name_size) 
     return table;
   static compute_plugin_graph_table graphs;
   std::lock_guard lock(mutex);
-  copy_table(&real_graphs, table);
-  graphs = real_graphs;
-  graphs.run = graph_run;
+  if (graphs.table_size == 0) {
+    copy_table(&real_graphs, table);
+    graphs = real_graphs;
+    graphs.run = graph_run;
+  }
   return &graphs;
 }
 
