@@ -51,45 +51,15 @@ struct HalfUnitsShape {
   int64_t end;
 };
 
-// A function that multiplies a tile, see kHalfUnitMultiply.
-std::string multiply_text(const char* name, int64_t width, bool is_of_registers, const char* half_type) {
-  const int64_t registers = width / 2;
-  std::string names, operands;
-  for (int64_t i = 0; i < registers; ++i) {
-    names += cat(i == 0 ? "" : ", ", "%", i);
-    operands += cat(i == 0 ? "" : ", ", "\"+f\"(c[", i, "])");
-  }
-  const int64_t left = is_of_registers ? 4 : 1;
-  std::string left_names, left_operands;
-  for (int64_t i = 0; i < left; ++i) {
-    left_names += cat(i == 0 ? "" : ", ", "%", registers + i);
-    left_operands += is_of_registers ? cat(i == 0 ? "" : ", ", "\"r\"(a[", i, "])") : "\"l\"(a)";
-  }
-  return fill(kHalfUnitMultiply, {{"name", name},
-                                  {"left_type", is_of_registers ? "const u32*" : "u64"},
-                                  {"half_type", half_type},
-                                  {"width", width},
-                                  {"registers", names},
-                                  {"operands", operands},
-                                  {"left", is_of_registers ? cat("{", left_names, "}") : left_names},
-                                  {"left_operands", left_operands},
-                                  {"orders", is_of_registers ? "1" : "0, 0"},
-                                  {"b_number", registers + left},
-                                  {"adds_number", registers + left + 1}});
-}
-
 class HalfUnitsBuilder : public AttentionUnitsBuilder {
  public:
   HalfUnitsBuilder(const Op& op, const Dialect& dialect, Part part, bool with_text)
-      : AttentionUnitsBuilder(op, dialect, part,
-                              part == Part::kForward   ? "attention_half_units"
-                              : part == Part::kQueries ? "attention_half_units_dq"
-                                                       : "attention_half_units_dk_dv",
-                              "u16", with_text),
+      : AttentionUnitsBuilder(op, dialect, part, "attention_half_units", "u16", with_text),
         shape_(part, features_),
         block_(features_) {}
 
  private:
+  int64_t tile() const override { return shape_.tile; }
   void prepare() override {
     builder_.local_bytes = shape_.end;
     builder_.sign(q_.dtype);
@@ -139,7 +109,6 @@ class HalfUnitsBuilder : public AttentionUnitsBuilder {
   }
 
   void add_text() override {
-    set("tile", shape_.tile);
     set("block", block_.features);
     set("block_words", block_.features / 8);
     set("block_steps", block_.features / 16);
@@ -153,8 +122,9 @@ class HalfUnitsBuilder : public AttentionUnitsBuilder {
     builder_.globals += kAttentionLanes;
     builder_.globals += fill(kAttentionFunctions, {{"half_type", half_type}});
     builder_.globals += filled(kHalfUnitsFunctions);
-    builder_.globals += multiply_text("scores", shape_.tile, false, half_type);
-    builder_.globals += multiply_text("sums", features_, true, half_type);
+    const std::string types = cat("k16.f32.", half_type, ".", half_type);
+    builder_.globals += unit_multiply_text({"scores", shape_.tile, types, false, ", 0, 0"});
+    builder_.globals += unit_multiply_text({"sums", features_, types, true, ", 1"});
     set("logsumexp", element(kL, "row"));
     if (part_ == Part::kForward) {
       add_forward_text();
@@ -168,7 +138,6 @@ class HalfUnitsBuilder : public AttentionUnitsBuilder {
     set("load_rows", rows_text(kQ, 0));
     set("load_tile", columns_text(kK, 0) + columns_text(kV, shape_.second_tile));
     set("scores", scores_text("s", "rows_matrix", 0));
-    set("weigh", filled(kHalfUnitsWeights));
     set("pack", pack_text("weights", "s"));
     set("sum", sum_text("sums", "weights", "before", shape_.second_tile));
     set("store", result_text(kFirst, "sums", " * factor[h]"));
@@ -179,12 +148,16 @@ class HalfUnitsBuilder : public AttentionUnitsBuilder {
     set("second_rows", shape_.second_rows);
     set("statistics_at", shape_.statistics);
     set("delta", element(kDelta, "row"));
-    set("place_of_tile", tile_place_text("t", shape_.tile));
+    set("place_of_tile", tile_place_text("t"));
     set("load_first_rows", rows_text(is_of_keys() ? kK : kQ, 0));
     set("load_second_rows", rows_text(is_of_keys() ? kV : kDy, shape_.second_rows));
-    set("load_tile", cat(tile_place_text("number", shape_.tile), columns_text(is_of_keys() ? kQ : kK, 0),
+    set("load_tile", cat(tile_place_text("number"), columns_text(is_of_keys() ? kQ : kK, 0),
                          columns_text(is_of_keys() ? kDy : kV, shape_.second_tile),
                          is_of_keys() ? filled(kHalfUnitsStatistics) : std::string()));
+    if (is_of_keys()) {
+      set_mask("begin + $tile > n || first + half_row + 63 > begin + reach", "column >= n || row > column + reach");
+    }
+    set("hide_gradients", mask_text("ds", "0.0f"));
     set("scores", scores_text("p", "first_matrix", 0));
     set("score_gradients", scores_text("ds", "second_matrix", shape_.second_tile));
     set("pack_gradients", pack_text("gradients", "ds"));

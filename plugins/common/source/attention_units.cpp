@@ -46,15 +46,12 @@ struct UnitsShape {
 class UnitsBuilder : public AttentionUnitsBuilder {
  public:
   UnitsBuilder(const Op& op, const Dialect& dialect, Part part, int64_t flags_at, bool with_text)
-      : AttentionUnitsBuilder(op, dialect, part,
-                              part == Part::kForward   ? "attention_units"
-                              : part == Part::kQueries ? "attention_units_dq"
-                                                       : "attention_units_dk_dv",
-                              "f32", with_text),
+      : AttentionUnitsBuilder(op, dialect, part, "attention_units", "f32", with_text),
         shape_(part, features_),
         flags_number_(add_workspace("i32", flags_at, false)) {}
 
  private:
+  int64_t tile() const override { return shape_.tile; }
   void prepare() override {
     builder_.local_bytes = shape_.end * 4;
     builder_.sign(features_);
@@ -134,7 +131,6 @@ class UnitsBuilder : public AttentionUnitsBuilder {
   }
 
   void add_text() override {
-    set("tile", shape_.tile);
     set("flags", cat("x", flags_number_));
     if (shape_.tile == sum_width()) {
       builder_.globals += unit_functions({static_cast<int>(shape_.tile)});
@@ -183,10 +179,10 @@ class UnitsBuilder : public AttentionUnitsBuilder {
 
   void add_grad_text() {
     const Operand first = is_of_keys() ? kQ : kK, second = is_of_keys() ? kDy : kV;
-    set("place_of_tile", tile_place_text("t", shape_.tile));
+    set("place_of_tile", tile_place_text("t"));
     set("load_first_rows", rows_text(is_of_keys() ? kK : kQ, 0));
     set("load_second_rows", rows_text(is_of_keys() ? kV : kDy, shape_.second_rows));
-    const std::string next = tile_text(tile_place_text("next", shape_.tile));
+    const std::string next = tile_text(tile_place_text("next"));
     set("load_tile", next);
     const Loads a = loads_text("first", first, true, "begin", shape_.first_columns, false);
     set("fetch_first_by_columns", a.fetch);
@@ -198,6 +194,7 @@ class UnitsBuilder : public AttentionUnitsBuilder {
     set("store", result_text(kFirst, "sums", ""));
     if (is_of_keys()) {
       const Loads b = loads_text("second", second, true, "begin", shape_.second_columns, false);
+      set_mask("first + half_row + 63 > begin + reach", "row > column + reach");
       set("fetch_second_by_columns", b.fetch);
       set("store_second_by_columns", b.store);
       set("value_sum", sum_text("value_sums", "p", shape_.second_columns, false, meanwhile));

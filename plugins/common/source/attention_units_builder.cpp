@@ -25,17 +25,59 @@ $else
 $end
 )";
 
+// What an item's $target has for pairs of rows and columns that do not see each other.
+constexpr std::string_view kMask = R"(
+#pragma unroll
+for (int i = 0; i < $tile / 2; ++i) {
+  const ix row = first + row_id + i % 4 / 2 * 8, column = begin + i / 4 * 8 + pair + i % 2;
+  if ($is_hidden) $target[i] = $value;
+}
+)";
+
+// The weights of a tile's scores s, without their common factor, and what is kept of the sums so far.
+constexpr std::string_view kWeights = R"(
+if ($has_edge) {
+  $hide
+}
+#pragma unroll
+for (int h = 0; h < 2; ++h) {
+  f32 most = greatest[h];
+#pragma unroll
+  for (int j = 0; j < $tile / 8; ++j) most = fmaxf(most, fmaxf(s[j * 4 + h * 2], s[j * 4 + h * 2 + 1]));
+  most = fmaxf(most, compute_of_lanes(most, 1));
+  most = fmaxf(most, compute_of_lanes(most, 2));
+  const f32 base = most == -infinity ? 0.0f : most * to_power_of_2;
+  kept[h] = compute_exp2(greatest[h] * to_power_of_2 - base);
+  greatest[h] = most;
+  f32 sum = 0.0f;
+#pragma unroll
+  for (int j = 0; j < $tile / 8; ++j) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const f32 weight = compute_exp2(fma(s[j * 4 + h * 2 + e], to_power_of_2, -base));
+      s[j * 4 + h * 2 + e] = weight;
+      sum += weight;
+    }
+  }
+  total[h] = fma(total[h], kept[h], sum);
+}
+)";
+
+const char* suffix_of(AttentionPart part) {
+  return part == AttentionPart::kForward ? "" : part == AttentionPart::kQueries ? "_dq" : "_dk_dv";
+}
+
 int32_t first_of(const Op& op) { return op.name() == "attention" ? 0 : 1; }
 
 float scale_of(const Op& op) { return static_cast<float>(attention_scale(op, op.input(first_of(op)).shape[3])); }
 
 }  // namespace
 
-AttentionUnitsBuilder::AttentionUnitsBuilder(const Op& op, const Dialect& dialect, Part part, const char* name,
+AttentionUnitsBuilder::AttentionUnitsBuilder(const Op& op, const Dialect& dialect, Part part, std::string_view name,
                                              const char* storage, bool with_text)
     : op_(op),
       part_(part),
-      builder_(dialect, name, with_text),
+      builder_(dialect, cat(name, suffix_of(part)), with_text),
       q_(op.input(first_of(op))),
       k_(op.input(first_of(op) + 1)),
       features_(q_.shape[3]) {
@@ -53,6 +95,11 @@ void AttentionUnitsBuilder::build(BuiltRecipe& recipe) {
     set("features", features_);
     set("rows", kUnitRows);
     set("group", kUnitGroup);
+    set("tile", tile());
+    if (!is_of_keys())
+      set_mask("begin + $tile > m || begin + $tile - 1 > first + half_row + reach",
+               "column >= m || column > row + reach");
+    if (part_ == Part::kForward) set("weigh", filled(kWeights));
     add_text();
   }
   recipe.add(builder_, q_.shape[0] * heads() * tiles());
@@ -137,10 +184,20 @@ std::string AttentionUnitsBuilder::element(Operand operand, std::string_view row
 
 std::string AttentionUnitsBuilder::place_text() const { return filled(kPlace); }
 
-std::string AttentionUnitsBuilder::tile_place_text(std::string_view number, int64_t tile) const {
-  return is_of_keys() ? cat("const ix begin = start + ", number, " % per_head * ", tile,
+void AttentionUnitsBuilder::set_mask(std::string_view has_edge, std::string_view is_hidden) {
+  is_hidden_ = is_hidden;
+  set("has_edge", filled(has_edge));
+  set("hide", part_ == Part::kForward ? mask_text("s", "-infinity") : mask_text("p", "0.0f"));
+}
+
+std::string AttentionUnitsBuilder::mask_text(const char* target, const char* value) const {
+  return filled(kMask, {{"target", target}, {"value", value}, {"is_hidden", is_hidden_}});
+}
+
+std::string AttentionUnitsBuilder::tile_place_text(std::string_view number) const {
+  return is_of_keys() ? cat("const ix begin = start + ", number, " % per_head * ", tile(),
                             ", head = place * group_heads + ", number, " / per_head;\n")
-                      : cat("const ix begin = ", number, " * ", tile, ";\n");
+                      : cat("const ix begin = ", number, " * ", tile(), ";\n");
 }
 
 }  // namespace compute::common

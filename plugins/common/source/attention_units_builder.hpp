@@ -29,12 +29,14 @@ class AttentionUnitsBuilder {
   /// The inputs of attention_grad, then results, and what is in the workspace.
   enum Operand { kDy, kQ, kK, kV, kY, kL, kFirst, kSecond, kDelta, kOperands };
 
-  AttentionUnitsBuilder(const Op& op, const Dialect& dialect, Part part, const char* name, const char* storage,
+  /// The kernel has this name, with an ending by its part.
+  AttentionUnitsBuilder(const Op& op, const Dialect& dialect, Part part, std::string_view name, const char* storage,
                         bool with_text);
   ~AttentionUnitsBuilder() = default;
 
-  virtual void prepare() = 0;   // signs, further operands, and bytes of local memory
-  virtual void add_text() = 0;  // globals and the body
+  virtual int64_t tile() const = 0;  // columns of it
+  virtual void prepare() = 0;        // signs, further operands, and bytes of local memory
+  virtual void add_text() = 0;       // globals and the body
 
   bool is_of_keys() const { return part_ == Part::kKeys; }
   const char* row_extent() const { return is_of_keys() ? "m" : "n"; }
@@ -52,8 +54,13 @@ class AttentionUnitsBuilder {
   std::string element(Operand operand, std::string_view row, std::string_view feature = {}) const;
   /// Declares the places of a group and of an item, see attention_units_builder.cpp.
   std::string place_text() const;
+  /// Gives templates the condition under which a tile `$has_edge`, and the statements that `$hide` scores or weights
+  /// where `is_hidden` holds of `row` and `column`. Where columns are keys it is done already.
+  void set_mask(std::string_view has_edge, std::string_view is_hidden);
+  /// The same statements for another target.
+  std::string mask_text(const char* target, const char* value) const;
   /// Declares where the columns of tile `number` of a gradient begin.
-  std::string tile_place_text(std::string_view number, int64_t tile) const;
+  std::string tile_place_text(std::string_view number) const;
 
   const Op& op_;
   const Part part_;
@@ -72,6 +79,7 @@ class AttentionUnitsBuilder {
   int32_t numbers_[kOperands] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
   int64_t strides_[kOperands][3] = {};
   int32_t words_[kOperands][3] = {};
+  std::string_view is_hidden_;
   std::vector<std::pair<std::string_view, std::string>> values_;  // of the templates
 };
 

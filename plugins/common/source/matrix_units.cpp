@@ -98,23 +98,33 @@ UnitTiles choose_unit_tiles(int64_t batch, int64_t rows, int64_t columns, int64_
   return best;
 }
 
+std::string unit_multiply_text(const UnitMultiply& given) {
+  const int64_t registers = given.width / 2, left = given.is_of_registers ? 4 : 1;
+  std::string names, operands, left_names, left_operands;
+  for (int64_t i = 0; i < registers; ++i) {
+    names += cat(i == 0 ? "" : ", ", "%", i);
+    operands += cat(i == 0 ? "" : ", ", "\"+f\"(c[", i, "])");
+  }
+  for (int64_t i = 0; i < left; ++i) {
+    left_names += cat(i == 0 ? "" : ", ", "%", registers + i);
+    left_operands += given.is_of_registers ? cat(i == 0 ? "" : ", ", "\"r\"(a[", i, "])") : "\"l\"(a)";
+  }
+  return fill(kUnitMultiply, {{"name", given.name},
+                              {"left_type", given.is_of_registers ? "const u32*" : "u64"},
+                              {"types", given.types},
+                              {"width", given.width},
+                              {"registers", names},
+                              {"operands", operands},
+                              {"left", given.is_of_registers ? cat("{", left_names, "}") : left_names},
+                              {"left_operands", left_operands},
+                              {"orders", given.orders},
+                              {"b_number", registers + left},
+                              {"adds_number", registers + left + 1}});
+}
+
 std::string unit_functions(std::initializer_list<int> widths) {
   std::string out(kUnitFunctions);
-  for (const int width : widths) {
-    const int registers = width / 2;
-    std::string names, operands;
-    for (int i = 0; i < registers; ++i) {
-      names += cat(i == 0 ? "" : ", ", "%", i);
-      operands += cat(i == 0 ? "" : ", ", "\"+f\"(c[", i, "])");
-    }
-    out += fill(kUnitMultiply,
-                {{"width", width},
-                 {"registers", names},
-                 {"operands", operands},
-                 {"a_numbers", cat("%", registers, ", %", registers + 1, ", %", registers + 2, ", %", registers + 3)},
-                 {"b_number", registers + 4},
-                 {"adds_number", registers + 5}});
-  }
+  for (const int width : widths) out += unit_multiply_text({cat("tile_", width), width, "k8.f32.tf32.tf32"});
   return out;
 }
 

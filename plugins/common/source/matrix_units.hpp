@@ -20,9 +20,21 @@ namespace compute::common {
 /// Terms of a step. With far fewer in all, the error of a product, 8 * 2^-24 of it, exceeds the bound of the sum.
 inline constexpr int kUnitDepth = 32;
 
-/// Functions and macros for tiles: compute_size_of(x); compute_matrix(address, stride), which describes the right side
-/// in local memory; for each of `widths` compute_multiply_tile_<width>(c, a, b, adds); and what stands around products.
+/// Functions and macros for tiles of TF32: compute_size_of(x); compute_matrix(address, stride), which describes the
+/// right side in local memory; compute_multiply_tile_<width>(c, a, b, adds) for each of `widths`; and what stands
+/// around products, also of other types.
 std::string unit_functions(std::initializer_list<int> widths);
+
+/// The function compute_multiply_<name>(c, a, b, adds) for `width` columns.
+struct UnitMultiply {
+  std::string_view name;
+  int64_t width = 0;
+  std::string_view types;       // an instruction's terms and dtypes, as its name has them: "k8.f32.tf32.tf32"
+  bool is_of_registers = true;  // the left side
+  // Of each side in local memory, for halves: ", 0" if words lie along the depth, else ", 1".
+  std::string_view orders = {};
+};
+std::string unit_multiply_text(const UnitMultiply& given);
 
 /// Elements of local memory from four terms to the next four of a side: one word more than the side, so that neighbours
 /// along the depth are in different banks.
