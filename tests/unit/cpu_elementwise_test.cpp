@@ -15,6 +15,7 @@
 
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/elementwise.hpp"
+#include "tests/unit/expression_builder.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -33,58 +34,7 @@ void uneven_parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64
   for (std::thread& t : threads) t.join();
 }
 
-class Expression {
- public:
-  int input(int index, int dtype) {
-    inputs_ = std::max(inputs_, index + 1);
-    return add({COMPUTE_PLUGIN_NODE_INPUT, dtype, index, 0, 0, {}});
-  }
-  int scalar(int index, int dtype) {
-    scalars_ = std::max(scalars_, index + 1);
-    return add({COMPUTE_PLUGIN_NODE_SCALAR, dtype, index, 0, 0, {}});
-  }
-  int index(int axis, int dtype) { return add({COMPUTE_PLUGIN_NODE_INDEX, dtype, axis, 0, 0, {}}); }
-  template <typename T>
-  int constant(T value, int dtype) {
-    compute_plugin_node node{COMPUTE_PLUGIN_NODE_CONSTANT, dtype, 0, 0, 0, {}};
-    std::memcpy(node.bits, &value, sizeof value);
-    return add(node);
-  }
-  int call(int intrinsic, int dtype, const std::vector<int>& operands) {
-    compute_plugin_node node{COMPUTE_PLUGIN_NODE_CALL,
-                             dtype,
-                             intrinsic,
-                             static_cast<int>(operands.size()),
-                             static_cast<int64_t>(operands_.size()),
-                             {}};
-    operands_.insert(operands_.end(), operands.begin(), operands.end());
-    return add(node);
-  }
-  const compute_plugin_expression& view(const std::vector<int>& outputs) {
-    outputs_ = outputs;
-    view_ = {};
-    view_.struct_size = sizeof view_;
-    view_.node_count = static_cast<int>(nodes_.size());
-    view_.input_count = inputs_;
-    view_.scalar_count = scalars_;
-    view_.output_count = static_cast<int>(outputs_.size());
-    view_.nodes = nodes_.data();
-    view_.operands = operands_.data();
-    view_.operand_total = static_cast<int64_t>(operands_.size());
-    view_.outputs = outputs_.data();
-    return view_;
-  }
-
- private:
-  int add(const compute_plugin_node& node) {
-    nodes_.push_back(node);
-    return static_cast<int>(nodes_.size()) - 1;
-  }
-  std::vector<compute_plugin_node> nodes_;
-  std::vector<int32_t> operands_, outputs_;
-  int inputs_ = 0, scalars_ = 0;
-  compute_plugin_expression view_;
-};
+using Expression = ExpressionBuilder;
 
 struct Tensor {
   int dtype;
@@ -93,7 +43,7 @@ struct Tensor {
 };
 
 // Returns whether it was run at once.
-bool run_map(const compute_plugin_expression& expression, const std::vector<int64_t>& shape,
+bool run_map(const compute_plugin_expression* expression, const std::vector<int64_t>& shape,
              const std::vector<Tensor>& operands, const std::vector<compute_plugin_scalar>& scalars = {},
              const char* isa = nullptr) {
   std::vector<compute_plugin_tensor> tensors;
@@ -108,11 +58,11 @@ bool run_map(const compute_plugin_expression& expression, const std::vector<int6
     tensors.push_back(tensor);
     data.push_back(t.data);
   }
-  const compute_plugin_expression* expressions[] = {&expression};
+  const compute_plugin_expression* expressions[] = {expression};
   compute_plugin_op op{};
   op.struct_size = sizeof op;
-  op.input_count = expression.input_count;
-  op.output_count = expression.output_count;
+  op.input_count = expression->input_count;
+  op.output_count = expression->output_count;
   op.tensors = tensors.data();
   op.expression_count = 1;
   op.expressions = expressions;
@@ -630,7 +580,7 @@ TEST(Map, LongFunctionsOfAnyLength) {
     Expression e;
     const int exponential =
         e.call(COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {e.input(0, COMPUTE_DTYPE_FLOAT32)});
-    const compute_plugin_expression& expression = e.view({exponential});
+    const compute_plugin_expression* const expression = e.view({exponential});
     for (int64_t i = 0; i < n; i += 1000) {
       const int64_t count = std::min<int64_t>(1000, n - i);
       run_map(expression, {count},
@@ -741,9 +691,9 @@ TEST(BlockKernels, StreamsTheSameResults) {
 TEST(Program, KnowsItsIntrinsics) {
   Expression e;
   const int x = e.input(0, COMPUTE_DTYPE_FLOAT32);
-  EXPECT_EQ(BlockProgram::unknown_intrinsic(e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {x})})),
-            0);
-  EXPECT_EQ(BlockProgram::unknown_intrinsic(e.view({e.call(1000, COMPUTE_DTYPE_FLOAT32, {x})})), 1000);
+  EXPECT_EQ(
+      BlockProgram::unknown_intrinsic(*e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {x})})), 0);
+  EXPECT_EQ(BlockProgram::unknown_intrinsic(*e.view({e.call(1000, COMPUTE_DTYPE_FLOAT32, {x})})), 1000);
 }
 
 }  // namespace

@@ -15,69 +15,12 @@
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/common/source/types.hpp"
+#include "tests/unit/expression_builder.hpp"
+#include "tests/unit/test_attributes.hpp"
 
 namespace compute::common::generated {
 
-// An expression whose digest is made of its own nodes.
-class Expression {
- public:
-  int32_t input(int32_t index, compute_dtype dtype) {
-    inputs_ = std::max(inputs_, index + 1);
-    return add({COMPUTE_PLUGIN_NODE_INPUT, dtype, index, 0, 0, {}});
-  }
-  int32_t scalar(int32_t index, compute_dtype dtype) {
-    scalars_ = std::max(scalars_, index + 1);
-    return add({COMPUTE_PLUGIN_NODE_SCALAR, dtype, index, 0, 0, {}});
-  }
-  int32_t index(int32_t axis) { return add({COMPUTE_PLUGIN_NODE_INDEX, COMPUTE_DTYPE_INT64, axis, 0, 0, {}}); }
-  int32_t call(int32_t intrinsic, compute_dtype dtype, const std::vector<int32_t>& operands) {
-    compute_plugin_node node{COMPUTE_PLUGIN_NODE_CALL,
-                             dtype,
-                             intrinsic,
-                             static_cast<int32_t>(operands.size()),
-                             static_cast<int64_t>(operands_.size()),
-                             {}};
-    operands_.insert(operands_.end(), operands.begin(), operands.end());
-    return add(node);
-  }
-  const compute_plugin_expression* view(std::vector<int32_t> outputs) {
-    outputs_ = std::move(outputs);
-    view_ = {};
-    view_.struct_size = sizeof view_;
-    view_.node_count = static_cast<int32_t>(nodes_.size());
-    view_.input_count = inputs_;
-    view_.scalar_count = scalars_;
-    view_.output_count = static_cast<int32_t>(outputs_.size());
-    view_.nodes = nodes_.data();
-    view_.operands = operands_.data();
-    view_.operand_total = static_cast<int64_t>(operands_.size());
-    view_.outputs = outputs_.data();
-    uint64_t digest[2] = {14695981039346656037u, 1099511628211u};
-    const auto mix = [&](int64_t value) {
-      digest[0] = (digest[0] ^ static_cast<uint64_t>(value)) * 1099511628211u;
-      digest[1] = (digest[1] + digest[0]) * 31;
-    };
-    for (const compute_plugin_node& node : nodes_) {
-      mix(node.kind);
-      mix(node.dtype);
-      mix(node.value);
-    }
-    for (const int32_t operand : operands_) mix(operand);
-    for (const int32_t output : outputs_) mix(output);
-    std::memcpy(view_.digest, digest, sizeof digest);
-    return &view_;
-  }
-
- private:
-  int32_t add(const compute_plugin_node& node) {
-    nodes_.push_back(node);
-    return static_cast<int32_t>(nodes_.size()) - 1;
-  }
-  std::vector<compute_plugin_node> nodes_;
-  std::vector<int32_t> operands_, outputs_;
-  int32_t inputs_ = 0, scalars_ = 0;
-  compute_plugin_expression view_{};
-};
+using Expression = ExpressionBuilder;
 
 // An op with everything that it points to.
 class TestOp {
@@ -121,21 +64,20 @@ class TestOp {
     return *this;
   }
   TestOp& text(const char* name, const char* value) {
-    texts_.push_back({value, static_cast<int64_t>(std::strlen(value))});
-    return attribute(name, COMPUTE_KIND_STRING, 1, &texts_.back());
+    attributes_.string(name, value);
+    return *this;
   }
-  TestOp& texts(const char* name, const std::vector<const char*>& values) {
-    std::vector<compute_string>& list = text_lists_.emplace_back();
-    for (const char* value : values) list.push_back({value, static_cast<int64_t>(std::strlen(value))});
-    return attribute(name, COMPUTE_KIND_STRING, static_cast<int64_t>(list.size()), list.data());
+  TestOp& texts(const char* name, const std::vector<std::string>& values) {
+    attributes_.strings(name, values);
+    return *this;
   }
   TestOp& integers(const char* name, std::vector<int64_t> values) {
-    integers_.push_back(std::move(values));
-    return attribute(name, COMPUTE_KIND_INT64, static_cast<int64_t>(integers_.back().size()), integers_.back().data());
+    attributes_.ints(name, std::move(values));
+    return *this;
   }
   TestOp& reals(const char* name, std::vector<double> values) {
-    reals_.push_back(std::move(values));
-    return attribute(name, COMPUTE_KIND_FLOAT64, static_cast<int64_t>(reals_.back().size()), reals_.back().data());
+    attributes_.float64s(name, std::move(values));
+    return *this;
   }
   Op view() {
     description_ = {};
@@ -145,8 +87,8 @@ class TestOp {
     description_.input_count = static_cast<int32_t>(tensors_.size()) - outputs_;
     description_.output_count = outputs_;
     description_.tensors = tensors_.data();
-    description_.attributes = attributes_.data();
-    description_.attribute_count = static_cast<int32_t>(attributes_.size());
+    description_.attributes = attributes_.list().data();
+    description_.attribute_count = static_cast<int32_t>(attributes_.list().size());
     description_.expressions = expressions_.data();
     description_.expression_count = static_cast<int32_t>(expressions_.size());
     description_.scalar_count = static_cast<int32_t>(scalar_dtypes_.size());
@@ -155,24 +97,10 @@ class TestOp {
   }
 
  private:
-  TestOp& attribute(const char* name, int32_t kind, int64_t count, const void* values) {
-    compute_attribute a{};
-    a.struct_size = sizeof a;
-    a.name = name;
-    a.name_size = static_cast<int64_t>(std::strlen(name));
-    a.kind = kind;
-    a.count = count;
-    a.values = values;
-    attributes_.push_back(a);
-    return *this;
-  }
   const char* name_;
-  std::deque<std::vector<int64_t>> shapes_, strides_, integers_;
-  std::deque<std::vector<double>> reals_;
-  std::deque<compute_string> texts_;
-  std::deque<std::vector<compute_string>> text_lists_;
+  std::deque<std::vector<int64_t>> shapes_, strides_;
   std::vector<compute_plugin_tensor> tensors_;
-  std::vector<compute_attribute> attributes_;
+  TestAttributes attributes_;
   std::vector<const compute_plugin_expression*> expressions_;
   std::vector<int32_t> scalar_dtypes_;
   int32_t outputs_ = 0;

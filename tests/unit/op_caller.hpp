@@ -14,57 +14,9 @@
 #include "core/ops/schema.hpp"
 #include "core/ops/shapes.hpp"
 #include "tests/unit/lowering_evaluator.hpp"
+#include "tests/unit/test_attributes.hpp"
 
 namespace compute {
-
-// compute_attribute structs and what they point to, which copies share.
-class TestAttributes {
- public:
-  TestAttributes& int64(const char* name, int64_t value) { return ints(name, {value}); }
-  TestAttributes& ints(const char* name, std::vector<int64_t> values) {
-    const auto kept = keep(std::move(values));
-    return add(name, COMPUTE_KIND_INT64, static_cast<int64_t>(kept->size()), kept->data());
-  }
-  TestAttributes& float64(const char* name, double value) {
-    return add(name, COMPUTE_KIND_FLOAT64, 1, keep(std::move(value)).get());
-  }
-  TestAttributes& complex128(const char* name, double real, double imaginary) {
-    return add(name, COMPUTE_KIND_COMPLEX128, 1, keep(std::array{real, imaginary})->data());
-  }
-  TestAttributes& string(const char* name, std::string value) {
-    const auto text = keep(std::move(value));
-    return add(name, COMPUTE_KIND_STRING, 1,
-               keep(compute_string{text->data(), static_cast<int64_t>(text->size())}).get());
-  }
-  TestAttributes& dtype(const char* name, compute_dtype value) {
-    return add(name, COMPUTE_KIND_DTYPE, 1, keep(std::move(value)).get());
-  }
-  TestAttributes& add(const char* name, int32_t kind, int64_t count, const void* values) {
-    compute_attribute attribute{};
-    attribute.struct_size = sizeof attribute;
-    attribute.struct_type = COMPUTE_STRUCT_ATTRIBUTE;
-    attribute.name = name;
-    attribute.name_size = static_cast<int64_t>(std::strlen(name));
-    attribute.kind = kind;
-    attribute.count = count;
-    attribute.values = values;
-    list_.push_back(attribute);
-    return *this;
-  }
-  std::vector<compute_attribute>& list() { return list_; }
-  const std::vector<compute_attribute>& list() const { return list_; }
-
- private:
-  template <class T>
-  std::shared_ptr<T> keep(T&& value) {
-    auto kept = std::make_shared<T>(std::move(value));
-    kept_.push_back(kept);
-    return kept;
-  }
-
-  std::vector<compute_attribute> list_;
-  std::vector<std::shared_ptr<void>> kept_;
-};
 
 // A call with everything that OpCall refers to.
 struct TestCall {

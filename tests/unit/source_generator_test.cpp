@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated kernels: what their keys and arguments depend on, and that their texts compile.
-#include "generated_kernels.hpp"
+#include "tests/unit/generated_kernels.hpp"
 
 namespace compute::common::generated {
 namespace {
@@ -121,7 +121,7 @@ struct RowOp {
     for (int32_t i = 0; i < 2 * stages; ++i) op.expression(identity(dtype));
     const int32_t intrinsic = dtype == COMPUTE_DTYPE_BOOL ? COMPUTE_PLUGIN_INTRINSIC_NE : COMPUTE_PLUGIN_INTRINSIC_SUB;
     op.expression(last.view({last.call(intrinsic, dtype, {last.input(0, dtype), last.input(stages, dtype)})}));
-    op.texts("kinds", kinds).integers("axes", {axis}).integers("stored", {stages - 1});
+    op.texts("kinds", {kinds.begin(), kinds.end()}).integers("axes", {axis}).integers("stored", {stages - 1});
   }
   Expression last;
   TestOp op{"row"};
