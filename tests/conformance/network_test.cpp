@@ -390,6 +390,7 @@ void test_pool_grad(Case& c) {
 
 struct Lengths {
   int64_t b, h, h_kv, n, m, d, e;
+  bool is_for_units = false;  // whose kernels take no masks, and rows that lie in memory one way
 };
 
 std::vector<Lengths> lengths(const Case& c) {
@@ -407,10 +408,10 @@ std::vector<Lengths> lengths(const Case& c) {
   list.push_back({2, 2, 1, 5, 6, 0, 3});  // all scores are 0
   // Several blocks of rows and of columns of units that multiply TF32 or halves, in each of their widths.
   if (c.dtype == dtype::FLOAT16 || c.dtype == dtype::BFLOAT16) {
-    list.push_back({1, 2, 1, 260, 400, 64, 64});
-    list.push_back({1, 1, 1, 140, 200, 96, 96});
-    list.push_back({1, 1, 1, 70, 150, 48, 48});
-    list.push_back({1, 1, 1, 140, 270, 128, 128});
+    list.push_back({1, 2, 1, 140, 400, 64, 64, true});
+    list.push_back({1, 1, 1, 70, 200, 96, 96, true});
+    list.push_back({1, 1, 1, 70, 150, 48, 48, true});
+    list.push_back({1, 1, 1, 140, 270, 128, 128, true});
   }
   if (c.dtype != dtype::FLOAT32) return list;
   list.push_back({1, 2, 1, 140, 70, 64, 64});
@@ -480,6 +481,7 @@ void test_attention(Case& c) {
     const std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
                                         heads(c, s.b, s.h_kv, s.m, s.e)};
     for (const Attributes& attributes : attention_attributes()) c.run(attributes, given, "heads behind positions");
+    if (s.is_for_units) continue;
     for (Layout layout : layouts_of(c)) {
       c.run({},
             {c.numbers({s.b, s.h, s.n, s.d}, layout), c.numbers({s.b, s.h_kv, s.m, s.d}, layout),
@@ -518,7 +520,7 @@ void test_attention_grad(Case& c) {
       c.run(attributes, list, "");
     };
     for (const Attributes& attributes : attention_attributes()) check(attributes, {});
-    if (s.d > 100) continue;
+    if (s.d > 100 || s.is_for_units) continue;
     check({}, c.numbers({s.n, s.m}));
     check({{"causal", int64_t{1}}}, c.session.upload(c.inputs.uniform(dtype::BOOL, {s.b, 1, s.n, s.m}, 0, 1)));
   }

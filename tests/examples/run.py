@@ -31,7 +31,7 @@ def make_digits(folder):
         write_idx(folder / f"{name}-images-idx3-ubyte", (count, 28, 28), pixels)
         write_idx(folder / f"{name}-labels-idx1-ubyte", (count,), labels)
     # Digits this easy, at the default rate, take the loss to 12 and back: then rounding grows by a factor of 1000 in a step.
-    return [f"--data={folder}", "--steps=20", "--batch=16", "--rate=0.00003", "--losses=20"]
+    return [f"--data={folder}", "--steps=20", "--batch=4", "--rate=0.00003", "--losses=20"]
 
 
 def make_reviews(folder):
