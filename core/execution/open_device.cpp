@@ -195,7 +195,7 @@ Device& host_device() {
   if (Device* device = cached.load(std::memory_order_acquire)) return *device;
   DeviceSelection selection;
   selection.device = Registry::instance().find("cpu");
-  if (find_open(*selection.device) == nullptr) selection.options = Registry::instance().host_options();
+  selection.options = Registry::instance().host_options();
   Device& device = open_or_find(selection, true);
   cached.store(&device, std::memory_order_release);
   return device;

@@ -139,7 +139,7 @@ class Generator:
     def gamma(self, alpha):
         """Numbers of the gamma distributions with the shapes `alpha`, an array, and the scale 1."""
         _check_array("gamma", alpha)
-        return _ops.random_gamma(alpha, **self._advance(9 * alpha.size))
+        return _ops.random_gamma(alpha, **self._advance(9 * alpha.size))  # a number takes 9 blocks
 
     def dropout(self, x, p=0.5):
         """0 with probability `p`, else x / (1 - p)."""
