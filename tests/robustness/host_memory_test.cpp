@@ -133,6 +133,11 @@ void wrap_without_memory() {
   int deleted = 0;
   int64_t successes = 0;
   const int64_t rows[] = {2, 2, 2, 2, 2, 2};  // more axes than fit into the tensor itself
+  fail_each_allocation([&] {                  // the host device is found by the first that succeeds
+    Tensor first;
+    return compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 6, rows, nullptr, wrapped, COMPUTE_WRAP_EXPOSED, nullptr,
+                                    nullptr, first.out());
+  });
   fail_each_allocation([&] {
     Tensor outer, inner;
     const auto count = [](void*, void* user_data) { ++*static_cast<int*>(user_data); };
