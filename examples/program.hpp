@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace program {
 
@@ -24,6 +26,10 @@ class Options {
     compute::config_arguments(argc, argv);  // takes --compute-device= and the other --compute- options
     for (int i = 1; i < argc; ++i) {
       std::string name = argv[i], value;
+      if (name == "--help" || name == "-h") {
+        show_usage(stdout, argv[0]);
+        std::exit(0);
+      }
       const size_t equals = name.find('=');
       if (equals != std::string::npos) {
         value = name.substr(equals + 1);
@@ -36,15 +42,26 @@ class Options {
     }
   }
   [[nodiscard]] const std::string& text(const std::string& name) const { return values_.at(name); }
-  [[nodiscard]] int64_t integer(const std::string& name) const { return std::stoll(text(name)); }
-  [[nodiscard]] double real(const std::string& name) const { return std::stod(text(name)); }
+  [[nodiscard]] int64_t integer(const std::string& name) const { return number<int64_t>(name); }
+  [[nodiscard]] double real(const std::string& name) const { return number<double>(name); }
 
  private:
+  template <class T>
+  [[nodiscard]] T number(const std::string& name) const {
+    const std::string& text = values_.at(name);
+    T result{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result);
+    if (error == std::errc() && end == text.data() + text.size()) return result;
+    throw std::invalid_argument("--" + name + "=" + text + " is not a number that this option takes");
+  }
+  void show_usage(std::FILE* file, const char* program) const {
+    std::fprintf(file, "usage: %s [--compute-device=DEVICE]", program);
+    for (const auto& [known, value] : values_) std::fprintf(file, " [--%s=%s]", known.c_str(), value.c_str());
+    std::fprintf(file, "\n");
+  }
   [[noreturn]] void refuse(const char* program, const std::string& name) const {
-    std::fprintf(stderr, "%s: the option %s is not known or lacks its value\nusage: %s [--compute-device=DEVICE]",
-                 program, name.c_str(), program);
-    for (const auto& [known, value] : values_) std::fprintf(stderr, " [--%s=%s]", known.c_str(), value.c_str());
-    std::fprintf(stderr, "\n");
+    std::fprintf(stderr, "%s: the option %s is not known or lacks its value\n", program, name.c_str());
+    show_usage(stderr, program);
     std::exit(2);
   }
   std::map<std::string, std::string> values_;
