@@ -11,6 +11,7 @@
  * m and b are rows x columns, x is columns x columns.
  */
 #include <compute/compute.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,17 +180,30 @@ int main(int argc, char** argv) {
   int iterations = 100;
   int only = kModeCount; /* all */
   check(compute_config_arguments(&argc, argv));
+  int known = argc % 2 == 1;
   for (int i = 1; i + 1 < argc; i += 2) {
-    const long value = atol(argv[i + 1]);
-    if (strcmp(argv[i], "--rows") == 0) o.rows = value;
-    if (strcmp(argv[i], "--columns") == 0) o.columns = value;
-    if (strcmp(argv[i], "--iterations") == 0) iterations = (int)value;
-    if (strcmp(argv[i], "--mode") == 0) only = mode_named(argv[i + 1]);
+    char* end = NULL;
+    const long value = strtol(argv[i + 1], &end, 10);
+    const int is_size = *end == '\0' && value >= 1 && value <= INT_MAX;
+    if (strcmp(argv[i], "--mode") == 0) {
+      only = mode_named(argv[i + 1]);
+    } else if (is_size && strcmp(argv[i], "--rows") == 0) {
+      o.rows = value;
+    } else if (is_size && strcmp(argv[i], "--columns") == 0) {
+      o.columns = value;
+    } else if (is_size && strcmp(argv[i], "--iterations") == 0) {
+      iterations = (int)value;
+    } else {
+      known = 0;
+    }
   }
-  if (argc % 2 == 0 || o.rows < 1 || o.columns < 1 || iterations < 1 || only < 0) {
-    fprintf(stderr, "usage: %s [--rows N] [--columns N] [--iterations N] [--mode explicit|mirrors|streamed|resident]\n",
+  if (!known || only < 0) {
+    const int wants_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+    fprintf(wants_help ? stdout : stderr,
+            "usage: %s [--compute-device=DEVICE] [--rows N] [--columns N] [--iterations N]"
+            " [--mode explicit|mirrors|streamed|resident]\n",
             argv[0]);
-    return 2;
+    return wants_help ? 0 : 2;
   }
   const int64_t y_count = o.rows * o.columns, y_bytes = y_count * (int64_t)sizeof(float);
   o.m = numbers(y_count, 1);

@@ -187,6 +187,11 @@ static void add_and_subtract(compute_device* device, const float* a, const float
 }
 
 int main(int argc, char** argv) {
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+    const int wants_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+    fprintf(wants_help ? stdout : stderr, "usage: %s [DEVICE]\n", argv[0]);
+    return wants_help ? 0 : 2;
+  }
   compute_device* device = NULL;
   check(compute_device_open(argc > 1 ? argv[1] : NULL, &device));
   float a[kVector], b[kVector];

@@ -4,7 +4,9 @@
 
 #include <zlib.h>
 
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,14 +16,15 @@ namespace data {
 /// The contents of a file, decompressed if it is compressed.
 inline std::string read_file(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
-  if (file == nullptr) throw std::runtime_error("cannot open " + path);
+  if (file == nullptr) throw std::runtime_error("cannot open " + path + ": " + std::strerror(errno));
   std::string text;
   char buffer[65536];
   int count = 0;
   while ((count = gzread(file, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<size_t>(count));
-  const bool failed = count < 0;
+  int code = Z_OK;
+  const std::string problem = gzerror(file, &code);  // begins with the path
   gzclose(file);
-  if (failed) throw std::runtime_error("cannot read " + path);
+  if (code != Z_OK) throw std::runtime_error("cannot read " + problem);  // also where a compressed file ends early
   return text;
 }
 
@@ -41,17 +44,19 @@ struct Idx {
 };
 
 inline Idx read_idx(const std::string& folder, const std::string& name) {
-  const std::string text = read_either(folder, name);
-  const auto at = [&](size_t i) { return static_cast<uint8_t>(text.at(i)); };
+  const std::string text = read_either(folder, name), path = folder + "/" + name;
+  const auto at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   if (text.size() < 4 || at(0) != 0 || at(1) != 0 || at(2) != 8)
-    throw std::runtime_error(name + " is no IDX file of bytes");
+    throw std::runtime_error(path + " is no IDX file of bytes");
   Idx idx;
   size_t size = 1, start = 4;
-  for (int i = 0; i < at(3); ++i, start += 4) {
+  const size_t rank = at(3);
+  if (text.size() < 4 + 4 * rank) throw std::runtime_error(path + " ends early");
+  for (size_t i = 0; i < rank; ++i, start += 4) {
     idx.shape.push_back(int64_t{at(start)} << 24 | at(start + 1) << 16 | at(start + 2) << 8 | at(start + 3));
     size *= static_cast<size_t>(idx.shape.back());
   }
-  if (text.size() - start < size) throw std::runtime_error(name + " ends early");
+  if (text.size() - start < size) throw std::runtime_error(path + " ends early");
   idx.bytes.assign(text.begin() + static_cast<std::ptrdiff_t>(start),
                    text.begin() + static_cast<std::ptrdiff_t>(start + size));
   return idx;

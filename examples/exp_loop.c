@@ -13,6 +13,7 @@
  * x is what NumPy's RandomState(22).rand(10 * 30 * 768) gives.
  */
 #include <compute/compute.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,7 +210,10 @@ static int parse(int argc, char** argv, options* out) {
     if (i + 1 == argc) return 0;
     const char* value = argv[i + 1];
     if (strcmp(argv[i], "--iterations") == 0) {
-      out->iterations = atoi(value) < 1 ? 1 : atoi(value);
+      char* end = NULL;
+      const long iterations = strtol(value, &end, 10);
+      if (*end != '\0' || iterations < 1 || iterations > INT_MAX) return 0;
+      out->iterations = (int)iterations;
     } else if (strcmp(argv[i], "--dtype") == 0 && strcmp(value, "float32") == 0) {
       out->dtype = COMPUTE_DTYPE_FLOAT32;
     } else if (strcmp(argv[i], "--dtype") == 0 && strcmp(value, "float64") == 0) {
@@ -239,11 +243,13 @@ static void fill(void* numbers, compute_dtype dtype) {
 int main(int argc, char** argv) {
   options given = {COMPUTE_DTYPE_FLOAT32, 1000, {0}};
   check(compute_config_arguments(&argc, argv));
-  if (!parse(argc, argv, &given)) {
-    fprintf(stderr,
-            "usage: %s [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out] [--mapped] [--graph]\n",
+  const int wants_help = argc == 2 && strcmp(argv[1], "--help") == 0;
+  if (wants_help || !parse(argc, argv, &given)) {
+    fprintf(wants_help ? stdout : stderr,
+            "usage: %s [--compute-device=DEVICE] [--dtype float32|float64] [--iterations N] [--read] [--keep] [--out]"
+            " [--mapped] [--graph]\n",
             argv[0]);
-    return 2;
+    return wants_help ? 0 : 2;
   }
 
   experiment e = {.dtype = given.dtype};

@@ -33,6 +33,10 @@ std::vector<Review> read_reviews(const std::string& path) {
   std::vector<Review> reviews;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
+    if (end - at < 2 || (text[at] != '0' && text[at] != '1') || text[at + 1] != '\t') {
+      throw std::runtime_error(path + ", line " + std::to_string(reviews.size() + 1) +
+                               ": expected 0 or 1, a tab and a text");
+    }
     Review review{text[at] == '1' ? 1.0f : 0.0f, {}};
     std::string word;
     for (size_t i = at + 2; i <= end && i <= text.size(); ++i) {
@@ -48,6 +52,7 @@ std::vector<Review> read_reviews(const std::string& path) {
     reviews.push_back(std::move(review));
     at = end + 1;
   }
+  if (reviews.empty()) throw std::runtime_error(path + " holds no reviews");
   return reviews;
 }
 
@@ -145,9 +150,9 @@ int run(int argc, char** argv) {
                                   {"losses", "0"}});
   const Device device = Device::open();
   std::vector<Review> reviews = read_reviews(options.text("data"));
-  const auto learnt = std::min(static_cast<size_t>(options.integer("train")), reviews.size());
-  const auto numbers = vocabulary(reviews, learnt, static_cast<size_t>(options.integer("words")));
-  const auto length = static_cast<size_t>(options.integer("length"));
+  const auto learnt = std::min(static_cast<size_t>(options.integer("train", 1)), reviews.size());
+  const auto numbers = vocabulary(reviews, learnt, static_cast<size_t>(options.integer("words", 2)));
+  const auto length = static_cast<size_t>(options.integer("length", 3));
   const Dataset train = encode(device, reviews, 0, learnt, numbers, length),
                 test = encode(device, reviews, learnt, reviews.size(), numbers, length);
   const Network network(device, options.integer("words"), options.integer("seed"));
@@ -160,7 +165,7 @@ int run(int argc, char** argv) {
   std::mt19937_64 random(static_cast<uint64_t>(options.integer("seed")));
   std::vector<int32_t> order(learnt);
   std::iota(order.begin(), order.end(), 0);
-  const int64_t batch = options.integer("batch");
+  const int64_t batch = options.integer("batch", 1);
   int64_t steps = (train.count + batch - 1) / batch, step = 0;
   if (options.integer("steps") > 0) steps = std::min(steps, options.integer("steps"));
   Replay replay(device, options.integer("graph") != 0);
@@ -195,8 +200,9 @@ int run(int argc, char** argv) {
     }
     const double loss = static_cast<double>(total.item<float>()) / static_cast<double>(steps),
                  seconds = program::seconds() - start;
-    std::printf("epoch %lld: loss %.4f, test accuracy %.4f, %.2f s\n", static_cast<long long>(epoch), loss,
-                test.count > 0 ? accuracy(network, test) : 0, seconds);
+    std::printf("epoch %lld: loss %.4f, ", static_cast<long long>(epoch), loss);
+    if (test.count > 0) std::printf("test accuracy %.4f, ", accuracy(network, test));
+    std::printf("%.2f s\n", seconds);
   }
   return 0;
 }

@@ -96,7 +96,7 @@ int run(int argc, char** argv) {
   const program::Options options(argc, argv,
                                  {{"mode", "all"}, {"samples", "400"}, {"features", "784"}, {"steps", "10000"}});
   const Device device = Device::open();
-  const Data data = make_data(options.integer("samples"), options.integer("features"));
+  const Data data = make_data(options.integer("samples", 1), options.integer("features", 1));
   const std::string& asked = options.text("mode");
   std::vector<Outcome> outcomes;
   for (const char* mode : {"explicit", "mirrors", "resident", "graph"}) {

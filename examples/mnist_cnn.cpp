@@ -30,9 +30,9 @@ struct Images {
 Images load(const Device& device, const std::string& folder, const std::string& prefix) {
   const data::Idx images = data::read_idx(folder, prefix + "-images-idx3-ubyte");
   const data::Idx labels = data::read_idx(folder, prefix + "-labels-idx1-ubyte");
-  const int64_t count = images.shape.at(0);
-  if (images.shape != std::vector<int64_t>{count, 28, 28} || labels.shape.at(0) != count)
-    throw std::runtime_error(prefix + ": expected images of 28 x 28 and as many labels");
+  const int64_t count = images.shape.empty() ? 0 : images.shape[0];
+  if (count == 0 || images.shape != std::vector<int64_t>{count, 28, 28} || labels.shape != std::vector{count})
+    throw std::runtime_error(folder + ", " + prefix + ": expected images of 28 x 28 and as many labels");
   return {device.from_host(images.bytes, {count, 28 * 28}),
           device.from_host(std::vector<int32_t>(labels.bytes.begin(), labels.bytes.end())), count};
 }
@@ -97,7 +97,8 @@ int run(int argc, char** argv) {
                                   {"losses", "0"}});
   const Device device = Device::open();
   const Images train = load(device, options.text("data"), "train"), test = load(device, options.text("data"), "t10k");
-  const int64_t steps = options.integer("steps"), batch = options.integer("batch"), seed = options.integer("seed");
+  const int64_t steps = options.integer("steps", 1), batch = options.integer("batch", 1),
+                seed = options.integer("seed");
   const double l2 = options.real("l2");
   const Network network(device, seed, options.integer("pool") != 0);
   int64_t count = 0;

@@ -56,15 +56,28 @@ std::vector<float> train(const Device& device) {
 
 int main(int argc, char** argv) try {
   std::vector<Device> devices;
-  for (int i = 1; i < argc; ++i) devices.push_back(Device::open(argv[i]));
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i][0] == '-') {
+      const bool wants_help = std::string(argv[i]) == "--help";
+      std::fprintf(wants_help ? stdout : stderr, "usage: %s [DEVICE]...\n", argv[0]);
+      return wants_help ? 0 : 2;
+    }
+    devices.push_back(Device::open(argv[i]));
+  }
   if (devices.empty()) devices.push_back(Device::open());
   std::vector<float> first;
   for (const Device& device : devices) {
     const std::vector<float> losses = train(device);
-    if (!(losses.back() < 0.2f * losses.front())) return 1;
+    if (!(losses.back() < 0.2f * losses.front())) {
+      std::fprintf(stderr, "the loss on %s does not fall\n", device.name().c_str());
+      return 1;
+    }
     if (first.empty()) first = losses;
     for (size_t i = 0; i < losses.size(); ++i) {
-      if (!(std::abs(losses[i] - first[i]) < 1e-3f)) return 1;
+      if (std::abs(losses[i] - first[i]) < 1e-3f) continue;
+      std::fprintf(stderr, "loss %zu on %s differs from that on %s\n", i, device.name().c_str(),
+                   devices[0].name().c_str());
+      return 1;
     }
   }
   return 0;

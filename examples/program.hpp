@@ -19,7 +19,8 @@
 
 namespace program {
 
-/// The options `--name value` and `--name=value` of a program. `known` holds each name with its default.
+/// The options `--name value` and `--name=value` of a program. `known` holds each name with its default; an option with
+/// an empty one must be given.
 class Options {
  public:
   Options(int argc, char** argv, std::map<std::string, std::string> known) : values_(std::move(known)) {
@@ -37,12 +38,20 @@ class Options {
       } else if (i + 1 < argc) {
         value = argv[++i];
       }
-      if (name.rfind("--", 0) != 0 || values_.count(name.substr(2)) == 0 || value.empty()) refuse(argv[0], name);
+      if (name.rfind("--", 0) != 0 || values_.count(name.substr(2)) == 0 || value.empty())
+        refuse(argv[0], name + " is not known or lacks its value");
       values_[name.substr(2)] = value;
     }
+    for (const auto& [name, value] : values_)
+      if (value.empty()) refuse(argv[0], "--" + name + " is missing");
   }
   [[nodiscard]] const std::string& text(const std::string& name) const { return values_.at(name); }
-  [[nodiscard]] int64_t integer(const std::string& name) const { return number<int64_t>(name); }
+  [[nodiscard]] int64_t integer(const std::string& name, int64_t least = 0) const {
+    const auto result = number<int64_t>(name);
+    if (result < least)
+      throw std::invalid_argument("--" + name + "=" + text(name) + " is below " + std::to_string(least));
+    return result;
+  }
   [[nodiscard]] double real(const std::string& name) const { return number<double>(name); }
 
  private:
@@ -59,8 +68,8 @@ class Options {
     for (const auto& [known, value] : values_) std::fprintf(file, " [--%s=%s]", known.c_str(), value.c_str());
     std::fprintf(file, "\n");
   }
-  [[noreturn]] void refuse(const char* program, const std::string& name) const {
-    std::fprintf(stderr, "%s: the option %s is not known or lacks its value\n", program, name.c_str());
+  [[noreturn]] void refuse(const char* program, const std::string& problem) const {
+    std::fprintf(stderr, "%s: the option %s\n", program, problem.c_str());
     show_usage(stderr, program);
     std::exit(2);
   }

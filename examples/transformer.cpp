@@ -153,9 +153,16 @@ int run(int argc, char** argv) {
   }
   std::vector<int32_t> text;
   for (const char c : raw) text.push_back(numbers[c]);
-  const Sizes sizes{static_cast<int64_t>(characters.size()), options.integer("context"), options.integer("layers"),
-                    options.integer("heads"), options.integer("width")};
-  const int64_t seed = options.integer("seed"), steps = options.integer("steps"), batch = options.integer("batch");
+  const Sizes sizes{static_cast<int64_t>(characters.size()), options.integer("context", 1),
+                    options.integer("layers", 1), options.integer("heads", 1), options.integer("width", 1)};
+  if (sizes.width % sizes.heads != 0) throw std::invalid_argument("--width is no multiple of --heads");
+  const int64_t seed = options.integer("seed"), steps = options.integer("steps"), batch = options.integer("batch", 1);
+  const size_t learnt = text.size() / 10 * 9, window = static_cast<size_t>(sizes.context) + 1;
+  if (std::min(learnt, text.size() - learnt) < window) {
+    throw std::runtime_error(options.text("data") + " is too short: a tenth of its " + std::to_string(text.size()) +
+                             " characters must hold a window of " + std::to_string(window) +
+                             "; give a longer text or a smaller --context");
+  }
   const Transformer network(device, sizes, seed);
   int64_t count = 0;
   for (const tape::Value& each : network.parameters()) count += each.tensor().size();
@@ -163,7 +170,6 @@ int run(int argc, char** argv) {
               device.name().c_str(), static_cast<long long>(count));
   tape::Adam adam(network.parameters(), 0.01);
   std::mt19937_64 random(static_cast<uint64_t>(seed));
-  const size_t learnt = text.size() / 10 * 9;
   const auto loss_of = [&](const Batch& b) { return tape::cross_entropy(network(b.text), b.next); };
   Replay replay(device, options.integer("graph") != 0);
   const Counter count_of_steps = replay.counter();
@@ -207,7 +213,7 @@ int run(int argc, char** argv) {
     const std::vector<int32_t> window(written.begin() + static_cast<std::ptrdiff_t>(from), written.end());
     const auto n = static_cast<int64_t>(window.size());
     const Tensor logits = network(device.from_host(window, {1, n})).tensor();
-    written.push_back(draw(logits[n - 1], options.integer("top"), seed, i));
+    written.push_back(draw(logits[n - 1], options.integer("top", 1), seed, i));
   }
   for (const int32_t c : written) std::putchar(characters[static_cast<size_t>(c)]);
   std::putchar('\n');

@@ -25,8 +25,13 @@ def read_reviews(path):
     """A label and a list of words for each review."""
     data = pathlib.Path(path).read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8", "replace")
-    pairs = (line.split("\t", 1) for line in text.splitlines() if "\t" in line)
-    return [(float(label), WORD.findall(review.lower())) for label, review in pairs]
+    reviews = []
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        label, tab, review = line.partition("\t")
+        if label not in ("0", "1") or not tab:
+            raise SystemExit(f"{path}, line {number}: expected 0 or 1, a tab and a text")
+        reviews.append((float(label), WORD.findall(review.lower())))
+    return reviews
 
 
 def vocabulary(reviews, size):

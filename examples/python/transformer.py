@@ -102,6 +102,9 @@ def main():
     characters = sorted(set(raw))
     text = [characters.index(c) for c in raw]
     learnt = len(text) // 10 * 9
+    if min(learnt, len(text) - learnt) < options.context + 2:
+        raise SystemExit(f"{options.file} is too short: a tenth of its {len(text)} characters must hold a window of "
+                         f"{options.context + 2}; give a longer text or a smaller --context")
     parameters = make_parameters(options, len(characters))
     flat = flatten(parameters)
     print(f"{len(text)} characters, {len(characters)} different, on {cp.device()}, {sum(p.size for p in flat)} parameters")

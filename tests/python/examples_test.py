@@ -106,6 +106,18 @@ class Examples(Case):
             arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
             self.check_losses(self.outputs("transformer.py", f"{folder}/text.txt", *arguments))
 
+    def test_wrong_files(self):
+        """They end a program in one line that names the file."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "short"
+            for text in ("", "a few words"):
+                file.write_text(text)
+                for name, problem in (("imdb_cnn.py", "line 1: expected 0 or 1"), ("transformer.py", "too short")):
+                    result = subprocess.run([sys.executable, ROOT / "examples/python" / name, file], timeout=150,
+                                            capture_output=True, text=True, check=False)
+                    self.assertEqual(result.returncode, 1, result.stderr)
+                    self.assertRegex(result.stderr, rf"\A{re.escape(str(file))}.*{problem}.*\n\Z")
+
     def test_plots(self):
         self.need("matplotlib")
         with tempfile.TemporaryDirectory() as folder:
