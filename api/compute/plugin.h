@@ -378,8 +378,8 @@ typedef struct compute_plugin_core {
   /* Frees an error that the plugin made and does not return. */
   void (*error_free)(compute_error* error);
   compute_error_code (*error_code)(const compute_error* error);
-  /* Writes one line to the log. `level` is one of COMPUTE_LOG_. `category` is load, select, place, copy, compile or
-   * error. */
+  /* Writes one line to the log. `level` is one of COMPUTE_LOG_. `category` is load, select, place, copy, compile,
+   * memory or error. */
   void (*log)(int32_t level, const char* category, int64_t category_size, const char* text, int64_t text_size);
   /*
    * Reads a setting. `name` is the name of its environment variable, as COMPUTE_CPU_ISA. Copies the first `capacity`

@@ -9,8 +9,8 @@
 
 namespace compute {
 
-// `category` is load, select, place, copy, compile or error. Levels above the setting COMPUTE_LOG are dropped, before
-// formatting if the caller checks log_enabled first. Never throws.
+// `category` is load, select, place, copy, compile, memory or error. Levels above the setting COMPUTE_LOG are
+// dropped, before formatting if the caller checks log_enabled first. Never throws.
 bool log_enabled(int32_t level) noexcept;
 void log(int32_t level, const char* category, std::string_view text) noexcept;
 

@@ -212,14 +212,16 @@ bool write_whole(const std::filesystem::path& path, std::string_view data) {
   const std::string beside = path.string() + "." + std::to_string(::getpid()) + "." +
                              std::to_string(counter.fetch_add(1)) + std::string(kPartialSuffix);
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-  bool written = false;
+  int fault = 0;
   {
     const Descriptor file(::open(beside.c_str(), flags, S_IRUSR | S_IWUSR));
     if (!file) return false;
-    written = write_all(file.get(), data);
+    if (!write_all(file.get(), data)) fault = errno;
   }
-  if (written && ::rename(beside.c_str(), path.c_str()) == 0) return true;
+  if (fault == 0 && ::rename(beside.c_str(), path.c_str()) == 0) return true;
+  if (fault == 0) fault = errno;
   ::unlink(beside.c_str());
+  errno = fault;
   return false;
 }
 
@@ -244,7 +246,11 @@ bool is_partial_name(std::string_view name, size_t digits, std::string_view suff
 
 bool make_private_folder(const std::filesystem::path& folder) {
   struct stat status {};
-  if (::stat(folder.c_str(), &status) == 0) return S_ISDIR(status.st_mode);
+  if (::stat(folder.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return true;
+    errno = ENOTDIR;
+    return false;
+  }
   const std::filesystem::path above = std::filesystem::absolute(folder).parent_path();
   if (above.empty() || above == folder || !make_private_folder(above)) return false;
   return ::mkdir(folder.c_str(), S_IRWXU) == 0 || errno == EEXIST;
@@ -315,7 +321,7 @@ std::string Trust::why_not(const struct stat& status) const { return judge(statu
 std::string Trust::judge_way(const std::filesystem::path& path, const struct stat* opened) const {
   if (everybody) return "";
   Way way = way_to(path);
-  if (!way.problem.empty()) return path.string() + " cannot be resolved: " + way.problem;
+  if (!way.problem.empty()) return "it cannot be resolved: " + way.problem;
   if (opened != nullptr) {
     const auto is_opened = [&](const struct stat& last) {
       return last.st_dev == opened->st_dev && last.st_ino == opened->st_ino;

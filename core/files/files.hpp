@@ -82,7 +82,7 @@ class File {
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::error_code& error);
 
 /// Makes `data` the contents of `path`. The file is written under another name and renamed, so a reader sees all of it
-/// or none. False if that fails; then no file is left behind. The folder must exist.
+/// or none. False if that fails; then no file is left behind, and errno says why. The folder must exist.
 bool write_whole(const std::filesystem::path& path, std::string_view data);
 
 /// True iff `name` is `digits` lower-case hexadecimal digits followed by `suffix`: the file names of caches.
@@ -90,7 +90,7 @@ bool is_kept_name(std::string_view name, size_t digits, std::string_view suffix)
 /// True iff it is the name that write_whole gives to such a file before it is complete.
 bool is_partial_name(std::string_view name, size_t digits, std::string_view suffix) noexcept;
 
-/// Creates `folder`, accessible to its owner only, and missing folders above it.
+/// Creates `folder`, accessible to its owner only, and missing folders above it. False if that fails; errno says why.
 bool make_private_folder(const std::filesystem::path& folder);
 
 /// The folder of caches: the value of `setting` if it is set, else by the XDG rules; nothing if neither gives one.

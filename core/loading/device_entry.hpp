@@ -48,6 +48,7 @@ struct DeviceRecord {
 struct PluginProblem {
   std::string plugin;
   std::string problem;
+  std::string path = {};  // of the plugin
 };
 
 // True iff it is a CPU device of another plugin than cpu: it represents the same processor.

@@ -482,7 +482,8 @@ std::vector<PluginProblem> Loader::shortages() const {
   std::vector<PluginProblem> shortages;
   for (const std::unique_ptr<Candidate>& candidate : candidates_) {
     if (candidate->is_short)
-      shortages.push_back({candidate->found.name_is_known ? candidate->report.name : "", candidate->report.note});
+      shortages.push_back({candidate->found.name_is_known ? candidate->report.name : "", candidate->report.note,
+                           candidate->report.path});
   }
   return shortages;
 }
@@ -499,7 +500,7 @@ std::vector<PluginProblem> Loader::problems() const {
       if (candidate->is_good() != good || has_row(report.name)) continue;
       const auto is_its = [&](const KnownDevice& device) { return device.record.plugin == report.name; };
       if (std::any_of(devices_.begin(), devices_.end(), is_its)) continue;
-      problems.push_back({report.name, report.problem()});
+      problems.push_back({report.name, report.problem(), report.path});
     }
   }
   return problems;

@@ -74,7 +74,7 @@ Profiler attach() noexcept {
   void* const symbol = library != nullptr ? dlsym(library, "InitializeInjectionNvtx2") : nullptr;
   if (symbol == nullptr) {
     const char* const fault = dlerror();
-    log(COMPUTE_LOG_WARNING, "profiler",
+    log(COMPUTE_LOG_WARNING, "load",
         fmt::format("no ranges for the profiler of NVTX_INJECTION64_PATH: {}",
                     printable(fault != nullptr ? fault : path, kLongestPath)));
     return {};

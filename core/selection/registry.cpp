@@ -119,8 +119,10 @@ class Catalogue {
 
   std::string why_no_cpu() const {
     for (const PluginProblem& row : loader_->problems()) {
-      if (row.plugin == "cpu") return "the cpu plugin was rejected: " + row.problem;
+      if (row.plugin == "cpu") return "the cpu plugin was rejected: " + row.path + ": " + row.problem;
     }
+    if (!setting(SettingId::kPluginFiles).text.empty())
+      return "the cpu plugin is not among the files that COMPUTE_PLUGIN_FILES names; run compute doctor for details";
     return "the cpu plugin is not installed; run compute doctor to see where it was searched for";
   }
 

@@ -53,6 +53,15 @@ bool is_temporary(const fs::path& path) {
   return files::is_partial_name(path.filename().string(), kDigestDigits, kSuffix);
 }
 
+// The folder is made where it is missing. False if that fails; errno says why.
+bool write(const fs::path& path, std::string_view entry) {
+  return files::make_private_folder(path.parent_path()) && files::write_whole(path, entry);
+}
+std::string cannot_write(const fs::path& folder) {
+  const std::string reason = std::generic_category().message(errno);
+  return folder.string() + " cannot be written: " + reason;
+}
+
 }  // namespace
 
 std::optional<int64_t> parse_cache_limit(std::string_view text) {
@@ -104,11 +113,22 @@ std::string KernelCache::problem() const {
   return reason.empty() ? "" : directory_->string() + ": " + reason + "; set COMPUTE_TRUST_ALL=1 to use it anyway";
 }
 
+std::string KernelCache::problem_of_storing() const {
+  if (std::string reason = problem(); !reason.empty()) return reason;
+  constexpr size_t kTrialBytes = 1 << 16;  // as many as a compiled program may have
+  const fs::path trial = *directory_ / (std::string(kDigestDigits, 'f') + std::string(kSuffix));
+  if (!write(trial, std::string(kTrialBytes, '\0'))) return cannot_write(*directory_);
+  unlink(trial.c_str());
+  return "";
+}
+
+void KernelCache::warn_once(const std::string& reason) {
+  if (!has_warned_.exchange(true)) log(COMPUTE_LOG_WARNING, "compile", "compiled kernels are not cached: " + reason);
+}
+
 bool KernelCache::is_usable() {
   const std::string reason = problem();
-  if (directory_ && !reason.empty() && !has_warned_.exchange(true)) {
-    log(COMPUTE_LOG_WARNING, "cache", "compiled kernels are not cached: " + reason);
-  }
+  if (directory_ && !reason.empty()) warn_once(reason);
   return reason.empty();
 }
 
@@ -145,7 +165,6 @@ std::optional<std::string> KernelCache::load(const ProgramKey& key) {
 
 void KernelCache::store(const ProgramKey& key, std::string_view program) {
   if (!is_usable() || static_cast<int64_t>(program.size()) > std::min(limit_bytes_, kMaxEntryBytes)) return;
-  if (!files::make_private_folder(*directory_)) return;
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.key = digest_of(key);
@@ -153,7 +172,10 @@ void KernelCache::store(const ProgramKey& key, std::string_view program) {
   header.program_bytes = program.size();
   std::string entry(reinterpret_cast<const char*>(&header), sizeof header);
   entry += program;
-  if (!files::write_whole(path_of(key), entry)) return;
+  if (!write(path_of(key), entry)) {
+    warn_once(cannot_write(*directory_) + "; set COMPUTE_CACHE_DIR to another folder, or COMPUTE_CACHE_LIMIT=0");
+    return;
+  }
   const std::lock_guard lock(mutex_);
   unchecked_bytes_ += static_cast<int64_t>(entry.size());
   // Looking at every entry for each that is written would be slow; others write too, so the size is never known for

@@ -30,7 +30,7 @@ struct ProgramKey {
 /// read. Links are not followed. When the folder exceeds its limit, the least recently used entries are removed first.
 /// Files with other names than an entry's are not touched.
 ///
-/// The cache never fails: if it cannot read or write, programs are compiled.
+/// The cache never fails: if it cannot read or write, programs are compiled, and the first time a warning says why.
 ///
 /// Threads: any thread.
 class KernelCache {
@@ -56,14 +56,17 @@ class KernelCache {
   };
   Contents contents(int unused_days) const;
 
-  /// Why nothing is found, stored or removed there, with the folder; empty if the cache works.
+  /// Why nothing is found, stored or removed there, with the folder; empty if what lies there is used.
   std::string problem() const;
+  /// The same, or why nothing can be written there: it writes an entry and removes it.
+  std::string problem_of_storing() const;
 
   const std::optional<std::filesystem::path>& directory() const { return directory_; }
 
  private:
   std::filesystem::path path_of(const ProgramKey& key) const;
   bool is_usable();
+  void warn_once(const std::string& reason);
   void evict();
 
   const std::optional<std::filesystem::path> directory_;

@@ -91,6 +91,10 @@ execute_process(COMMAND "${PROGRAM}" cache clear OUTPUT_QUIET)
 expect("--system-root ${WORK}/nodes" "\n  kernel cache +${WORK}/cache: [0-9]+ programs, [0-9.]+ MB\n(Warnings\n  no access [^\n]+\n)?No faults\n")
 file(CHMOD "${WORK}/cache" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE WORLD_READ WORLD_WRITE WORLD_EXECUTE)
 expect("" "\n  compiled kernels are not kept: ${WORK}/cache: ")
+file(WRITE "${WORK}/file" "")
+set(ENV{COMPUTE_CACHE_DIR} "${WORK}/file") # no folder
+expect("" "\n  compiled kernels are not kept: ${WORK}/file cannot be written: Not a directory; set COMPUTE_CACHE_DIR to a folder of your own\n")
+set(ENV{COMPUTE_CACHE_DIR} "${WORK}/cache")
 
 # Libraries that cannot be opened, under every name that is tried.
 foreach(name libdnnl.so.2 libdnnl.so.3 libclblast.so.1 libclblast.so)

@@ -2,11 +2,13 @@
 #include "plugins/common/kernel_cache.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -223,6 +225,27 @@ TEST_F(KernelCacheTest, SaysWhyNothingIsKept) {
   ASSERT_EQ(chmod(directory_.c_str(), 0777), 0);
   EXPECT_EQ(KernelCache(directory_, 1 << 20).problem(),
             directory_.string() + ": it is writable by everyone (mode 0777); set COMPUTE_TRUST_ALL=1 to use it anyway");
+}
+
+// A full disk, as a limit on the size of files.
+TEST_F(KernelCacheTest, SaysWhyNothingCanBeStored) {
+  KernelCache cache(directory_, 1 << 20);
+  EXPECT_EQ(cache.problem_of_storing(), "");
+  EXPECT_EQ(entries(), std::vector<fs::path>());
+  struct rlimit before {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const std::string problem = cache.problem_of_storing();
+  cache.store(kKey, "program");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  EXPECT_EQ(problem, directory_.string() + " cannot be written: File too large");
+  EXPECT_EQ(entries(), std::vector<fs::path>());
+  std::ofstream(root_ / "file") << "no folder";
+  EXPECT_EQ(KernelCache(root_ / "file", 1 << 20).problem_of_storing(),
+            (root_ / "file").string() + " cannot be written: Not a directory");
 }
 
 TEST_F(KernelCacheTest, WithoutAPlaceItKeepsNothing) {

@@ -296,9 +296,8 @@ TEST_F(TrustOfFiles, EveryWayOfNamingAFileIsFollowed) {
                            "a/missing/file", "a/b/"}) {
     EXPECT_EQ(trust_.why_not(fs::path(at(name))), "") << name;
   }
-  EXPECT_EQ(trust_.why_not(fs::path(at("loop"))),
-            at("loop") + " cannot be resolved: Too many levels of symbolic links");
-  EXPECT_EQ(trust_.why_not(fs::path(at("a/b/file/x"))), at("a/b/file/x") + " cannot be resolved: Not a directory");
+  EXPECT_EQ(trust_.why_not(fs::path(at("loop"))), "it cannot be resolved: Too many levels of symbolic links");
+  EXPECT_EQ(trust_.why_not(fs::path(at("a/b/file/x"))), "it cannot be resolved: Not a directory");
   ASSERT_EQ(::chmod(at("a/b").c_str(), 0777), 0);
   for (const char* name : {"a/b/file", "a/../a/b/./file", "a/relative/file", "a/missing/../b/file", "a/b/missing",
                            "a/missing/../b/missing"}) {

@@ -34,8 +34,7 @@ CacheState state_of_cache() {
   const auto cache = cache_at(place);
   CacheState state;
   state.directory = place ? place->string() : "none";
-  state.problem = cache->problem();
-  if (!state.problem.empty()) return state;
+  state.problem = cache->problem_of_storing();
   const auto contents = cache->contents(kStaleDays);
   state.programs = contents.entries;
   state.bytes = contents.bytes;
@@ -58,9 +57,13 @@ int show_cache(bool json) {
 int clear_cache() {
   const auto cache = cache_at(directory());
   if (const std::string problem = cache->problem(); !problem.empty()) {
-    fmt::print(stderr, "nothing removed: {}\n", problem);
+    fmt::print(stderr, "compute: nothing removed: {}\n", problem);
     return 1;
   }
   fmt::print("{} compiled programs removed\n", cache->clear());
-  return 0;
+  const int64_t left = cache->contents(0).entries;
+  if (left == 0) return 0;
+  fmt::print(stderr, "compute: {} compiled programs could not be removed from {}\n", left,
+             cache->directory()->string());
+  return 1;
 }

@@ -107,7 +107,12 @@ std::string free_memory_text(const std::string& name) {
 
 }  // namespace
 
+void log_no_choice() {
+  if (compute::config_get("COMPUTE_LOG").origin == "default") compute::config_set("COMPUTE_LOG", "info,select=warn");
+}
+
 int show_devices(bool json, bool verbose) {
+  log_no_choice();
   const std::vector<DeviceInfo> infos = compute::Device::list();
   if (json) {
     nlohmann::json all = nlohmann::json::array();
@@ -162,6 +167,7 @@ bool works(const compute::Device& device) {
 }  // namespace
 
 int show_info(const std::string& selector, bool json) {
+  if (!selector.empty()) log_no_choice();
   const compute::Device device = selector.empty() ? compute::Device::open() : compute::Device::open(selector);
   const DeviceInfo info = device.info();
   const compute::DeviceStatistics statistics = device.statistics();
@@ -262,6 +268,7 @@ int print_smi(bool json) {
 }  // namespace
 
 int show_smi(bool json, int turns) {
+  log_no_choice();
   for (int turn = 1;; ++turn) {
     const int code = print_smi(json);
     if (turn >= turns || std::fflush(stdout) != 0) return code;

@@ -18,6 +18,8 @@ inline constexpr compute::DType kDtypes[] = {
 #undef COMPUTE_DTYPE
 };
 
+// Leaves out the line that says which device is used: the user has named it, or every device is opened.
+void log_no_choice();
 int show_devices(bool json, bool verbose);
 int show_which(const std::string& selector, bool json);
 int show_info(const std::string& device, bool json);

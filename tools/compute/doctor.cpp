@@ -61,7 +61,7 @@ Attempt attempt_in_child(const std::string& device) {
   const std::string line = output.substr(0, output.find('\n'));
   constexpr std::string_view kSelf = "compute: ";
   if (WIFSIGNALED(status) || !line.starts_with(kSelf)) return {false, end_text(status)};
-  return {false, "fails: " + line.substr(kSelf.size())};
+  return {false, "fails: " + line.substr(kSelf.size(), line.find("; run compute doctor") - kSelf.size())};
 }
 
 class Doctor {
@@ -70,6 +70,7 @@ class Doctor {
 
   int run(bool environment, bool as_json) {
     settle_configuration();
+    log_no_choice();
     // Each plugin is tried in a process of its own first, whatever was found before.
     compute::config_set("COMPUTE_PROBE", "always");
     try_devices();
@@ -79,6 +80,8 @@ class Doctor {
       fault(fmt::format("plugin {}: {}; reinstall the plugin, or remove this file", plugin["path"].get<std::string>(),
                         plugin["rejected"].get<std::string>()));
     }
+    for (const json& entry : report_["refused"])
+      warn(fmt::format("{} is ignored: {}", entry["entry"].get<std::string>(), entry["reason"].get<std::string>()));
     choose();
     look_at_system();
     look_at_cache();
@@ -135,8 +138,11 @@ class Doctor {
       if (attempt.works) {
         static_cast<void>(attempt_device(name));
       } else {
-        fault(fmt::format("device {} {}; update its driver, or leave it out with COMPUTE_DEVICE=auto,-{}", info.name,
-                          attempt.problem, info.name));
+        // Without its plugin `cpu` has memory and no arithmetic.
+        const bool has_plugin = name != "cpu" || info.supports(compute::float32, compute::DTypeSupport::arithmetic);
+        fault(fmt::format("device {} {}; {}, or leave it out with COMPUTE_DEVICE=auto,-{}", info.name, attempt.problem,
+                          has_plugin ? "update its driver" : "install compute_plugin_cpu.so beside libcompute",
+                          info.name));
       }
     }
   }

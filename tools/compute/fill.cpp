@@ -69,6 +69,7 @@ void prepare(const compute::Device& device, const Job& job, Outcome& outcome) {
 
 int fill_cache(const std::string& selector, const std::vector<std::string>& ops, const std::vector<std::string>& dtypes,
                int threads, bool json) {
+  log_no_choice();
   const compute::Device device = compute::Device::open(selector);
   const std::vector<compute::OpInfo> infos = compute::Op::list();
   for (const std::string& op : ops) {
@@ -105,6 +106,7 @@ int fill_cache(const std::string& selector, const std::vector<std::string>& ops,
                                       {"kernels_compiled", compiled},
                                       {"seconds", seconds},
                                       {"directory", cache.directory},
+                                      {"problem", cache.problem},
                                       {"faults", outcome.faults}}
                            .dump(2));
   } else {
@@ -113,5 +115,5 @@ int fill_cache(const std::string& selector, const std::vector<std::string>& ops,
                cache.problem.empty() ? "kept in " + cache.directory : "not kept: " + cache.problem);
     for (const std::string& fault : outcome.faults) fmt::print(stderr, "{}\n", fault);
   }
-  return outcome.faults.empty() ? 0 : 1;
+  return outcome.faults.empty() && (compiled == 0 || cache.problem.empty()) ? 0 : 1;
 }

@@ -45,7 +45,9 @@ class Program {
     try {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-      return app_.exit(error) == 0 ? finished(0) : kUsage;
+      if (error.get_exit_code() == 0) return finished(app_.exit(error));  // --help
+      std::fprintf(stderr, "compute: %s; run %s --help\n", error.what(), command_line().c_str());
+      return kUsage;
     }
     if (version_) return finished(show_version(false));
     for (auto one = commands_.rbegin(); one != commands_.rend(); ++one) {  // a command of another one stands after it
@@ -55,12 +57,28 @@ class Program {
     return kUsage;
   }
 
+  // Of those that are shown.
+  std::vector<std::string> command_names() const {
+    std::vector<std::string> names;
+    for (const CLI::App* one : app_.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); }))
+      names.push_back(one->get_name());
+    return names;
+  }
   bool has(const char* name) const {
     const auto commands = app_.get_subcommands([](const CLI::App*) { return true; });
     return std::ranges::any_of(commands, [&](const CLI::App* one) { return one->check_name(name); });
   }
 
  private:
+  // "compute cache fill": the commands that were given.
+  std::string command_line() const {
+    std::string text = app_.get_name();
+    for (const CLI::App* at = &app_; !at->get_subcommands().empty();) {
+      at = at->get_subcommands().front();
+      text += " " + at->get_name();
+    }
+    return text;
+  }
   CLI::App* add(CLI::App& parent, const char* name, const char* help, std::function<int()> run) {
     CLI::App* const command = parent.add_subcommand(name, help);
     commands_.emplace_back(command, std::move(run));
@@ -87,8 +105,10 @@ class Program {
 
     auto* smi = add(app_, "smi", "Shows for each device its memory, utilisation, temperature and power in one line",
                     [this] { return show_smi(json_, watch_ ? turns_ : 1); });
-    smi->add_flag("--watch", watch_, "Repeat it every second");
-    smi->add_option("--turns", turns_, "How often --watch shows it; default: without end");
+    auto* watch = smi->add_flag("--watch", watch_, "Repeat it every second");
+    smi->add_option("--turns", turns_, "How often --watch shows it; default: without end")
+        ->check(CLI::PositiveNumber)
+        ->needs(watch);
     add_json(smi);
 
     auto* ops = add(app_, "ops", "Shows how a device runs each op, or the signature of one op",
@@ -105,8 +125,10 @@ class Program {
     doctor->add_flag("--env", environment_, "Also show every setting, its value and its origin");
     doctor->add_option("--system-root", root_, "The folder above the /sys and /dev to look at, as in a container");
     add_json(doctor);
-    auto* attempt =
-        add(app_, "attempt", "Runs an op on a device, for doctor", [this] { return attempt_device(device_); });
+    auto* attempt = add(app_, "attempt", "Runs an op on a device, for doctor", [this] {
+      compute::config_set("COMPUTE_LOG", "off");  // doctor reads the first line
+      return attempt_device(device_);
+    });
     attempt->add_option("device", device_, "A selector")->required();
     attempt->group("");  // not shown
 
@@ -167,7 +189,9 @@ int main(int argc, char** argv) {
                                                                                                        : kFailure;
     }
     if (argc > 1 && *argv[1] != '-' && !program.has(argv[1])) {
-      std::fprintf(stderr, "compute: unknown command \"%s\"; run compute --help for a list\n", argv[1]);
+      std::string known;
+      for (const std::string& name : program.command_names()) known += (known.empty() ? "" : ", ") + name;
+      std::fprintf(stderr, "compute: unknown command \"%s\" (known: %s)\n", argv[1], known.c_str());
       return kUsage;
     }
     return program.run(argc, argv);

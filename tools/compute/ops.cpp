@@ -96,6 +96,7 @@ std::string summary_of(const Rows& rows) {
 }  // namespace
 
 int show_ops(const std::string& selector, const std::string& op, bool json) {
+  if (!selector.empty()) log_no_choice();
   const compute::Device device = selector.empty() ? compute::Device::open() : compute::Device::open(selector);
   nlohmann::json all = nlohmann::json::array();
   bool found = false;
