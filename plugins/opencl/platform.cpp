@@ -170,7 +170,7 @@ bool DeviceInfo::has_extension(std::string_view name) const {
   return (" " + extensions + " ").find(" " + std::string(name) + " ") != std::string::npos;
 }
 
-std::vector<DeviceInfo> list_devices(cl_int* out_status) {
+std::vector<DeviceInfo> list_devices(cl_int* out_status, std::string* out_idle) {
   cl_uint count = 0;
   *out_status = api().clGetPlatformIDs(0, nullptr, &count);
   if (*out_status != CL_SUCCESS || count == 0) return {};
@@ -188,8 +188,11 @@ std::vector<DeviceInfo> list_devices(cl_int* out_status) {
   std::vector<DeviceInfo> devices;
   for (size_t i = 0; i < platforms.size(); ++i) {
     cl_uint found = 0;
-    if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, nullptr, &found) != CL_SUCCESS || found == 0)
+    if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, nullptr, &found) != CL_SUCCESS || found == 0) {
+      if (out_idle != nullptr)
+        *out_idle += (out_idle->empty() ? "" : ", ") + platform_text(platforms[i], CL_PLATFORM_NAME);
       continue;
+    }
     std::vector<cl_device_id> ids(found);
     if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, found, ids.data(), nullptr) != CL_SUCCESS) continue;
     // Drivers for OpenCL 1.0 and 1.1 lack the call.

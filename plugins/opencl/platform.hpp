@@ -48,6 +48,7 @@ struct DeviceInfo {
 };
 
 /// All devices. `out_status` is the result of clGetPlatformIDs.
-std::vector<DeviceInfo> list_devices(cl_int* out_status);
+/// `out_idle` gets the names of platforms without a device.
+std::vector<DeviceInfo> list_devices(cl_int* out_status, std::string* out_idle = nullptr);
 
 }  // namespace compute::opencl

@@ -262,11 +262,12 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     LibraryReport report;
     bool opened = false, usable = false;
     cl_int status = CL_SUCCESS;
+    std::string idle;  // platforms without a device
     std::vector<DeviceInfo> devices;
     common::on_own_stack([&] {
       const common::Compiling compiling;  // drivers load their compilers here, and make their threads
       opened = open_api(&report);
-      if (opened) devices = list_devices(&status);
+      if (opened) devices = list_devices(&status, &idle);
       usable = std::any_of(devices.begin(), devices.end(), takes_clblast) && clblast() != nullptr;
     });
     const auto require = [&](common::Requirement requirement) { common::emit(*sink, requirement); };
@@ -277,12 +278,15 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       return;
     }
     require({"OpenCL loader", report.tried, report.found, "", effect, "", true, 1});
-    const std::string remedy = "install an OpenCL driver, e.g. pocl-opencl-icd";
     if (devices.empty()) {
       const bool no_platform = status == CL_PLATFORM_NOT_FOUND_KHR || status == CL_SUCCESS;
+      const std::string problem = "no platform has a device" + (idle.empty() ? "" : ": " + idle);
+      const bool is_pocl = idle.find("Portable Computing Language") != std::string::npos;
+      const char* const remedy =
+          is_pocl ? "set POCL_CACHE_DIR to a folder that PoCL can write, or install another OpenCL driver"
+                  : "install an OpenCL driver, e.g. pocl-opencl-icd";
       require({"OpenCL driver", "clGetPlatformIDs", "",
-               no_platform ? "no platform has a device" : "clGetPlatformIDs: " + status_text(status), effect, remedy,
-               true, 2});
+               no_platform ? problem : "clGetPlatformIDs: " + status_text(status), effect, remedy, true, 2});
       return;
     }
     std::string found;
