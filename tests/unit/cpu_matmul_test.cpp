@@ -186,6 +186,28 @@ TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
   }
 }
 
+// One tile for each thread, where these are equal.
+TEST_P(CpuMatmul, ASingleProductHasTheSameBitsWithAnyNumberOfThreads) {
+  static constexpr int64_t kLarge = kSanitizer ? 1 : 3;
+  static constexpr Shape kShapes[] = {
+      {96 * kLarge, 96 * kLarge, 160}, {99 * kLarge, 101 * kLarge, 70}, {16 * kLarge, 640 * kLarge, 90}};
+  for (const Setting& setting : settings_of(GetParam())) {
+    for (const Shape& shape : kShapes) {
+      SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
+                   std::to_string(shape.k));
+      Product one{make({}, shape.m, shape.k), make({}, shape.k, shape.n), make({}, shape.m, shape.n)};
+      Product many = one;
+      MatmulOptions options = setting.options;
+      one.run(options);
+      for (const int32_t threads : {2, 3, 4, 6, 16}) {
+        options.threads = threads;
+        many.run(options);
+        ASSERT_TRUE(one.c.bytes == many.c.bytes) << threads << " threads";
+      }
+    }
+  }
+}
+
 // Small products are computed where the matrices are, others from packed panels.
 TEST_P(CpuMatmul, TheOwnKernelGivesTheSameBitsFromEveryLayout) {
   static constexpr Shape kShapes[] = {{3, 16, 20},  {4, 16, 1},      {5, 17, 149},  {7, 40, 150},
@@ -193,18 +215,20 @@ TEST_P(CpuMatmul, TheOwnKernelGivesTheSameBitsFromEveryLayout) {
                                       {100, 7, 60}, {120, 130, 140}, {40, 1100, 40}};
   for (const Setting& setting : settings_of(GetParam())) {
     if (setting.options.engine != MatmulEngine::own) continue;
-    for (const Shape& shape : kShapes) {
+    for (size_t at = 0; at < 2 * std::size(kShapes); ++at) {
+      const Shape& shape = kShapes[at / 2];
+      const bool is_scaled = at % 2 != 0;
       SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
                    std::to_string(shape.k));
       Product one{make({}, shape.m, shape.k), make({}, shape.k, shape.n), make({}, shape.m, shape.n)};
       const Bytes alpha = encode(accumulator_of(GetParam()), is_integer(GetParam()) ? 1 : 0.375);
-      one.alpha = &alpha;
+      if (is_scaled) one.alpha = &alpha;
       one.run(setting.options);
       const auto size = static_cast<size_t>(size_of(GetParam()));
       for (const Layout layout : {Layout::transposed, Layout::strided, Layout::reversed}) {
         Product other{make({}, shape.m, shape.k, layout), make({}, shape.k, shape.n, layout),
                       make({}, shape.m, shape.n)};
-        other.alpha = &alpha;
+        other.alpha = one.alpha;
         for (const auto& [from, to] : {std::pair(&one.a, &other.a), std::pair(&one.b, &other.b)}) {
           for (int64_t i = 0; i < from->rows; ++i) {
             for (int64_t j = 0; j < from->columns; ++j) {
