@@ -84,6 +84,19 @@ TEST(CpuMatmulEngine, DoesNotDependOnThreads) {
   }
 }
 
+TEST(CpuMatmulEngine, TheOwnKernelHasATileForEachThreadWhereTheyComeOutEqual) {
+  const auto tasks = [](int64_t side, int32_t threads) {
+    const MatmulView view = {nullptr, side, 1};
+    const MatmulProblem problem = {
+        COMPUTE_DTYPE_FLOAT32, side, side, side, 0, nullptr, view, view, view, nullptr, nullptr};
+    return MatmulPlan(problem, options_of(MatmulEngine::own, widest_instruction_set(), threads)).tasks();
+  };
+  EXPECT_EQ(tasks(256, 2), 2);
+  EXPECT_EQ(tasks(256, 4), 4);
+  EXPECT_GE(tasks(256, 7), 14);   // 256 rows do not make 7 equal parts
+  EXPECT_GE(tasks(2048, 4), 12);  // it takes so long that others should be able to help a thread that is late
+}
+
 TEST(CpuMatmulEngine, ReportsWhatWasTriedAndFound) {
   const std::vector<LibraryReport> reports = engine_library_reports();
   ASSERT_EQ(reports.size(), 2u);

@@ -41,6 +41,11 @@ constexpr int64_t kOwnFloat32 = 64;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
+// A tile for each thread, where they come out equal, costs least packing. This much may one task take, about 0.5 ms: in
+// longer ones a thread that the system disturbs should lose work to others.
+constexpr int64_t kOneTaskWork = int64_t{1} << 26;
+constexpr int64_t kPackedPerProduct = 8;  // an element is packed in the time of so many multiplications
+constexpr int64_t kLineBytes = 64;
 // Of a matrix that is multiplied by a vector: what a task reads at least, which takes about 3 us.
 constexpr int64_t kVectorBytes = 64 << 10;
 // A matrix of few sums that are long is computed in parts of at least so many multiplications.
@@ -324,7 +329,7 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     const auto divisible = [&] { return tile_m_ > kernel.rows || tile_n_ > kernel.columns; };
     while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile)
       halve_longer(kernel.rows, kernel.columns);
-    if (threads > 1) {
+    if (threads > 1 && !cut_equally(threads)) {
       // A single term per result takes the time to write it, which is fastest along long rows.
       while (k_ == 1 && tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && tile_m_ > kernel.rows)
         tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows);
@@ -369,6 +374,33 @@ void MatmulPlan::cut(const MatmulOptions& options) {
   }
   frame_ = slot_bytes_;
   if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
+}
+
+/// Cuts a product of our own kernel into one tile for each thread; false, and nothing, where that does not suit it.
+bool MatmulPlan::cut_equally(int64_t threads) {
+  if (batches_ != 1 || k_ < 2) return false;
+  const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+  const int64_t line = std::max<int64_t>(kLineBytes / element_bytes_, 1);
+  int64_t least = std::numeric_limits<int64_t>::max(), best_m = 0, best_n = 0;
+  for (int64_t across = 1; across <= threads; ++across) {
+    if (threads % across != 0) continue;
+    const int64_t down = threads / across;
+    const int64_t tile_m = round_up(ceiling(m_, down), kernel.rows), tile_n = round_up(ceiling(n_, across), line);
+    if (ceiling(m_, tile_m) != down || ceiling(n_, tile_n) != across) continue;
+    const int64_t results = product(tile_m, tile_n);
+    const int64_t cost = results / kPackedPerProduct + tile_m + tile_n;
+    if (product(results, threads) - product(m_, n_) > product(m_, n_) / 16 || cost >= least) continue;
+    least = cost;
+    best_m = tile_m;
+    best_n = tile_n;
+  }
+  if (best_m == 0) return false;
+  const int64_t work = product(product(best_m, best_n), product(k_, relative_cost(dtype_)));
+  if (work < kSerialWork || work > kOneTaskWork) return false;
+  if ((is_half(dtype_) || epilogue_ != nullptr) && product(best_m, best_n) > kHalfTile) return false;
+  tile_m_ = best_m;
+  tile_n_ = best_n;
+  return true;
 }
 
 /// Rows of the matrix are cut for any number of threads, since each result is by itself. A few long sums are cut too,

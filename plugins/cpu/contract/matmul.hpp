@@ -134,6 +134,7 @@ class MatmulPlan {
   MatmulEngine choose_engine(const MatmulOptions& options);
   void cut_vector(int64_t threads);
   void cut(const MatmulOptions& options);
+  bool cut_equally(int64_t threads);
   bool plan_parts(const MatmulOptions& options);
   void run_in_slots(Execution& execution) const;
   bool run_parts(const Execution& execution) const;
