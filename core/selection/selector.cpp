@@ -71,7 +71,8 @@ class Parser {
     if (std::none_of(result.items.begin(), result.items.end(), is_pool)) {
       for (const SelectorItem& x : result.items) {
         if (x.exclude)
-          fail(begin + x.offset, in_quotes(x.text) + " excludes nothing: the list has neither auto nor gpu");
+          fail(begin + x.offset,
+               in_quotes(x.text) + " excludes nothing: the list has neither auto nor gpu; write auto," + x.text);
       }
     }
     return result;
@@ -228,12 +229,15 @@ class Parser {
       take_option(result);
     }
     result.text = std::string(trimmed(text_.substr(begin, offset_ - begin)));
+    const size_t end = offset_;
     skip_spaces();
     if (!at_end() && peek() != ',') {
       std::string what = "unexpected " + at(offset_) + " after " + in_quotes(result.text);
       if (peek() == '@') {
         what += "; a device takes at most one condition, before the options";
-      } else if (peek() == '.' || peek() == '-' || peek() == '#') {
+      } else if (peek() == ';' || peek() == '|' || peek() == '/' || (offset_ > end && is_letter(peek()))) {
+        what += "; separate devices by commas";
+      } else if (peek() == '.' || peek() == '-' || peek() == '#' || (offset_ > end && is_digit(peek()))) {
         what +=
             "; write the index directly after the name: " + example(result.name) + ", " + example(result.name) + ":1";
       }

@@ -174,7 +174,7 @@ const Bad kBad[] = {
     {"cuda0,", 7, "expected a device but found the end" KNOWN},
     {",cuda0", 1, R"(expected a device but found ",")" KNOWN},
     {"cuda0,,cpu", 7, R"(expected a device but found ",")" KNOWN},
-    {"cuda 0", 6, R"(unexpected "0" after "cuda")"},
+    {"cuda 0", 6, R"(unexpected "0" after "cuda"; write the index directly after the name: cuda0, cuda0:1)"},
     {"cuda-0", 5, R"(unexpected "-" after "cuda"; write the index directly after the name: cuda0, cuda0:1)"},
     {"cuda.0", 5, R"(unexpected "." after "cuda"; write the index directly after the name: cuda0, cuda0:1)"},
     {"cuda#0", 5, R"(unexpected "#" after "cuda"; write the index directly after the name: cuda0, cuda0:1)"},
@@ -192,8 +192,8 @@ const Bad kBad[] = {
     {"auto:1", 5, "auto takes no index; use the name of a plugin, such as acme0"},
     {"gpu1", 4, "gpu takes no index; use the name of a plugin, such as acme0"},
     {"gpu0:0", 4, "gpu takes no index; use the name of a plugin, such as acme0"},
-    {"-opencl", 1, R"("-opencl" excludes nothing: the list has neither auto nor gpu)"},
-    {"!opencl,cuda0", 1, R"("!opencl" excludes nothing: the list has neither auto nor gpu)"},
+    {"-opencl", 1, R"("-opencl" excludes nothing: the list has neither auto nor gpu; write auto,-opencl)"},
+    {"!opencl,cuda0", 1, R"("!opencl" excludes nothing: the list has neither auto nor gpu; write auto,!opencl)"},
     {"auto,-auto", 7, "auto cannot be excluded"},
     {"auto,--opencl", 7, R"(expected a device but found "-")" KNOWN},
     {"auto,-", 7, "expected a device but found the end" KNOWN},
@@ -232,8 +232,8 @@ const Bad kBad[] = {
     {"cuda+mem=4G+mem=4G", 13, R"("mem" is given twice)"},
     {"cuda+mem=4G@name~x", 12,
      R"(unexpected "@" after "cuda+mem=4G"; a device takes at most one condition, before the options)"},
-    {"cuda0 cpu", 7, R"(unexpected "c" after "cuda0")"},
-    {"cuda0;cpu", 6, R"(unexpected ";" after "cuda0")"},
+    {"cuda0 cpu", 7, R"(unexpected "c" after "cuda0"; separate devices by commas)"},
+    {"cuda0;cpu", 6, R"(unexpected ";" after "cuda0"; separate devices by commas)"},
     {"0", 1, R"(expected a device but found "0")" KNOWN},
     {":0", 1, R"(expected a device but found ":")" KNOWN},
     {"*", 1, R"(expected a device but found "*")" KNOWN},
@@ -242,7 +242,7 @@ const Bad kBad[] = {
     {"cuda0=4", 6, R"(unexpected "=" after "cuda0")"},
     {"größe0", 1, R"(unknown plugin "gr")" KNOWN},
     {"cuda@name~größe,opncl", 17, R"(unknown plugin "opncl"; did you mean "opencl"?)" KNOWN},
-    {"cuda0\tx", 7, R"(unexpected "x" after "cuda0")"},
+    {"cuda0\tx", 7, R"(unexpected "x" after "cuda0"; separate devices by commas)"},
     {"cuda!0", 5, R"(unexpected "!" after "cuda")"},
     {"cuda@name~a\tb", 12, "the value of name contains a control character"},
 };
@@ -403,7 +403,7 @@ TEST(NamedSelectors, AreRefusedWithTheColumnInTheWholeText) {
       {"a=cuda0;b=a+mem=1G", 12, R"("a" is a name for "cuda0"; put conditions and options into its definition)"},
       {"a=cuda0;b=a@name~x", 12, R"("a" is a name for "cuda0"; put conditions and options into its definition)"},
       {"a=auto;b=auto,-a", 15, R"("a" is a name for "auto", which cannot be excluded)"},
-      {"a=cuda0;b=cpu,-a", 15, R"("-a" excludes nothing: the list has neither auto nor gpu)"},
+      {"a=cuda0;b=cpu,-a", 15, R"("-a" excludes nothing: the list has neither auto nor gpu; write auto,-a)"},
   };
   for (const Bad& row : bad) {
     try {
