@@ -50,8 +50,9 @@ std::string for_script(const json& events) {
 int write_view(const std::string& trace, const std::string& page) {
   std::string target = page;
   if (target.empty()) target = trace.ends_with(".json") ? trace.substr(0, trace.size() - 5) + ".html" : trace + ".html";
+  const std::string events = for_script(events_of(trace));  // before a page that is there is replaced
   std::ofstream file(target);
-  file << kPageBegin << for_script(events_of(trace)) << kPageEnd;
+  file << kPageBegin << events << kPageEnd;
   file.close();
   if (!file) throw std::runtime_error(target + " cannot be written");
   fmt::print("{}\n", target);
