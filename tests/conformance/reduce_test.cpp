@@ -219,6 +219,16 @@ class Case {
     run({3, 40001}, with_axes({1}));
     run({40001, 3}, with_axes({0}));
     run({140, 1500}, with_axes({0}));
+    if (std::string_view(op_.op) == "sum" && oracle::is_integer(dtype_)) {
+      // All elements the least or the greatest: what narrow ones are added up in must not overflow.
+      for (oracle::Integer extreme : {oracle::integer_min(dtype_), oracle::integer_max(dtype_)}) {
+        Array a(dtype_, {4200, 70});
+        for (int64_t i = 0; i < a.size(); ++i) a.set(i, Value::of(extreme));
+        run(session_.upload(a), with_axes({0}), "extremes");
+        run(session_.upload(a), with_axes({1}), "extremes");
+        run(session_.upload(a), {}, "extremes");
+      }
+    }
     if (!oracle::is_inexact(dtype_) || std::string_view(op_.op) == "prod") return;
     Array a = array({4096});
     for (int64_t i = 0; i < 2048; ++i) {

@@ -38,6 +38,7 @@ constexpr int64_t kColumnBytes = 8192;     // of a segment's accumulators in the
 constexpr int64_t kRunBytes = 2048;        // of a row that such a segment reads, where rows are longer than twice that
 constexpr int64_t kPassBytes = 256 << 10;  // that it reads in a block: a part of a second-level cache
 constexpr int64_t kFoldedBytes = 256;      // that narrow rows without gaps are joined to, at the least
+constexpr int64_t kFoldedValues = 128;     // the same of rows of values, kColumnRows of which are evaluated at a time
 constexpr int64_t kSlotBytes = 32 << 10;   // of the segments that a binary counter holds
 constexpr int64_t kSumBlock = 64 << 10;    // points of a block
 constexpr int64_t kManyUnits = 64;         // from this many on there is work for all threads without blocks
@@ -66,6 +67,7 @@ class ReducePlan final : public Plan {
   void plan_frame();
   void plan_units();
   void plan_fold();
+  bool adjoin(const common::LoopNest& along, const common::LoopNest& across) const;
   bool suits_packed_rows() const;
   bool suits_planes() const;
 
@@ -77,6 +79,8 @@ class ReducePlan final : public Plan {
   void reduce_rows(Run& run, char* frame, int64_t width, int64_t first, int64_t last, char* out) const;
   const char* reduce_planes(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
   const char* reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
+  template <class Rows>
+  void reduce_adjacent(int64_t points, char* slots, char* out, Rows next_rows) const;
   void reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const;
   void produce(const Run& run, char* frame, const int64_t* offsets, int64_t n, char* dst) const;
   void finish(const Run& run, char* frame, const char* accumulators, int64_t width) const;
@@ -124,7 +128,8 @@ class ReducePlan final : public Plan {
   int64_t blocks_ = 1, block_points_ = 1;
   int64_t fold_ = 1;  // rows that the form `columns` takes as one
   int64_t slot_bytes_ = 0, slots_ = 0, groups_per_slot_ = kGroupsPerSlot, join_groups_per_slot_ = 1;
-  int64_t values_stride_ = 0;  // bytes between rows that were produced
+  int64_t values_stride_ = 0;   // bytes between rows that were produced
+  int64_t rows_per_block_ = 0;  // in the form `rows`: short rows whose values are evaluated at once, if more than 1
   int64_t units_ = 1, grain_ = 1, join_units_ = 0, join_grain_ = 1;
   int64_t partials_bytes_ = 0;
 
@@ -312,16 +317,33 @@ void ReducePlan::plan_units() {
 }
 
 // Rows that follow one another without gaps are taken several at a time as one that fills vectors and whole cache
-// lines, whose parts are combined in the end.
+// lines, or evaluations of `before`, whose parts are combined in the end.
 void ReducePlan::plan_fold() {
+  if (segment_ < kept_inner_ || combined_.rank != 1 || !adjoin(kept_, combined_)) return;
   const int64_t row_bytes = kept_inner_ * source_.element;
-  if (!is_direct_ || segment_ < kept_inner_ || combined_.rank != 1 ||
-      inner_stride(combined_, source_.operand) != row_bytes)
-    return;
   int64_t fold = 1;
-  while (fold * row_bytes % kLine != 0 || fold * row_bytes < kFoldedBytes) fold *= 2;
-  const int64_t bytes = fold * segment_ * accumulator_bytes_;
-  if (fold * kColumnRows <= block_points_ && bytes <= kColumnBytes && slots_ * bytes <= kSlotBytes) fold_ = fold;
+  if (is_direct_) {
+    while (fold * row_bytes % kLine != 0 || fold * row_bytes < kFoldedBytes) fold *= 2;
+  } else {
+    while (fold * kept_inner_ < kFoldedValues) fold *= 2;
+  }
+  const int64_t limit = std::min({block_points_ / kColumnRows, kColumnBytes / (segment_ * accumulator_bytes_),
+                                  kSlotBytes / (slots_ * segment_ * accumulator_bytes_)});
+  while (fold > limit && fold > 1) fold /= 2;
+  fold_ = fold;
+}
+
+// True iff rows of the innermost loop of `along` follow one another without gaps in that of `across`, in all inputs
+// that differ between points.
+bool ReducePlan::adjoin(const common::LoopNest& along, const common::LoopNest& across) const {
+  if (sources_ > inputs_ || along.rank == 0) return false;
+  const int64_t extent = along.extents[static_cast<size_t>(along.rank - 1)];
+  for (int i = 0; i < inputs_; ++i) {
+    const int64_t stride = inner_stride(along, i), row_stride = inner_stride(across, i);
+    const bool is_one_value = stride == 0 && row_stride == 0;
+    if (!is_one_value && (stride != sizes_[static_cast<size_t>(i)] || row_stride != extent * stride)) return false;
+  }
+  return true;
 }
 
 // Lays out what a thread needs; blocks become shorter for expressions with many intermediate values.
@@ -341,7 +363,7 @@ void ReducePlan::plan_frame() {
     slots_offset_ = take(slots_ * fold_slot_bytes());
     values_offset_ = take(planes_      ? kColumnRows * slot_bytes_
                           : is_direct_ ? 0
-                          : columns_   ? kColumnRows * values_stride_
+                          : columns_   ? kColumnRows * std::max(values_stride_, fold_ * segment_ * source_.element)
                                        : block_ * source_.element);
     pack_offsets_.assign(static_cast<size_t>(operands), 0);
     if (source_.operand < 0) {
@@ -365,6 +387,8 @@ void ReducePlan::plan_frame() {
     frame_in_workspace_ = used > kStackBytes;
     if (!frame_in_workspace_ || block_ == kLine) break;
   }
+  if (!columns_ && !planes_ && !is_direct_ && combined_.rank == 1 && adjoin(combined_, kept_))
+    rows_per_block_ = block_ / points_;
   workspace_bytes = partials_bytes_ + (frame_in_workspace_ ? kFramePieces * frame_bytes_ : 0);
 }
 
@@ -466,6 +490,16 @@ void ReducePlan::reduce_rows(Run& run, char* frame, int64_t width, int64_t first
   }
   int64_t* offsets = walk_offsets(frame);
   char* values = frame + values_offset_;
+  if (rows_per_block_ > 1 && last - first == points_) {
+    std::copy_n(kept_offsets(frame), sources_, offsets);
+    for (int64_t o = 0; o < width; o += rows_per_block_, out += rows_per_block_ * accumulator_bytes_) {
+      const int64_t rows = std::min(rows_per_block_, width - o);
+      produce(run, frame, offsets, rows * points_, values);
+      source_.kernel.rows(values, points_ * source_.element, rows, points_, out);
+      for (int i = 0; i < sources_; ++i) offsets[i] += rows * inner_stride(kept_, i);
+    }
+    return;
+  }
   for (int64_t o = 0; o < width; ++o, out += accumulator_bytes_) {
     if (shares_decision && run.decided.load(std::memory_order_relaxed)) {
       *out = kind_ == ReduceKind::any ? 1 : 0;
@@ -544,17 +578,23 @@ const char* ReducePlan::reduce_planes(const Run& run, char* frame, int64_t width
 }
 
 const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const {
-  if (fold_ > 1) {
-    const int i = source_.operand;
-    char* out = frame + accumulators_offset_;
-    reduce_adjacent(run.data[i] + kept_offsets(frame)[i] + first * inner_stride(combined_, i), last - first,
-                    frame + slots_offset_, out);
-    return out;
-  }
   int64_t* offsets = walk_offsets(frame);
   char* values = frame + values_offset_;
   for (int i = 0; i < sources_; ++i) {
     offsets[i] = kept_offsets(frame)[i] + first % inner_points_ * inner_stride(combined_, i);
+  }
+  if (fold_ > 1) {
+    char* out = frame + accumulators_offset_;
+    if (is_direct_) {
+      reduce_adjacent(run.data[source_.operand] + offsets[source_.operand], last - first, frame + slots_offset_, out);
+    } else {
+      reduce_adjacent(last - first, frame + slots_offset_, out, [&](int64_t points) {
+        produce(run, frame, offsets, points * segment_, values);
+        for (int i = 0; i < sources_; ++i) offsets[i] += points * inner_stride(combined_, i);
+        return values;
+      });
+    }
+    return out;
   }
   Walk walk(combined_, std::max(combined_.rank - 1, 0), first / inner_points_, offsets);
   ColumnTree tree(combine_, frame + slots_offset_, slot_bytes_, width, groups_per_slot_);
@@ -583,20 +623,30 @@ const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t widt
   return tree.finish();
 }
 
-// The same for rows of one loop, read where they are, fold_ at a time; those that are left over are added where the
-// first ones are.
-void ReducePlan::reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const {
-  const int64_t wide_stride = fold_ * inner_stride(combined_, source_.operand), rest = points % fold_;
+// The same for rows of one loop, fold_ at a time; next_rows returns where the next points lie. Those that are left over
+// are added where the first ones are.
+template <class Rows>
+void ReducePlan::reduce_adjacent(int64_t points, char* slots, char* out, Rows next_rows) const {
+  const int64_t row_bytes = is_direct_ ? inner_stride(combined_, source_.operand) : segment_ * source_.element;
+  const int64_t limit = is_direct_ ? INT64_MAX : kColumnRows, rest = points % fold_;
   ColumnTree tree(combine_, slots, fold_slot_bytes(), fold_ * segment_, groups_per_slot_);
   for (int64_t left = points / fold_; left > 0;) {
-    const int64_t rows = std::min(left, tree.row_limit());
-    tree.add(source_.kernel, src, wide_stride, rows);
-    src += rows * wide_stride;
+    const int64_t rows = std::min({left, tree.row_limit(), limit});
+    tree.add(source_.kernel, next_rows(rows * fold_), fold_ * row_bytes, rows);
     left -= rows;
   }
   char* wide = tree.finish();
-  if (rest > 0) source_.kernel.columns(src, 0, 1, rest * segment_, wide, true);
+  if (rest > 0) source_.kernel.columns(next_rows(rest), 0, 1, rest * segment_, wide, true);
   combine_.columns(wide, segment_ * accumulator_bytes_, fold_, segment_, out, false);
+}
+
+// Of rows that are read where they are.
+void ReducePlan::reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const {
+  reduce_adjacent(points, slots, out, [this, src](int64_t count) mutable {
+    const char* rows = src;
+    src += count * inner_stride(combined_, source_.operand);
+    return rows;
+  });
 }
 
 // Positions along an axis, as an operand of a program.
