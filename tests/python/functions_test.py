@@ -319,6 +319,14 @@ class Statistics(Case):
             with self.assertRaises(error):
                 wrong()
 
+    def test_messages_name_what_was_called(self):
+        x, names = cp.ones((2, 3)), ("median", "percentile", "nanstd", "hsplit", "vsplit", "split", "array_split")
+        for name, call in zip(names, (lambda f: f(cp.zeros(0)), lambda f: f(x, 101), lambda f: f(cp.ones(2) * 1j),
+                                      lambda f: f(x, 2), lambda f: f(x, 3), lambda f: f(x, 2, axis=1),
+                                      lambda f: f(x, 0)), strict=True):
+            with self.assertRaisesRegex((TypeError, ValueError), f"^{name}: "):
+                call(getattr(cp, name))
+
     def test_closeness(self):
         x = np.float32([1, np.inf, np.nan, -np.inf, 0, 3, np.inf])
         y = np.float32([1.000001, np.inf, np.nan, np.inf, 1e-9, 3.1, 1])

@@ -187,20 +187,26 @@ def quantile(x, q, /, *, axis=None, keepdims=False):
     Without an axis, of all elements. For several `q` the result has an axis for them in front. It is NaN if an element
     is NaN.
     """
+    return quantiles("quantile", x, q, 1, axis, keepdims)
+
+
+def quantiles(name, x, q, whole, axis, keepdims):
+    """The quantiles `q`, numbers in [0, whole], of the function `name`."""
     if x.dtype not in _dtypes.FLOATS:
-        raise TypeError(f"quantile: {x.dtype} is not a floating-point dtype; cast it")
+        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
     rank = x.ndim
     rows = _flat(x) if axis is None else x
     axis = 0 if axis is None else axis % rank if -rank <= axis < rank else axis
     if rows.ndim == 0 or rows.shape[axis] == 0:
-        raise ValueError("quantile: there are no elements")
+        raise ValueError(f"{name}: there are no elements")
     kept = [1] * rank if rows is not x and keepdims else [1 if i == axis else n for i, n in enumerate(rows.shape)]
     rows, last = _ops.sort(rows, axis=axis), rows.shape[axis] - 1
     top = _ops.take(rows, _creation.asarray([last], device=x.device), axis=axis)  # NaN is sorted to the end
     found = []
     for one in (q if isinstance(q, (list, tuple)) else [q]):
-        if not 0 <= one <= 1:
-            raise ValueError(f"quantile: {one} is not in [0, 1]")
+        if not 0 <= one <= whole:
+            raise ValueError(f"{name}: {one} is not in [0, {whole}]")
+        one = one / whole
         below = builtins.min(int(one * last), last)
         places = _creation.asarray([below, builtins.min(below + 1, last)], device=x.device)
         low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
@@ -211,7 +217,7 @@ def quantile(x, q, /, *, axis=None, keepdims=False):
 
 def median(x, /, *, axis=None, keepdims=False):
     """The median along an axis, or of all elements: of an even number the mean of the middle two. NaN if one is NaN."""
-    return quantile(x, 0.5, axis=axis, keepdims=keepdims)
+    return quantiles("median", x, 0.5, 1, axis, keepdims)
 
 
 def _only_axis(x, axis, name):

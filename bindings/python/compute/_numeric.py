@@ -61,35 +61,40 @@ def array_split(x, indices_or_sections, /, *, axis=0):
 
     If the axis does not divide evenly, the first parts have one element more.
     """
-    axis = _axis(axis, x.ndim, "array_split")
+    return _split("array_split", x, indices_or_sections, axis)
+
+
+def _split(name, x, indices_or_sections, axis):
+    """The parts of the function `name`; of one extent, unless it is array_split."""
+    axis = _axis(axis, x.ndim, name)
     if not hasattr(indices_or_sections, "__index__") or isinstance(indices_or_sections, Array):
         return _parts(x, _places(indices_or_sections), axis)
     if indices_or_sections <= 0:
-        raise ValueError(f"array_split: {indices_or_sections} is no number of parts")
+        raise ValueError(f"{name}: {indices_or_sections} is no number of parts")
     size, more = divmod(x.shape[axis], indices_or_sections)
+    if more and name != "array_split":
+        raise ValueError(f"{name}: an axis of extent {x.shape[axis]} does not divide into {indices_or_sections} parts of "
+                         "one extent; use array_split")
     return _parts(x, [i * size + builtins.min(i, more) for i in range(1, indices_or_sections)], axis)
 
 
 def split(x, indices_or_sections, /, *, axis=0):
     """Views of parts of `x` along an axis, as a tuple: so many of one extent, or those between the indices."""
-    axis = _axis(axis, x.ndim, "split")
-    sections = indices_or_sections
-    if hasattr(sections, "__index__") and not isinstance(sections, Array) and sections > 0 and x.shape[axis] % sections:
-        raise ValueError(f"split: an axis of extent {x.shape[axis]} does not divide into {sections} parts of one "
-                         "extent; use array_split")
-    return array_split(x, sections, axis=axis)
+    return _split("split", x, indices_or_sections, axis)
 
 
 def hsplit(x, indices_or_sections, /):
     """split along axis 1, the columns; of a vector along axis 0."""
-    return split(x, indices_or_sections, axis=builtins.min(1, x.ndim - 1))
+    if x.ndim == 0:
+        raise ValueError("hsplit: an array with 0 axes has no columns")
+    return _split("hsplit", x, indices_or_sections, builtins.min(1, x.ndim - 1))
 
 
 def vsplit(x, indices_or_sections, /):
     """split along axis 0, the rows, of an array with at least 2 axes."""
     if x.ndim < 2:
         raise ValueError(f"vsplit: an array with {x.ndim} axes has no rows")
-    return split(x, indices_or_sections, axis=0)
+    return _split("vsplit", x, indices_or_sections, 0)
 
 
 # ---- Reductions that leave out NaN ----------------------------------------------------------------------------------
@@ -174,8 +179,13 @@ def nanmean(x, /, *, axis=None, keepdims=False):
 
 def nanvar(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The variance of the elements that are not NaN; NaN if there are no more than `correction`."""
+    return _nanvar("nanvar", x, axis, correction, keepdims)
+
+
+def _nanvar(name, x, axis, correction, keepdims):
+    """The variance, for the function `name`."""
     if x.dtype in _dtypes.COMPLEX:
-        raise TypeError(f"nanvar: {x.dtype} is not a real dtype")
+        raise TypeError(f"{name}: {x.dtype} is not a real dtype")
     x = _inexact(x)
     counts, filled, nan = _counted(x, axis)
     distances = _ops.where(nan, 0, filled - _functions.sum(filled, axis=axis, keepdims=True) / counts)
@@ -186,7 +196,7 @@ def nanvar(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 def nanstd(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The standard deviation of the elements that are not NaN, the square root of `nanvar`."""
-    return _ops.sqrt(nanvar(x, axis=axis, correction=correction, keepdims=keepdims))
+    return _ops.sqrt(_nanvar("nanstd", x, axis, correction, keepdims))
 
 
 # ---- Statistics -----------------------------------------------------------------------------------------------------
@@ -210,8 +220,7 @@ def average(x, /, weights=None, *, axis=None, keepdims=False):
 
 def percentile(x, q, /, *, axis=None, keepdims=False):
     """The percentiles `q`, numbers in [0, 100]: `quantile` of q / 100."""
-    return _functions.quantile(x, [one / 100 for one in q] if isinstance(q, (list, tuple)) else q / 100, axis=axis,
-                               keepdims=keepdims)
+    return _functions.quantiles("percentile", x, q, 100, axis, keepdims)
 
 
 def _observations(x, rowvar):
