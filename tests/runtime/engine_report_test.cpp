@@ -16,7 +16,18 @@ TEST(EngineReport, SaysWhyALibraryThatIsThereWasRefused) {
   EXPECT_EQ(load_report().find(why), std::string::npos) << "nothing has looked for it yet";
   const compute::Device cpu = compute::Device::open("cpu");
   const compute::Tensor x = cpu.full({2, 2}, 1.f);
-  EXPECT_EQ(compute::matmul(x, x).to_vector<float>(), std::vector<float>(4, 2.f));
+  {
+    // COMPUTE_CPU_MATMUL selects oneDNN, so its absence is told once.
+    std::vector<std::string> warnings;
+    const compute::LogSink sink([&](compute::LogLevel level, std::string_view, std::string_view text) {
+      if (level == compute::LogLevel::warning) warnings.emplace_back(text);
+    });
+    EXPECT_EQ(compute::matmul(x, x).to_vector<float>(), std::vector<float>(4, 2.f));
+    EXPECT_EQ(compute::matmul(x, cpu.full({2, 3}, 1.f)).to_vector<float>(), std::vector<float>(6, 2.f));
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("oneDNN, which COMPUTE_CPU_MATMUL selects, cannot be used"), std::string::npos)
+        << warnings[0];
+  }
   const std::string report = load_report();
   EXPECT_NE(report.find(why), std::string::npos) << report;
   EXPECT_NE(report.find("float32 matrix products"), std::string::npos) << report;
