@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a convolutional network on MNIST, or on any data in its format, such as Fashion-MNIST.
 
-    COMPUTE_DEVICE=cuda0 python3 mnist_cnn.py FOLDER [--epochs N] [--steps N] [--batch N] [--losses N] [--plot FILE]
+    COMPUTE_DEVICE=cuda0 python3 mnist_cnn.py FOLDER [--epochs N] [--steps N] [--batch N] [--pool] [--losses N] [--plot FILE]
 
-FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not.
+FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not. Two convolutions of 32
+and 64 channels, 5 x 5, whose weights have an L2 penalty, and a dense layer have 553,866 parameters. With --pool the greatest
+of 2 x 2 is taken after each convolution, which leaves 83,466.
 """
 import argparse
 import gzip
@@ -32,32 +34,38 @@ def load(folder, prefix):
     return read_idx(folder, prefix + "-images-idx3-ubyte"), cp.astype(labels, cp.int32)
 
 
-def make_parameters(seed):
+def make_parameters(seed, pools):
     generator = cp.random.Generator(seed)
+    features = 64 * (7 * 7 if pools else 28 * 28)
 
     def weights(*shape):
         inputs = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
         return generator.normal(shape, 0, math.sqrt(2 / inputs))
 
-    return [weights(32, 1, 5, 5), cp.zeros(32), weights(64, 32, 5, 5), cp.zeros(64), weights(64 * 49, 10), cp.zeros(10)]
+    return [weights(32, 1, 5, 5), cp.zeros(32), weights(64, 32, 5, 5), cp.zeros(64), weights(features, 10), cp.zeros(10)]
 
 
-def network(parameters, pixels):
+def network(parameters, pixels, pools):
     w1, b1, w2, b2, w3, b3 = parameters
     x = cp.reshape(cp.astype(pixels, cp.float32) / 255, (pixels.shape[0], 1, 28, 28))
-    h = nn.max_pool(nn.relu(nn.convolution(x, w1, b1, padding="same")), 2)
-    h = nn.max_pool(nn.relu(nn.convolution(h, w2, b2, padding="same")), 2)
-    return nn.linear(cp.reshape(h, (pixels.shape[0], 64 * 49)), w3, b3)
+    h = nn.relu(nn.convolution(x, w1, b1, padding="same"))
+    if pools:
+        h = nn.max_pool(h, 2)
+    h = nn.relu(nn.convolution(h, w2, b2, padding="same"))
+    if pools:
+        h = nn.max_pool(h, 2)
+    return nn.linear(cp.reshape(h, (pixels.shape[0], -1)), w3, b3)
 
 
-def loss(parameters, pixels, labels):
-    return cp.mean(nn.cross_entropy(network(parameters, pixels), labels))
+def loss(parameters, pixels, labels, pools, l2):
+    penalty = cp.sum(parameters[0] ** 2) + cp.sum(parameters[2] ** 2)
+    return cp.mean(nn.cross_entropy(network(parameters, pixels, pools), labels)) + l2 * penalty
 
 
-def accuracy(parameters, pixels, labels):
+def accuracy(parameters, pixels, labels, pools):
     right = 0
     for i in range(0, pixels.shape[0], 500):
-        best = cp.argmax(network(parameters, pixels[i:i + 500]), axis=1)
+        best = cp.argmax(network(parameters, pixels[i:i + 500], pools), axis=1)
         right += int(cp.count_nonzero(cp.astype(best, cp.int32) == labels[i:i + 500]))
     return right / pixels.shape[0]
 
@@ -81,13 +89,15 @@ def main():
     parser.add_argument("--steps", type=int, default=430)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rate", type=float, default=0.001)
+    parser.add_argument("--l2", type=float, default=0.0001, help="factor of the convolutions' squared weights in the loss")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pool", action="store_true")
     parser.add_argument("--losses", type=int, default=0, help="prints the first losses")
     parser.add_argument("--plot", help="a file for the curve of the loss, by matplotlib")
     options = parser.parse_args()
 
     pixels, labels = load(options.folder, "train")
-    parameters = make_parameters(options.seed)
+    parameters = make_parameters(options.seed, options.pool)
     print(f"{pixels.shape[0]} images on {cp.device()}, {sum(p.size for p in parameters)} parameters")
     adam = cp.optim.Adam(parameters, options.rate)
     history = []
@@ -95,15 +105,16 @@ def main():
         start = time.perf_counter()
         for chosen in batches(pixels.shape[0], options.batch, options.steps, options.seed + epoch):
             some, their = cp.take(pixels, chosen, axis=0), cp.take(labels, chosen, axis=0)
-            value, gradients = grad.value_and_gradients(lambda p: loss(p, some, their))(parameters)
+            value, gradients = grad.value_and_gradients(
+                lambda p: loss(p, some, their, options.pool, options.l2))(parameters)
             adam.step(gradients)
             history.append(value)
             if len(history) <= options.losses:
                 print(f"loss {len(history)}: {float(value):.7g}")
         mean = float(cp.mean(cp.stack(history[-options.steps:])))
         seconds = time.perf_counter() - start
-        print(f"epoch {epoch}: loss {mean:.4f}, test accuracy {accuracy(parameters, *load(options.folder, 't10k')):.4f}, "
-              f"{seconds:.1f} s")
+        right = accuracy(parameters, *load(options.folder, "t10k"), options.pool)
+        print(f"epoch {epoch}: loss {mean:.4f}, test accuracy {right:.4f}, {seconds:.1f} s")
     if options.plot:
         import matplotlib.pyplot as plt
 
