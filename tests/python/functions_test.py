@@ -326,6 +326,15 @@ class Statistics(Case):
                                       lambda f: f(x, 0)), strict=True):
             with self.assertRaisesRegex((TypeError, ValueError), f"^{name}: "):
                 call(getattr(cp, name))
+        for name in ("median", "average", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nanargmax"):
+            for array in (x, cp.astype(x, cp.int32)) if name != "median" else (x,):
+                with self.assertRaisesRegex(IndexError, f"^{name}: axis 2 is out of range for 2 axes"):
+                    getattr(cp, name)(array, axis=2)
+        for name in ("nanmax", "nanargmin"):
+            with self.assertRaisesRegex(ValueError, f"^{name}: there are no elements"):
+                getattr(cp, name)(cp.zeros((3, 0)), axis=1)
+        with self.assertRaisesRegex(TypeError, "^histogram: bins is 'auto'"):
+            cp.histogram(x, bins="auto")
 
     def test_closeness(self):
         x = np.float32([1, np.inf, np.nan, -np.inf, 0, 3, np.inf])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from collections import namedtuple
 
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array
-from ._manipulation import _axes, _flat, concat
+from ._manipulation import _axes, _axis, _flat, concat
 
 
 def _reduced(axis):
@@ -196,7 +197,7 @@ def quantiles(name, x, q, whole, axis, keepdims):
         raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
     rank = x.ndim
     rows = _flat(x) if axis is None else x
-    axis = 0 if axis is None else axis % rank if -rank <= axis < rank else axis
+    axis = 0 if axis is None else _axis(axis, rank, name)
     if rows.ndim == 0 or rows.shape[axis] == 0:
         raise ValueError(f"{name}: there are no elements")
     kept = [1] * rank if rows is not x and keepdims else [1 if i == axis else n for i, n in enumerate(rows.shape)]
@@ -322,6 +323,10 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
     float_dtype = x.dtype if x.dtype in _dtypes.FLOATS else _dtypes.DEFAULT_FLOAT
     even = not isinstance(bins, (Array, list, tuple))
     if even:
+        try:
+            bins = operator.index(bins)
+        except TypeError:
+            raise TypeError(f"histogram: bins is {bins!r}; expected a number of bins, or their edges") from None
         least, greatest = _limits(x, range)
         edges = _creation.linspace(least, greatest, bins + 1, dtype=float_dtype, device=x.device)
     else:

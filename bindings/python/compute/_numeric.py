@@ -38,12 +38,6 @@ def _along(x, axis, rank):
     return _core.reshape_view(x, [x.shape[0] if i == axis else 1 for i in range(rank)])
 
 
-def _count(x, axis):
-    """The number of elements along axes."""
-    axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, "axis")
-    return math.prod(x.shape[i] for i in axes)
-
-
 # ---- Splitting ------------------------------------------------------------------------------------------------------
 
 
@@ -100,13 +94,20 @@ def vsplit(x, indices_or_sections, /):
 # ---- Reductions that leave out NaN ----------------------------------------------------------------------------------
 
 
+def _reduced(name, x, axis):
+    """The axes that the function `name` reduces."""
+    return range(x.ndim) if axis is None else _axes(axis, x.ndim, name)
+
+
 def nansum(x, /, *, axis=None, dtype=None, keepdims=False):
     """The sum of the elements that are not NaN; 0 if there are none."""
+    _reduced("nansum", x, axis)
     return _functions.sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def nanprod(x, /, *, axis=None, dtype=None, keepdims=False):
     """The product of the elements that are not NaN; 1 if there are none."""
+    _reduced("nanprod", x, axis)
     return _functions.prod(_filled(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
@@ -114,7 +115,9 @@ def _filled(x, value):
     return _ops.where(_ops.isnan(x), value, x) if x.dtype in _INEXACT else x
 
 
-def _nan_extreme(function, x, axis, keepdims, least):
+def _nan_extreme(name, function, x, axis, keepdims, least):
+    if any(x.shape[i] == 0 for i in _reduced(name, x, axis)):
+        raise ValueError(f"{name}: there are no elements")
     if x.dtype not in _dtypes.FLOATS:
         return function(x, axis=axis, keepdims=keepdims)
     nan = _ops.isnan(x)
@@ -124,15 +127,17 @@ def _nan_extreme(function, x, axis, keepdims, least):
 
 def nanmax(x, /, *, axis=None, keepdims=False):
     """The greatest of the elements that are not NaN; NaN if there are none."""
-    return _nan_extreme(_functions.max, x, axis, keepdims, -math.inf)
+    return _nan_extreme("nanmax", _functions.max, x, axis, keepdims, -math.inf)
 
 
 def nanmin(x, /, *, axis=None, keepdims=False):
     """The least of the elements that are not NaN; NaN if there are none."""
-    return _nan_extreme(_functions.min, x, axis, keepdims, math.inf)
+    return _nan_extreme("nanmin", _functions.min, x, axis, keepdims, math.inf)
 
 
 def _nan_position(name, x, extreme, axis, keepdims):
+    if any(x.shape[i] == 0 for i in _reduced(name, x, axis)):
+        raise ValueError(f"{name}: there are no elements")
     if x.dtype not in _dtypes.FLOATS:
         return getattr(_functions, name[3:])(x, axis=axis, keepdims=keepdims)
     x = constant(x)
@@ -152,11 +157,11 @@ def nanargmin(x, /, *, axis=None, keepdims=False):
     return _nan_position("nanargmin", x, nanmin, axis, keepdims)
 
 
-def _counted(x, axis):
+def _counted(name, x, axis):
     """How many elements are not NaN, and the elements with 0 for NaN, in a dtype that counts so far."""
     wide = _ops.cast(x, dtype=_dtypes.float32) if x.dtype in _HALVES else x
     nan = _ops.isnan(constant(x))
-    counts = _count(x, axis) - _functions.count_nonzero(nan, axis=axis, keepdims=True)
+    counts = math.prod(x.shape[i] for i in _reduced(name, x, axis)) - _functions.count_nonzero(nan, axis=axis, keepdims=True)
     real = _ops.real(constant(wide)).dtype if x.dtype in _dtypes.COMPLEX else wide.dtype
     return _ops.cast(counts, dtype=real), _ops.where(nan, 0, wide), nan
 
@@ -164,7 +169,7 @@ def _counted(x, axis):
 def _finished(result, x, axis, keepdims, dtype):
     """A result whose reduced axes have the extent 1, as asked for."""
     if not keepdims:
-        axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, "axis")
+        axes = _reduced("", x, axis)
         result = _core.reshape_view(result, [n for i, n in enumerate(x.shape) if i not in axes])
     return result if result.dtype is dtype else _ops.cast(result, dtype=dtype)
 
@@ -172,8 +177,9 @@ def _finished(result, x, axis, keepdims, dtype):
 def nanmean(x, /, *, axis=None, keepdims=False):
     """The arithmetic mean of the elements that are not NaN; NaN if there are none. Of integers as `mean`."""
     if x.dtype not in _INEXACT:
+        _reduced("nanmean", x, axis)
         return _functions.mean(x, axis=axis, keepdims=keepdims)
-    counts, filled, _ = _counted(x, axis)
+    counts, filled, _ = _counted("nanmean", x, axis)
     return _finished(_functions.sum(filled, axis=axis, keepdims=True) / counts, x, axis, keepdims, x.dtype)
 
 
@@ -187,7 +193,7 @@ def _nanvar(name, x, axis, correction, keepdims):
     if x.dtype in _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a real dtype")
     x = _inexact(x)
-    counts, filled, nan = _counted(x, axis)
+    counts, filled, nan = _counted(name, x, axis)
     distances = _ops.where(nan, 0, filled - _functions.sum(filled, axis=axis, keepdims=True) / counts)
     squares = _functions.sum(distances * distances, axis=axis, keepdims=True)
     variance = _ops.where(counts > correction, squares / (counts - correction), math.nan)
@@ -207,6 +213,7 @@ def average(x, /, weights=None, *, axis=None, keepdims=False):
 
     `weights` has the shape of `x`, or is a vector along an axis.
     """
+    _reduced("average", x, axis)
     if weights is None:
         return _functions.mean(x, axis=axis, keepdims=keepdims)
     x, weights = _common(x, weights)
