@@ -116,8 +116,8 @@ enum class LogLevel : int32_t {
 
 /// Receives every log line in place of the default sink until it goes; one at a time in a process.
 ///
-/// The callback gets a level, a category (load, select, place, copy, compile, error) and a line without its end. It is
-/// called from any thread, must not call the library, and an exception that leaves it is dropped.
+/// The callback gets a level, a category (load, select, place, copy, compile, memory, error) and a line without its
+/// end. It is called from any thread, must not call the library, and an exception that leaves it is dropped.
 class LogSink {
  public:
   using Callback = std::function<void(LogLevel level, std::string_view category, std::string_view text)>;

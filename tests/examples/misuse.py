@@ -43,6 +43,8 @@ def cases(folder):
     yield "custom_kernel", ["cdua0"], 1, 'did you mean "cuda"?'
     yield "perceptron", ["--nonsense"], 2, usage
     yield "perceptron", ["cdua0"], 1, 'did you mean "cuda"?'
+    yield "logistic_regression", ["--stepz=1"], 2, "--stepz is not known"
+    yield "logistic_regression", ["--steps=1x"], 1, "--steps=1x is not a number"
     yield "logistic_regression", ["--samples=0"], 1, "--samples=0 is below 1"
     yield "logistic_regression", ["--mode=all4"], 2, "--mode is all4"
     for name in ("mnist_cnn", "imdb_cnn", "transformer"):

@@ -166,10 +166,10 @@ def _counted(name, x, axis):
     return _ops.cast(counts, dtype=real), _ops.where(nan, 0, wide), nan
 
 
-def _finished(result, x, axis, keepdims, dtype):
+def _finished(name, result, x, axis, keepdims, dtype):
     """A result whose reduced axes have the extent 1, as asked for."""
     if not keepdims:
-        axes = _reduced("", x, axis)
+        axes = _reduced(name, x, axis)
         result = _core.reshape_view(result, [n for i, n in enumerate(x.shape) if i not in axes])
     return result if result.dtype is dtype else _ops.cast(result, dtype=dtype)
 
@@ -180,7 +180,7 @@ def nanmean(x, /, *, axis=None, keepdims=False):
         _reduced("nanmean", x, axis)
         return _functions.mean(x, axis=axis, keepdims=keepdims)
     counts, filled, _ = _counted("nanmean", x, axis)
-    return _finished(_functions.sum(filled, axis=axis, keepdims=True) / counts, x, axis, keepdims, x.dtype)
+    return _finished("nanmean", _functions.sum(filled, axis=axis, keepdims=True) / counts, x, axis, keepdims, x.dtype)
 
 
 def nanvar(x, /, *, axis=None, correction=0.0, keepdims=False):
@@ -197,7 +197,7 @@ def _nanvar(name, x, axis, correction, keepdims):
     distances = _ops.where(nan, 0, filled - _functions.sum(filled, axis=axis, keepdims=True) / counts)
     squares = _functions.sum(distances * distances, axis=axis, keepdims=True)
     variance = _ops.where(counts > correction, squares / (counts - correction), math.nan)
-    return _finished(variance, x, axis, keepdims, x.dtype)
+    return _finished(name, variance, x, axis, keepdims, x.dtype)
 
 
 def nanstd(x, /, *, axis=None, correction=0.0, keepdims=False):

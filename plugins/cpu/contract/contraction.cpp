@@ -2,7 +2,6 @@
 #include "plugins/cpu/contract/contraction.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 
 #include "plugins/common/matrix_product.hpp"
@@ -16,27 +15,10 @@
 namespace compute::cpu {
 namespace {
 
-// One line, once: a library that was asked for is not there.
-void report_missing_library(std::string_view library) {
-  static std::atomic<bool> told{false};
-  for (const LibraryReport& report : engine_library_reports()) {
-    if (report.library != library || report.error().empty() || told.exchange(true)) continue;
-    common::log(COMPUTE_LOG_WARNING, "load",
-                "matrix products on cpu use a kernel of the plugin, because " + report.library +
-                    ", which COMPUTE_CPU_MATMUL selects, cannot be used: " + report.error() + "; " + report.remedy);
-  }
-}
-
 MatmulEngine chosen_engine() {
   const std::optional<std::string> name = setting("COMPUTE_CPU_MATMUL");
-  if (name == "onednn") {
-    if (onednn() == nullptr) report_missing_library("oneDNN");
-    return MatmulEngine::onednn;
-  }
-  if (name == "openblas") {
-    if (openblas() == nullptr) report_missing_library("OpenBLAS");
-    return MatmulEngine::openblas;
-  }
+  if (name == "onednn") return MatmulEngine::onednn;
+  if (name == "openblas") return MatmulEngine::openblas;
   if (name == "own") return MatmulEngine::own;
   return MatmulEngine::automatic;
 }

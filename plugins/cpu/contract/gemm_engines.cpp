@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "plugins/common/core.hpp"
 #include "plugins/common/shortage.hpp"
@@ -197,19 +198,29 @@ struct OpenblasLibrary {
   }
 };
 
-// It outlives every thread that may still be inside. A shortage leaves nothing behind: the next call looks again.
+// It outlives every thread that may still be inside. A shortage leaves nothing behind: the next call looks again. Those
+// who selected a library that cannot be used are told so once.
 template <class Library>
-const Library& opened() {
+const Library& opened(std::string_view selected_by) {
   static std::mutex mutex;
   static std::atomic<const Library*> kept{nullptr};
   if (const Library* library = kept.load(std::memory_order_acquire)) return *library;
-  const std::lock_guard lock(mutex);
-  if (kept.load(std::memory_order_relaxed) == nullptr) kept.store(new Library, std::memory_order_release);
-  return *kept.load(std::memory_order_relaxed);
+  std::unique_lock lock(mutex);
+  if (const Library* library = kept.load(std::memory_order_relaxed)) return *library;
+  const Library* const library = new Library;
+  kept.store(library, std::memory_order_release);
+  lock.unlock();
+  if (!library->usable && common::setting("COMPUTE_CPU_MATMUL") == selected_by) {
+    const LibraryReport& report = library->report;
+    common::log(COMPUTE_LOG_WARNING, "load",
+                report.library + ", which COMPUTE_CPU_MATMUL selects, cannot be used: " + report.error() + "; " +
+                    report.remedy);
+  }
+  return *library;
 }
 
-const OnednnLibrary& onednn_library() { return opened<OnednnLibrary>(); }
-const OpenblasLibrary& openblas_library() { return opened<OpenblasLibrary>(); }
+const OnednnLibrary& onednn_library() { return opened<OnednnLibrary>("onednn"); }
+const OpenblasLibrary& openblas_library() { return opened<OpenblasLibrary>("openblas"); }
 
 }  // namespace
 
