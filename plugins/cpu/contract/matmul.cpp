@@ -41,9 +41,9 @@ constexpr int64_t kOwnFloat32 = 64;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
-// A tile for each thread, where they come out equal, costs least packing. This much may one task take, about 0.5 ms: in
-// longer ones a thread that the system disturbs should lose work to others.
-constexpr int64_t kOneTaskWork = int64_t{1} << 26;
+// A tile for each thread, where they come out equal, costs least packing. This much may one task take, about 15 us. In
+// longer products threads that share a core, or that the system disturbs, lose work to others.
+constexpr int64_t kOneTaskWork = int64_t{1} << 21;
 constexpr int64_t kPackedPerProduct = 8;  // an element is packed in the time of so many multiplications
 constexpr int64_t kLineBytes = 64;
 // Of a matrix that is multiplied by a vector: what a task reads at least, which takes about 3 us.

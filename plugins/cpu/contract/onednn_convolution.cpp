@@ -261,7 +261,7 @@ class OnednnPart final : public WindowPart {
       bands = find_tasks(threads, most_bands);
     } else if (is_grad_weight()) {
       chunks_ = std::min(count / images_, kChunks);
-      while (chunks_ * parts_ < threads && can_halve()) parts_ *= 2;
+      find_parts(threads);
     }
     units_ = count / images_;
     cut(bands);
@@ -272,14 +272,41 @@ class OnednnPart final : public WindowPart {
     return channels % (2 * parts_ * kBlock) == 0;
   }
 
-  // The division among threads that takes the least time by rough rates.
+  // The time of a division by rough rates and Graham's bound: a thread that is late, since another shares its core or the
+  // system disturbs it, delays the end by no more than one task.
+  static double time_of(int64_t tasks, double task_time, int32_t threads) {
+    return static_cast<double>(tasks + threads - 1) / threads * task_time;
+  }
+
+  // The parts of each chunk of a gradient of the weights that take the least time.
+  void find_parts(int32_t threads) {
+    const auto chunks = static_cast<double>(chunks_);
+    double best = 0;
+    int64_t best_parts = 1;
+    for (parts_ = 1;; parts_ *= 2) {
+      const auto parts = static_cast<double>(parts_);
+      const double x = static_cast<double>(p_.x.elements()) / (p_.groups > 1 ? parts : 1),
+                   y = static_cast<double>(p_.y.elements()) / parts;
+      const double task =
+          kTaskTime + (static_cast<double>(p_.work()) / parts / kMultiplications + (x + y) / kElements) / chunks;
+      const double time = time_of(chunks_ * parts_, task, threads);
+      if (best == 0 || time < best) {
+        best = time;
+        best_parts = parts_;
+      }
+      if (!can_halve()) break;
+    }
+    parts_ = best_parts;
+  }
+
+  // The division among threads that takes the least time.
   int64_t find_tasks(int32_t threads, int64_t most_bands) {
     const int64_t count = p_.x.shape[0], rows = result().shape[2], most_images = images_;
     double best = 0;
     int64_t bands = 1, best_images = images_, best_parts = 1;
     const auto consider = [&](int64_t b) {
       const int64_t tasks = count / images_ * parts_ * ceiling(rows, round_up(ceiling(rows, b), rows_unit()));
-      const double time = static_cast<double>(ceiling(tasks, threads)) * task_time(b);
+      const double time = time_of(tasks, task_time(b), threads);
       if (best == 0 || time < best) {
         best = time;
         best_images = images_;
