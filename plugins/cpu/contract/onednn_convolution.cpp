@@ -272,8 +272,8 @@ class OnednnPart final : public WindowPart {
     return channels % (2 * parts_ * kBlock) == 0;
   }
 
-  // The time of a division by rough rates and Graham's bound: a thread that is late, since another shares its core or the
-  // system disturbs it, delays the end by no more than one task.
+  // The time of a division by rough rates and Graham's bound: a thread that is late, since another shares its core or
+  // the system disturbs it, delays the end by no more than one task.
   static double time_of(int64_t tasks, double task_time, int32_t threads) {
     return static_cast<double>(tasks + threads - 1) / threads * task_time;
   }
