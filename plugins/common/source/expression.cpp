@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "plugins/common/source/known_ranges.hpp"
 #include "plugins/common/source/types.hpp"
 
 namespace compute::common {
@@ -478,6 +479,15 @@ std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<
 
 namespace {
 
+// The function for an intrinsic of an operand in a known range, or nullptr: in CUDA C, which it spares special cases.
+const char* function_in_range(int32_t intrinsic, compute_dtype dtype, const std::optional<Range>& x,
+                              const Dialect& dialect) {
+  if (dialect.language != Language::kCudaC || dtype != COMPUTE_DTYPE_FLOAT32 || !x || x->low < 0) return nullptr;
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_LOG && x->low >= 0x1p-126) return "log_in_range_f32";
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_SQRT && x->least_magnitude() >= 0x1p-100) return "sqrt_in_range_f32";
+  return nullptr;
+}
+
 // Products of two numbers of 32 bits of which an expression takes both halves: one instruction, which CUDA's compiler
 // does not find by itself. Per node that is one of the halves, the first of the two; else -1.
 std::vector<int32_t> shared_products(const compute_plugin_expression& expression, const Dialect& dialect) {
@@ -514,6 +524,7 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
                                           std::string_view prefix, Functions& functions, std::string& out) {
   std::vector<std::string> names(static_cast<size_t>(expression.node_count));
   const std::vector<int32_t> products = shared_products(expression, functions.dialect());
+  const std::vector<std::optional<Range>> ranges = known_ranges(expression);
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
     const int32_t* operands = expression.operands + node.first_operand;
@@ -535,6 +546,8 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
         std::vector<std::string> values;
         for (int32_t k = 0; k < node.operand_count; ++k) values.push_back(names[static_cast<size_t>(operands[k])]);
         const compute_dtype last = expression.nodes[operands[node.operand_count - 1]].dtype;
+        const char* in_range =
+            function_in_range(node.value, last, ranges[static_cast<size_t>(operands[0])], functions.dialect());
         if (const int32_t first = products[static_cast<size_t>(i)]; first >= 0) {
           const std::string product = cat(prefix, "product", first);
           if (first == i) {
@@ -546,6 +559,8 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
           text = convert_text(values[0], last, node.dtype, functions);
         } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) {
           text = node.dtype == last ? values[0] : from_bits(to_bits(values[0], last), node.dtype);
+        } else if (in_range != nullptr) {
+          text = cat(functions.need(in_range), "(", values[0], ")");
         } else {
           text = call_text(node.value, last, values, functions);
         }
