@@ -75,6 +75,10 @@ class TestOp {
     attributes_.ints(name, std::move(values));
     return *this;
   }
+  TestOp& dtype(const char* name, compute_dtype value) {
+    attributes_.dtype(name, value);
+    return *this;
+  }
   TestOp& reals(const char* name, std::vector<double> values) {
     attributes_.float64s(name, std::move(values));
     return *this;

@@ -414,6 +414,45 @@ TEST(SourceGenerator, SumsInMemoryUseTheInstructionForThem) {
 }
 
 // Of lines that a group sorts, and of longer ones. Floating-point zeros have two forms, and NaN is not itself.
+TestOp scan(compute_dtype accumulator, std::vector<int64_t> shape, int64_t step, bool is_reverse) {
+  TestOp op("scan");
+  op.tensor(accumulator, shape, {shape[1] * step, step}).output(accumulator, shape);
+  op.text("kind", "sum").integers("axis", {1}).integers("exclusive", {is_reverse}).integers("reverse", {is_reverse});
+  op.dtype("accumulator", accumulator);
+  return op;
+}
+
+TEST_F(GeneratedText, CompilesScans) {
+  for (const compute_dtype accumulator :
+       std::initializer_list<compute_dtype>{kF32, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_COMPLEX128}) {
+    for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{1, 1 << 22}, {5000, 3000}, {3, 20}}) {
+      for (const int64_t step : {1, 2}) {
+        TestOp op = scan(accumulator, shape, step, step == 2);
+        SCOPED_TRACE(dtype_name(accumulator));
+        expect_compiles(op);
+      }
+    }
+  }
+}
+
+// Along memory steps are numbers in the text, forwards and backwards. Their kernels serve all sizes.
+TEST(SourceGenerator, ScansKnowTheirStepsAlongMemory) {
+  const auto key = [](int64_t terms, int64_t step, bool is_reverse) {
+    return make_recipe(scan(kF32, {5000, terms}, step, is_reverse).view(), gpu()).launches[0].key;
+  };
+  EXPECT_EQ(key(3000, 1, false), key(4000, 1, false));
+  EXPECT_EQ(key(3000, 2, false), key(3000, 3, false));
+  EXPECT_FALSE(key(3000, 1, false) == key(3000, 2, false));
+  const auto most_registers = [](compute_dtype accumulator, int64_t step) {
+    TestOp op = scan(accumulator, {5000, 3000}, step, false);
+    const Op view = op.view();
+    return kernel_source(view, gpu(), make_recipe(view, gpu()).launches[0]).most_registers;
+  };
+  EXPECT_EQ(most_registers(kF32, 1), 32);  // 8 groups of 256 items
+  EXPECT_EQ(most_registers(kF32, 2), 0);
+  EXPECT_EQ(most_registers(COMPUTE_DTYPE_FLOAT64, 1), 0);
+}
+
 TEST_F(GeneratedText, CompilesSelections) {
   for (const compute_dtype dtype :
        std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT16, kF32,

@@ -55,7 +55,7 @@ class ScanBuilder {
   void choose() {
     const int inner = nest_.rank - 1;
     const bool is_across = nest_.rank > 0 && std::abs(nest_.strides[0][inner]) < std::abs(steps_[0]);
-    by_items_ = dialect_.is_host || (is_across && lines() >= 32) || terms_ <= 32;
+    by_items_ = dialect_.is_host || dialect_.group_size < 32 || (is_across && lines() >= 32) || terms_ <= 32;
     items_ = dtype_size(accumulator_) > 8 ? 4 : 8;
     tile_ = by_items_ ? 1 : int64_t{items_} * dialect_.group_size;
     const int64_t wanted =
@@ -68,6 +68,8 @@ class ScanBuilder {
     splits_ = divide_up(terms_, span_);
   }
 
+  // The text has such a step as a number, so that the places of an item's elements differ by numbers.
+  bool is_along_memory(int operand) const { return !by_items_ && std::abs(steps_[operand]) == 1; }
   bool keeps_loss() const { return kind_ == Combination::sum && is_float(accumulator_); }
 
   void add(BuiltRecipe& recipe, bool totals) const {
@@ -86,6 +88,7 @@ class ScanBuilder {
     builder.sign(by_items_);
     builder.sign(is_exclusive_);
     builder.sign(splits_ > 1);
+    for (const int operand : {0, 1}) builder.sign(is_along_memory(operand) ? steps_[operand] : 0);
     builder.pointer(Pointer::kTensor, 0, nest_.offsets[0] * sizes[0]);
     builder.pointer(Pointer::kTensor, 1, nest_.offsets[1] * sizes[1]);
     if (splits_ > 1) builder.pointer(Pointer::kWorkspace, 0, 0);
@@ -109,6 +112,9 @@ class ScanBuilder {
     const compute_dtype from = op_.input(0).dtype, to = op_.output(0).dtype;
     const char* type = type_text(accumulator_).value;
     const auto word = [&](int i) { return KernelBuilder::index_word(words[i]); };
+    const auto step = [&](int operand) {
+      return is_along_memory(operand) ? std::to_string(steps_[operand]) : word(4 + operand);
+    };
     const auto converted = [&](const std::string& x) {
       return element_of_value(to, convert_text(x, accumulator_, to, functions));
     };
@@ -120,23 +126,29 @@ class ScanBuilder {
     // An exclusive sum begins with 0, not with -0.
     const std::string identity = identity_text(kind_, accumulator_);
     const std::string start = is_exclusive_ && kind_ == Combination::sum && !totals ? zero_text() : identity;
-    const std::string loaded =
-        convert_text(value_of_element(from, "x0[from + r * source_step]"), from, accumulator_, functions);
+    const std::string element =
+        by_items_ ? "x0[from + r * source_step]" : cat("x0[source + j * (", dialect_.group_size, " * source_step)]");
+    const std::string loaded = convert_text(value_of_element(from, element), from, accumulator_, functions);
     const bool continues = splits_ > 1 && !totals, writes = !totals;
     const bool has_lanes = !by_items_ && dialect_.language == Language::kCudaC && dialect_.group_size % kWarp == 0;
     if (has_lanes) define_lane_exchange(builder);
+    // As many groups as have items on a multiprocessor. Registers suffice for that here, and else they do not.
+    if (has_lanes && is_along_memory(0) && is_along_memory(1) && dtype_size(accumulator_) <= 4 && !builder.is_wide)
+      builder.least_at_once = dialect_.groups_per_unit;
+    const int32_t row = dialect_.group_size + dialect_.group_size / 32;
     std::vector<Value> values = {
         {"group", dialect_.group_size},
         {"half", dialect_.group_size / 2},
         {"items", items_},
         {"tile", tile_},
         {"padded", tile_ + tile_ / 32},
+        {"row", row},
         {"terms", word(0)},
         {"splits", word(1)},
         {"span", word(2)},
         {"lines", word(3)},
-        {"source_step", word(4)},
-        {"target_step", word(5)},
+        {"source_step", step(0)},
+        {"target_step", step(1)},
         {"coordinates", space.coordinates(builder, "k", "line")},
         {"from", space.offset(0, "k")},
         {"to", space.offset(1, "k")},
@@ -170,11 +182,11 @@ class ScanBuilder {
         {"x_stored", stored("x")},
         {"q_stored", stored("q")},
         {"made_stored", stored("made")},
-        {"tile_value", value("tile[e + e / 32]")},
+        {"together_value", value("tile[together + j]")},
         {"p_stored", stored("p")},
         {"first_own_sum", value("sums[item]")},
         {"own_warp_sum", value("sums[warp * 32 + item]")},
-        {"tile_element", converted(value("tile[e + e / 32]"))}};
+        {"tile_element", converted(value(cat("tile[apart + j * ", row, "]")))}};
     // A kernel uses some of them.
     const FindValue find = [&](std::string_view name) {
       const auto found = std::find_if(values.begin(), values.end(), [&](const Value& v) { return v.name == name; });
