@@ -780,7 +780,9 @@ typedef struct compute_plugin_op {
  *           of range is a fault and writes nothing. With the flag COMPUTE_PLUGIN_OP_DETERMINISTIC, values for the same
  *           element are combined in row-major order of p, and for `set` the last one wins. Without the flag they are
  *           combined in any order, and for `set` any one of them wins. Core does not ask for add and mul of float16 and
- *           bfloat16: it accumulates in float32 and converts once.
+ *           bfloat16: it accumulates in float32 and converts once. Input 2 is optional, with input_count 2 or 3, and a
+ *           plugin may refuse it. It has the shape and dtype of output 0, which first gets its values. The access of
+ *           output 0 is then OUTPUT.
  *
  * contraction   A batched matrix product, as gemm of BLAS:
  *               output 0 [batch…, m, n] = alpha * sum_k input 0 [batch…, m, k] * input 1 [batch…, k, n]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: a copy of x, then the scatter primitive into the part of it that the indices span. Sums and products of
-// float16 and bfloat16 are made in a float32 copy of that part, which is converted back once.
+// scatter: a copy of x, then the scatter primitive into the part of it that the indices span, or both as one step.
+// Sums and products of float16 and bfloat16 are made in a float32 copy of that part, which is converted back once.
 #include <algorithm>
 
 #include "core/base/nearest_name.hpp"
@@ -71,10 +71,10 @@ std::vector<OutputDesc> infer_scatter(const OpCall& call) {
 }
 
 std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
   StepOperand output = steps.output();
   if (!has_elements(call.inputs[1].extents())) {
+    if (alternative > 0) return std::nullopt;
     if (!target.in_place) steps.copy(steps.input(0), output);
     return steps.take();
   }
@@ -91,6 +91,14 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
     if (i == axis) continue;
     source = narrowed(std::move(source), i, 0, indices.shape[static_cast<size_t>(i)]);
     destination = narrowed(std::move(destination), i, 0, indices.shape[static_cast<size_t>(i)]);
+  }
+  // A processor has what it copies in its cache when it combines. On GPUs the order of updates needs other steps.
+  const bool can_be_one =
+      !target.in_place && !target.is_gpu && accumulator == output.dtype && destination.shape == output.shape;
+  if (alternative > (can_be_one ? 1 : 0)) return std::nullopt;
+  if (can_be_one && alternative == 0) {
+    steps.scatter_into_copy(std::move(source), indices, updates, std::move(destination), axis, reduction, duplicates);
+    return steps.take();
   }
   if (accumulator == output.dtype) {
     if (!target.in_place) steps.copy(steps.input(0), output);

@@ -27,9 +27,7 @@ StepOperand filled(Steps& steps, compute_dtype dtype, const StepOperand& like, i
 
 void Steps::scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
                     Duplicates duplicates) {
-  const bool in_order =
-      duplicates == Duplicates::kInOrder || (duplicates == Duplicates::kAnyOrder && target_.deterministic);
-  if (!in_order || has_no_order(reduction, dst.dtype))
+  if (!is_ordered(duplicates, reduction, dst.dtype))
     return add_scatter(std::move(indices), std::move(updates), std::move(dst), axis, reduction, false);
   const int64_t terms = indices.shape[static_cast<size_t>(axis)];
   if (target_.is_gpu && terms > kFewUpdates) {
@@ -38,6 +36,22 @@ void Steps::scatter(StepOperand indices, StepOperand updates, StepOperand dst, i
       return add_without_order(indices, updates, dst, axis);
   }
   add_scatter(std::move(indices), std::move(updates), std::move(dst), axis, reduction, true);
+}
+
+void Steps::scatter_into_copy(StepOperand src, StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis,
+                              std::string_view reduction, Duplicates duplicates) {
+  const bool deterministic = is_ordered(duplicates, reduction, dst.dtype);
+  add_scatter(std::move(indices), std::move(updates), std::move(dst), axis, reduction, deterministic);
+  Step& step = lowering_.steps.back();
+  src.access = COMPUTE_PLUGIN_TENSOR_INPUT;
+  step.inputs.push_back(std::move(src));
+  step.outputs[0].access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
+}
+
+bool Steps::is_ordered(Duplicates duplicates, std::string_view reduction, compute_dtype dtype) const {
+  const bool in_order =
+      duplicates == Duplicates::kInOrder || (duplicates == Duplicates::kAnyOrder && target_.deterministic);
+  return in_order && !has_no_order(reduction, dtype);
 }
 
 // The last of several updates is the one with the highest coordinate along the axis.

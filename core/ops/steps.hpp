@@ -136,6 +136,9 @@ class Steps {
   void gather(StepOperand src, StepOperand indices, StepOperand dst, int32_t axis);
   void scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
                Duplicates duplicates);
+  // The same into a copy of src, as one step, which a plugin may refuse.
+  void scatter_into_copy(StepOperand src, StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis,
+                         std::string_view reduction, Duplicates duplicates);
   // The indices of the steps are those of an operand of the call, for messages.
   void indices_are(IndexPlace place) { lowering_.indices = std::make_shared<const IndexPlace>(std::move(place)); }
   // As one step, and as one reduction per stage and a map: the first and second alternative of a rule.
@@ -150,6 +153,7 @@ class Steps {
  private:
   void add_scatter(StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis, std::string_view reduction,
                    bool deterministic);
+  bool is_ordered(Duplicates duplicates, std::string_view reduction, compute_dtype dtype) const;
   void set_last(const StepOperand& indices, const StepOperand& updates, const StepOperand& dst, int32_t axis);
   void add_without_order(const StepOperand& indices, const StepOperand& updates, const StepOperand& dst, int32_t axis);
   using Names = std::vector<std::string_view>;

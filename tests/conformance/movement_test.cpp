@@ -259,6 +259,13 @@ void test_scatter(Case& c) {
     c.session().expect("scatter", {}, inputs, kExact, std::string("in place, ") + name(layout), nullptr,
                        inputs[0].tensor);
   }
+  // Lines of every layout.
+  const Attributes last = {{"axis", int64_t{1}}, {"deterministic", int64_t{1}}};
+  for (Layout layout : kEveryLayout) {
+    const Operand base = c.operand(base_shape(layout, {20, 9}));
+    c.run(last, {view(layout, base, {20, 9}), c.indices({20, 11}, 9), c.operand({20, 11})},
+          std::string("lines, ") + name(layout));
+  }
 }
 
 // An index outside of [-n, n) is a fault that the device finds.

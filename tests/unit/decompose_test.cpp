@@ -479,9 +479,15 @@ TEST(Decompose, Scatter) {
   EXPECT_EQ(reals(run_op("scatter", {x, part, scalar_tensor(kLong, 9, true)})), (Reals{0, 9, 2, 9, 4, 5}));
   EXPECT_EQ(reals(run_op("scatter", {x, tensor(kLong, {0, 3}, {}), tensor(kFloat, {0, 3}, {})})), reals(x));
   const TestCall test("scatter", {x, indices, updates}, attributes("set").int64("deterministic", 1));
-  EXPECT_EQ(test.lower(0)->steps.size(), 2u);
-  EXPECT_TRUE(test.lower(0)->steps[1].deterministic);
-  EXPECT_EQ(test.lower(0, true)->steps.size(), 1u);
+  ASSERT_EQ(test.lower(0)->steps.size(), 1u);
+  EXPECT_EQ(test.lower(0)->steps[0].inputs.size(), 3u);
+  EXPECT_TRUE(test.lower(0)->steps[0].deterministic);
+  ASSERT_EQ(test.lower(1)->steps.size(), 2u);
+  EXPECT_TRUE(test.lower(1)->steps[1].deterministic);
+  EXPECT_FALSE(test.lower(2));
+  ASSERT_EQ(test.lower(0, true)->steps.size(), 1u);
+  EXPECT_EQ(test.lower(0, true)->steps[0].inputs.size(), 2u);
+  EXPECT_FALSE(test.lower(1, true));
   EXPECT_TRUE(test.schema.in_place());
 }
 

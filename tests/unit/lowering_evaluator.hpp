@@ -532,9 +532,16 @@ class LoweringEvaluator {
     const int64_t axis = attribute(step, "axis").integers[0];
     const std::string& reduction = attribute(step, "reduction").texts.front();
     const StepOperand &indices = step.inputs[0], &updates = step.inputs[1], &dst = step.outputs[0];
-    ASSERT_EQ(dst.access, COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT);
+    const bool copies = step.inputs.size() > 2;
+    ASSERT_EQ(dst.access, (copies ? 0 : COMPUTE_PLUGIN_TENSOR_INPUT) | COMPUTE_PLUGIN_TENSOR_OUTPUT);
     ASSERT_EQ(indices.shape, updates.shape);
     ASSERT_EQ(updates.dtype, dst.dtype);
+    if (copies) {
+      ASSERT_EQ(step.inputs[2].shape, dst.shape);
+      ASSERT_EQ(step.inputs[2].dtype, dst.dtype);
+      for_each_index(dst.shape,
+                     [&](const std::vector<int64_t>& index) { store(dst, index, load(step.inputs[2], index)); });
+    }
     for_each_index(indices.shape, [&](const std::vector<int64_t>& index) {
       const auto at = replaced(indices, index, axis, dst.shape[static_cast<size_t>(axis)]);
       const ScalarBits x = load(updates, index);

@@ -337,8 +337,12 @@ std::optional<Refusal> refuse_copy(const Op& op) {
 }
 
 std::unique_ptr<Plan> prepare_copy(const Op& op) {
-  if (op.input(0).dtype == op.output(0).dtype) return std::make_unique<CopyPlan>(op.input(0), op.output(0));
+  if (op.input(0).dtype == op.output(0).dtype) return plan_copy(op.input(0), op.output(0));
   return std::make_unique<ConvertPlan>(op.input(0), op.output(0));
+}
+
+std::unique_ptr<Plan> plan_copy(const compute_plugin_tensor& src, const compute_plugin_tensor& dst) {
+  return std::make_unique<CopyPlan>(src, dst);
 }
 
 }  // namespace compute::cpu

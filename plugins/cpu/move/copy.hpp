@@ -13,6 +13,9 @@ namespace compute::cpu {
 std::optional<Refusal> refuse_copy(const Op& op);
 std::unique_ptr<Plan> prepare_copy(const Op& op);
 
+// The plan of a copy between tensors of one dtype: of tensor 0 of a run to tensor 1.
+std::unique_ptr<Plan> plan_copy(const compute_plugin_tensor& src, const compute_plugin_tensor& dst);
+
 // Uses all threads if that is faster. The ranges must not overlap.
 void copy_bytes(void* dst, const void* src, int64_t size_bytes);
 

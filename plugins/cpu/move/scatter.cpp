@@ -11,6 +11,7 @@
 #include "plugins/common/layout.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
+#include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/move/indices.hpp"
 #include "plugins/cpu/move/ranges.hpp"
 #include "plugins/cpu/threads.hpp"
@@ -24,8 +25,10 @@ constexpr int64_t kShortRow = 16;             // rows from here on are combined 
 constexpr int64_t kLeastUpdates = 256;        // along the axis: of fewer, rows are cut
 constexpr int64_t kRangeBytes = 128;          // what two cores do not share: the processor fetches lines in pairs
 constexpr int64_t kUnitsPerThread = 4;
-constexpr int64_t kLineThreads = 6;  // from which on it takes less time to divide the updates of a line
-constexpr int64_t kLeastCut = 32;    // elements of rows that are cut
+constexpr int64_t kLineThreads = 6;        // from which on it takes less time to divide the updates of a line
+constexpr int64_t kLeastCut = 32;          // elements of rows that are cut
+constexpr int64_t kLineBytes = 128 << 10;  // what stays in the cache between a copy and the updates of it
+constexpr int64_t kFewUpdates = 4;         // elements of a line for each of its updates, of which a copy takes longer
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -330,11 +333,21 @@ class ScatterPlan final : public Plan {
     cuts_ = divide_up(inner_, cut_extent_);
     units_ = nest_.points() / inner_ * cuts_;
     grain_ = std::max<int64_t>(kPieceElements / (std::min(cut_extent_, inner_) * axis_extent_), 1);
+    output_ = op.input_count();
+    if (op.input_count() < 3) return;
+    copies_lines_ = can_copy_lines(op.input(2), dst, axis);
+    if (!copies_lines_) copy_ = plan_copy(op.input(2), dst);
   }
 
   void run(const compute_plugin_run& run) const override {
-    const Addresses at{address(run.tensors[2]) + nest_.offsets[0], address(run.tensors[0]) + nest_.offsets[1],
-                       address(run.tensors[1]) + nest_.offsets[2]};
+    if (copy_) {
+      compute_plugin_run copy = run;
+      copy.tensors = run.tensors + 2;
+      copy_->run(copy);
+    }
+    const Addresses at{address(run.tensors[output_]) + nest_.offsets[0], address(run.tensors[0]) + nest_.offsets[1],
+                       address(run.tensors[1]) + nest_.offsets[2],
+                       copies_lines_ ? address(run.tensors[2]) + nest_.offsets[0] : nullptr};
     std::atomic<bool> bad{false};
     if (ranges_.count() > 0) {
       bad.store(scatter_ranges(at, address(run.workspace)), std::memory_order_relaxed);
@@ -345,9 +358,10 @@ class ScatterPlan final : public Plan {
         bool piece_bad = false;
         for (int64_t unit = begin, cut = begin % cuts_; unit < end; ++unit) {
           const int64_t first = cut * cut_extent_;
+          const int64_t to = offsets[0] + first * strides_[0];
           piece_bad |=
-              scatter_rows({at.dst + offsets[0] + first * strides_[0], at.index + offsets[1] + first * strides_[1],
-                            at.src + offsets[2] + first * strides_[2]},
+              scatter_rows({at.dst + to, at.index + offsets[1] + first * strides_[1],
+                            at.src + offsets[2] + first * strides_[2], copies_lines_ ? at.before + to : nullptr},
                            std::min(cut_extent_, inner_ - first));
           if (++cut == cuts_) {
             cut = 0;
@@ -365,12 +379,23 @@ class ScatterPlan final : public Plan {
     char* dst;
     const char* index;
     const char* src;
+    const char* before;  // what lines of dst are copied from; laid out as dst
   };
 
   // Some rows of updates of a range: cut `cut` of `cuts` of the innermost loop.
   struct Unit {
     int32_t range, cut, cuts;
   };
+
+  // Whether each line can be copied just before it is updated, by the thread that does so.
+  bool can_copy_lines(const compute_plugin_tensor& before, const compute_plugin_tensor& dst, size_t axis) const {
+    if (ranges_.count() > 0 || (inner_ >= kShortRow && !goes_along_)) return false;
+    if (dst.strides[axis] != 1 || extent_ * size_ > kLineBytes || extent_ / kFewUpdates > axis_extent_) return false;
+    for (int32_t i = 0; i < dst.rank; ++i) {
+      if (dst.shape[i] > 1 && before.strides[i] != dst.strides[i]) return false;
+    }
+    return true;
+  }
 
   // Updates of rows, or of single elements, whose index is that of their place along the axis alone: what is updated is
   // divided among the threads.
@@ -433,6 +458,9 @@ class ScatterPlan final : public Plan {
     if (width < kShortRow || goes_along_) {
       bool bad = false;
       for (int64_t j = 0; j < width; ++j) {
+        if (copies_lines_) {
+          std::memcpy(at.dst + j * strides_[0], at.before + j * strides_[0], static_cast<size_t>(extent_ * size_));
+        }
         bad |= line_(at.dst + j * strides_[0], axis_strides_[0], at.src + j * strides_[2], axis_strides_[2],
                      at.index + j * strides_[1], axis_strides_[1], axis_extent_, extent_);
       }
@@ -482,7 +510,10 @@ class ScatterPlan final : public Plan {
   }
 
   IndexTensor indices_;
-  common::LoopNest nest_;  // the axes other than the scattered one; operands: output, indices, updates
+  int32_t output_ = 2;          // among the tensors of a run
+  std::unique_ptr<Plan> copy_;  // of the third input, before everything else
+  bool copies_lines_ = false;   // of the third input
+  common::LoopNest nest_;       // the axes other than the scattered one; operands: output, indices, updates
   Combine combine_ = Combine::set;
   ScatterRow row_ = nullptr;
   ScatterLine line_ = nullptr;
@@ -505,6 +536,8 @@ class ScatterPlan final : public Plan {
 }  // namespace
 
 std::optional<Refusal> refuse_scatter(const Op& op) {
+  if (op.input_count() > 3)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 3, "scatter: more inputs than the cpu plugin knows", ""};
   const compute_dtype index = op.input(0).dtype;
   if (index != COMPUTE_DTYPE_INT32 && index != COMPUTE_DTYPE_INT64) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0,
