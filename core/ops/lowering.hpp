@@ -82,6 +82,7 @@ struct Lowering {
   int64_t temporary_bytes = 0;
   bool is_composite = false;                       // the only step is the op itself, offered to the plugin first
   bool is_kernel = false;                          // a kernel of the program computes the op
+  bool is_optional = false;                        // joins steps; if refused, the next one is no less native
   std::shared_ptr<const IndexPlace> indices = {};  // of the steps that gather or scatter, if one operand has them
   int32_t refused_call = 0;                        // Step::call of the step that the plugin refused
 };
