@@ -413,7 +413,6 @@ TEST(SourceGenerator, SumsInMemoryUseTheInstructionForThem) {
   EXPECT_NE(text(opencl).find("red.global.add.f32"), std::string::npos);
 }
 
-// Of lines that a group sorts, and of longer ones. Floating-point zeros have two forms, and NaN is not itself.
 TestOp scan(compute_dtype accumulator, std::vector<int64_t> shape, int64_t step, bool is_reverse) {
   TestOp op("scan");
   op.tensor(accumulator, shape, {shape[1] * step, step}).output(accumulator, shape);
@@ -453,6 +452,7 @@ TEST(SourceGenerator, ScansKnowTheirStepsAlongMemory) {
   EXPECT_EQ(most_registers(COMPUTE_DTYPE_FLOAT64, 1), 0);
 }
 
+// Of lines that a group sorts, and of longer ones. Floating-point zeros have two forms, and NaN is not itself.
 TEST_F(GeneratedText, CompilesSelections) {
   for (const compute_dtype dtype :
        std::initializer_list<compute_dtype>{COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT16, kF32,
