@@ -25,6 +25,9 @@ constexpr int64_t kSerialWork = int64_t{3} << 16;
 constexpr int64_t kLibraryWork = int64_t{1} << 21;
 constexpr int64_t kLibraryTile = 256;
 constexpr int64_t kLibraryUnit = 48;  // a multiple of the libraries' register tiles
+// A product with so short a side packs little and takes the time to read and write: its tasks may be smaller.
+constexpr int64_t kNarrow = 64;
+constexpr int64_t kNarrowWork = int64_t{1} << 20;
 constexpr int64_t kThin = 12;
 constexpr int64_t kThinTile = 2048;
 constexpr int64_t kThinResults = 128 << 10;
@@ -349,7 +352,8 @@ void MatmulPlan::cut(const MatmulOptions& options) {
     const bool long_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
     const bool thin = k_ <= kThin || (std::min(m_, n_) <= kThin && long_rows);
     const int64_t tile = thin ? kThinTile : kLibraryTile;
-    while (work() > kLibraryWork && std::max(tile_m_, tile_n_) > tile) halve_longer(kLibraryUnit, kLibraryUnit);
+    const int64_t task_work = std::min(m_, n_) < kNarrow ? kNarrowWork : kLibraryWork;
+    while (work() > task_work && std::max(tile_m_, tile_n_) > tile) halve_longer(kLibraryUnit, kLibraryUnit);
     // What it writes takes the time, where k is short.
     while (k_ <= kThin && product(tile_m_, tile_n_) > kThinResults && tile_m_ > kLibraryUnit)
       tile_m_ = round_up(ceiling(tile_m_, 2), kLibraryUnit);

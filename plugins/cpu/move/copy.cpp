@@ -17,14 +17,21 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPieceBytes = 64 << 10;   // a grain
-constexpr int64_t kStreamBytes = 16 << 20;  // from here on what is written goes around the cache
-constexpr int64_t kFetchDistance = 4096;    // bytes that are read ahead meanwhile
-constexpr int64_t kStreamRow = 256;         // bytes of a row
+constexpr int64_t kPieceBytes = 64 << 10;  // a grain
+// From so many bytes on what is written goes around the cache: those of a thread's own cache, for each thread, within
+// bounds. Rows do so earlier, as a copy of a short row reads what it overwrites.
+constexpr int64_t kStreamBytesOfThread = 1 << 20, kStreamBytes = 16 << 20, kMostStreamBytes = 32 << 20;
+constexpr int64_t kRowsStreamBytes = 8 << 20;
+constexpr int64_t kFetchDistance = 4096;  // bytes that are read ahead meanwhile
+constexpr int64_t kStreamRow = 256;       // bytes of a row
 constexpr int64_t kLine = 64;
 constexpr int64_t kTileBytes = 512;  // of a transposed tile's row
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+int64_t stream_bytes(int64_t least) {
+  return std::clamp(thread_count() * kStreamBytesOfThread, least, kMostStreamBytes);
+}
 
 void copy_piece(char* dst, const char* src, int64_t size_bytes, bool streams) {
   if (streams) {
@@ -127,8 +134,8 @@ class CopyPlan final : public Plan {
     units_ = points / extent_ * cuts_;
     grain_ = std::max<int64_t>(kPieceBytes / (cut_extent_ * size_), 1);
     const int64_t row_bytes = extent_ * size_;
-    streams_ = form_ == Form::kRows && cuts_ == 1 && points * size_ >= kStreamBytes && row_bytes >= kStreamRow &&
-               row_bytes % kLine == 0;
+    streams_ = form_ == Form::kRows && cuts_ == 1 && points * size_ >= stream_bytes(kRowsStreamBytes) &&
+               row_bytes >= kStreamRow && row_bytes % kLine == 0;
     for (int axis = 0; axis < loops_; ++axis) streams_ &= nest_.strides[0][static_cast<size_t>(axis)] % kLine == 0;
   }
 
@@ -312,7 +319,7 @@ void copy_bytes(void* dst, const void* src, int64_t size_bytes) {
     std::memcpy(dst, src, static_cast<size_t>(size_bytes));
     return;
   }
-  const bool streams = size_bytes >= kStreamBytes;
+  const bool streams = size_bytes >= stream_bytes(kStreamBytes);
   parallel_for(divide_up(size_bytes, 64), kPieceBytes / 64, [&](int64_t begin, int64_t end) {
     copy_piece(static_cast<char*>(dst) + begin * 64, static_cast<const char*>(src) + begin * 64,
                std::min(end * 64, size_bytes) - begin * 64, streams);
