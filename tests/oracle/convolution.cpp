@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions as one walk over every pair of an output element and a kernel element.
+// Convolutions as one walk over every pair of an output element and a kernel element, for every two channels.
 #include <cmath>
-#include <functional>
 #include <stdexcept>
+#include <vector>
 
 #include "ops.hpp"
 
@@ -76,7 +76,8 @@ void find_input(Geometry& g, const Attributes& attributes) {
 }
 
 // The row-major positions in a shape, as coordinates.
-void for_each(const Shape& shape, const std::function<void(int64_t position, const Shape& at)>& f) {
+template <class F>
+void for_each(const Shape& shape, const F& f) {
   const int64_t count = element_count(shape);
   Shape at(shape.size(), 0);
   for (int64_t position = 0; position < count; ++position) {
@@ -88,8 +89,13 @@ void for_each(const Shape& shape, const std::function<void(int64_t position, con
   }
 }
 
-// f(output position, kernel position, input position or -1 for padding), spatial parts only.
-void for_each_pair(const Geometry& g, const std::function<void(int64_t, int64_t, int64_t)>& f) {
+// Row-major positions of an output element, of a kernel element, and of the input element or -1 for padding.
+struct Pair {
+  int64_t out, tap, in;
+};
+
+std::vector<Pair> pairs_of(const Geometry& g) {
+  std::vector<Pair> pairs;
   for_each(g.output, [&](int64_t out, const Shape& out_at) {
     for_each(g.kernel, [&](int64_t tap, const Shape& tap_at) {
       int64_t in = 0;
@@ -98,72 +104,111 @@ void for_each_pair(const Geometry& g, const std::function<void(int64_t, int64_t,
         const bool inside = at >= 0 && at < g.input[i];
         in = in < 0 || !inside ? -1 : in * g.input[i] + at;
       }
-      f(out, tap, in);
+      pairs.push_back({out, tap, in});
     });
   });
+  return pairs;
 }
+
+enum class Kind { kInteger, kReal, kComplex };
 
 class Sums {
  public:
-  Sums(Dtype dtype, const Shape& shape, int64_t terms) : integers_(static_cast<size_t>(element_count(shape))) {
+  Sums(Dtype dtype, const Shape& shape, int64_t terms)
+      : kind_(is_complex(dtype)   ? Kind::kComplex
+              : is_inexact(dtype) ? Kind::kReal
+                                  : Kind::kInteger),
+        sums_(static_cast<size_t>(element_count(shape))),
+        open_(sums_.size()) {
     result_.dtype = dtype;
     result_.shape = shape;
     result_.accumulator = computed_in(dtype);
     result_.terms = terms;
-    if (is_complex(dtype)) result_.roundings = 4;  // the bound of the intrinsic mul
-    result_.elements.resize(integers_.size());
-    totals_.resize(integers_.size());
-    finite_.resize(integers_.size());
+    if (kind_ == Kind::kComplex) result_.roundings = 4;  // the bound of the intrinsic mul
   }
 
-  void add(int64_t to, const Value& x, const Value& y) {
-    const auto i = static_cast<size_t>(to);
-    integers_[i] += static_cast<Bits>(x.integer) * static_cast<Bits>(y.integer);
-    if (is_complex(result_.dtype)) {
-      totals_[i] += Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
-      weigh(i,
-            std::sqrt((x.re * x.re + x.im * x.im) * (y.re * y.re + y.im * y.im)));  // long double: squares are in range
-    } else {
-      totals_[i] += x.re * y.re;
-      weigh(i, std::fabs(x.re * y.re));
+  // sums[to + pair.out] += x[pair.in] y[pair.tap] for such a choice of three positions in a pair.
+  template <int64_t Pair::*kTo, int64_t Pair::*kX, int64_t Pair::*kY>
+  void add(const std::vector<Pair>& pairs, int64_t to, const Value* x, const Value* y) {
+    switch (kind_) {
+      case Kind::kInteger:
+        return add_all<Kind::kInteger, kTo, kX, kY>(pairs, to, x, y);
+      case Kind::kReal:
+        return add_all<Kind::kReal, kTo, kX, kY>(pairs, to, x, y);
+      case Kind::kComplex:
+        return add_all<Kind::kComplex, kTo, kX, kY>(pairs, to, x, y);
     }
   }
   void add(int64_t to, const Value& x) {
-    const auto i = static_cast<size_t>(to);
-    integers_[i] += static_cast<Bits>(x.integer);
-    totals_[i] += is_complex(result_.dtype) ? Complex(x.re, x.im) : Complex(x.re);
-    weigh(i, is_complex(result_.dtype) ? std::hypot(x.re, x.im) : std::fabs(x.re));
-  }
-  // A zero of padding meets x: times an infinity or NaN it may be a NaN or nothing.
-  void add_padding(int64_t to, const Value& x) {
-    if (!std::isfinite(x.re) || !std::isfinite(x.im)) result_.elements[static_cast<size_t>(to)].open |= kAny;
+    Sum& sum = sums_[static_cast<size_t>(to)];
+    sum.integer += static_cast<Bits>(x.integer);
+    sum.re += x.re;
+    sum.im += x.im;
+    sum.weigh(kind_ == Kind::kComplex ? std::hypot(x.re, x.im) : std::fabs(x.re));
   }
 
   Result take() {
-    for (size_t i = 0; i < integers_.size(); ++i) {
+    result_.elements.resize(sums_.size());
+    for (size_t i = 0; i < sums_.size(); ++i) {
       Element& e = result_.elements[i];
-      if (!is_inexact(result_.dtype)) {
-        e.value = Value::of(wrap(result_.dtype, integers_[i]));
+      const Sum& sum = sums_[i];
+      if (kind_ == Kind::kInteger) {
+        e.value = Value::of(wrap(result_.dtype, sum.integer));
         continue;
       }
-      e.value = Value::of(totals_[i]);
-      const bool leaves_range = finite_[i] > largest(format(result_.accumulator)) / 2;
-      const bool complex_special = is_complex(result_.dtype) && !std::isfinite(e.scale);
-      e.open = static_cast<uint8_t>(e.open | kSigns | (complex_special ? kNotFinite : leaves_range ? kAny : 0));
+      e.value = Value::of(Complex(sum.re, sum.im));
+      e.scale = sum.moduli;
+      const bool leaves_range = sum.finite > largest(format(result_.accumulator)) / 2;
+      const bool complex_special = kind_ == Kind::kComplex && !std::isfinite(e.scale);
+      e.open = static_cast<uint8_t>(open_[i] | kSigns | (complex_special ? kNotFinite : leaves_range ? kAny : 0));
     }
     return std::move(result_);
   }
 
  private:
-  void weigh(size_t i, Real term) {
-    result_.elements[i].scale += term;
-    if (std::isfinite(term)) finite_[i] += term;
+  struct Sum {
+    Bits integer = 0;
+    Real re = 0, im = 0;
+    Real moduli = 0;
+    Real finite = 0;  // the moduli of terms that are neither infinite nor NaN
+
+    void weigh(Real term) {
+      moduli += term;
+      if (std::isfinite(term)) finite += term;
+    }
+  };
+
+  template <Kind kKind, int64_t Pair::*kTo, int64_t Pair::*kX, int64_t Pair::*kY>
+  void add_all(const std::vector<Pair>& pairs, int64_t to, const Value* x_begin, const Value* y_begin) {
+    for (const Pair& pair : pairs) {
+      const auto i = static_cast<size_t>(to + pair.*kTo);
+      if (pair.in < 0) {
+        // A zero of padding meets a factor, if the input is one: times an infinity or NaN it may be a NaN or nothing.
+        if constexpr (kX != &Pair::in) continue;
+        const Value& y = y_begin[pair.*kY];
+        if (!std::isfinite(y.re) || !std::isfinite(y.im)) open_[i] |= kAny;
+        continue;
+      }
+      const Value &x = x_begin[pair.*kX], &y = y_begin[pair.*kY];
+      Sum& sum = sums_[i];
+      if constexpr (kKind == Kind::kInteger) {
+        sum.integer += static_cast<Bits>(x.integer) * static_cast<Bits>(y.integer);
+      } else if constexpr (kKind == Kind::kReal) {
+        sum.re += x.re * y.re;
+        sum.weigh(std::fabs(x.re * y.re));
+      } else {
+        sum.re += x.re * y.re - x.im * y.im;
+        sum.im += x.re * y.im + x.im * y.re;
+        // Squares are in the range of long double.
+        sum.weigh(std::sqrt((x.re * x.re + x.im * x.im) * (y.re * y.re + y.im * y.im)));
+      }
+    }
   }
 
+  Kind kind_;
   Result result_;
-  std::vector<Real> finite_;  // the sum of the moduli of terms that are neither infinite nor NaN
-  std::vector<Bits> integers_;
-  std::vector<Complex> totals_;
+  std::vector<Sum> sums_;
+  std::vector<uint8_t> open_;
 };
 
 Dtype common_dtype(std::span<const Array> inputs, bool has_bias) {
@@ -175,8 +220,9 @@ Dtype common_dtype(std::span<const Array> inputs, bool has_bias) {
 
 bool has_third(std::span<const Array> inputs) { return inputs.size() > 2 && inputs[2].rank() == 1; }
 
-// f(image and channel: n, c_in, c_out, channel of the weight), for every pair of channels of one group.
-void for_each_channel(const Geometry& g, const std::function<void(int64_t, int64_t, int64_t, int64_t)>& f) {
+// f(image and channels: n, c_in, c_out, channel of the weight), for every two channels of one group.
+template <class F>
+void for_each_channel(const Geometry& g, const F& f) {
   for (int64_t n = 0; n < g.n; ++n) {
     for (int64_t out = 0; out < g.c_out; ++out) {
       for (int64_t in = 0; in < g.each_in(); ++in) f(n, out / g.each_out() * g.each_in() + in, out, in);
@@ -189,12 +235,11 @@ Result grad_input(const Geometry& g, std::span<const Array> inputs, bool has_bia
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_in}, g.input), g.each_out() * taps + has_bias);
   const std::vector<Value> dy = inputs[0].values(), weight = inputs[1].values();
-  for_each_pair(g, [&](int64_t out, int64_t tap, int64_t in) {
-    if (in < 0) return;
-    for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
-      sums.add((n * g.c_in + c_in) * in_size + in, dy[static_cast<size_t>((n * g.c_out + c_out) * out_size + out)],
-               weight[static_cast<size_t>((c_out * g.each_in() + each) * taps + tap)]);
-    });
+  const std::vector<Pair> pairs = pairs_of(g);
+  for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
+    sums.add<&Pair::in, &Pair::out, &Pair::tap>(pairs, (n * g.c_in + c_in) * in_size,
+                                                dy.data() + (n * g.c_out + c_out) * out_size,
+                                                weight.data() + (c_out * g.each_in() + each) * taps);
   });
   if (has_bias) {
     const std::vector<Value> bias = inputs[2].values();
@@ -218,13 +263,11 @@ Result reference_convolution(std::span<const Array> inputs, const Attributes& at
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_out}, g.output), g.each_in() * taps + has_bias);
   const std::vector<Value> x = inputs[0].values(), weight = inputs[1].values();
-  for_each_pair(g, [&](int64_t out, int64_t tap, int64_t in) {
-    for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
-      const int64_t to = (n * g.c_out + c_out) * out_size + out;
-      const Value& factor = weight[static_cast<size_t>((c_out * g.each_in() + each) * taps + tap)];
-      if (in < 0) return sums.add_padding(to, factor);
-      sums.add(to, x[static_cast<size_t>((n * g.c_in + c_in) * in_size + in)], factor);
-    });
+  const std::vector<Pair> pairs = pairs_of(g);
+  for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
+    sums.add<&Pair::out, &Pair::in, &Pair::tap>(pairs, (n * g.c_out + c_out) * out_size,
+                                                x.data() + (n * g.c_in + c_in) * in_size,
+                                                weight.data() + (c_out * g.each_in() + each) * taps);
   });
   if (has_bias) {
     const std::vector<Value> bias = inputs[2].values();
@@ -270,13 +313,11 @@ Result reference_convolution_grad_weight(std::span<const Array> inputs, const At
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, false), with({g.c_out, g.each_in()}, g.kernel), g.n * out_size);
   const std::vector<Value> dy = inputs[0].values(), x = inputs[1].values();
-  for_each_pair(g, [&](int64_t out, int64_t tap, int64_t in) {
-    for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
-      const int64_t to = (c_out * g.each_in() + each) * taps + tap;
-      const Value& factor = dy[static_cast<size_t>((n * g.c_out + c_out) * out_size + out)];
-      if (in < 0) return sums.add_padding(to, factor);
-      sums.add(to, x[static_cast<size_t>((n * g.c_in + c_in) * in_size + in)], factor);
-    });
+  const std::vector<Pair> pairs = pairs_of(g);
+  for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
+    sums.add<&Pair::tap, &Pair::in, &Pair::out>(pairs, (c_out * g.each_in() + each) * taps,
+                                                x.data() + (n * g.c_in + c_in) * in_size,
+                                                dy.data() + (n * g.c_out + c_out) * out_size);
   });
   return sums.take();
 }

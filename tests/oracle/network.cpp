@@ -260,11 +260,12 @@ Scores scores_of(std::span<const Array> inputs, size_t first, size_t mask_index,
   for_each_index({b, h, n}, [&](const Shape& row) {
     std::vector<Tracked> scores;
     Real greatest = -kInfinity;
+    const Tracked* const query = q.row({row[0], row[1], row[2], 0});
     for (int64_t j = 0; j < m; ++j) {
-      std::vector<Tracked> products;
-      for (int64_t f = 0; f < d; ++f)
-        products.push_back(q[{row[0], row[1], row[2], f}] * k[{row[0], row[1] / (h / k.shape[1]), j, f}]);
-      Tracked score = sum(products) * Tracked(scale, 0);
+      const Tracked* const key = k.row({row[0], row[1] / (h / k.shape[1]), j, 0});
+      Sum products;
+      for (int64_t f = 0; f < d; ++f) products.add(query[f] * key[f]);
+      Tracked score = products.total() * Tracked(scale, 0);
       if (mask.rank() > 0) {
         const Value value = mask.at(static_cast<int64_t>(result.weights.place({row[0], row[1], row[2], j})));
         if (is_bool(mask.dtype())) {
@@ -453,7 +454,7 @@ Result reference_max_pool(std::span<const Array> inputs, const Attributes& attri
 Result reference_max_pool_grad(std::span<const Array> inputs, const Attributes& attributes) {
   const Field dy(inputs[0]), x(inputs[1]);
   const std::vector<Window> windows = windows_of(attributes, spatial_of(x.shape));
-  std::vector<std::vector<Tracked>> terms(x.values.size());
+  std::vector<Sum> sums(x.values.size());
   for_each_index(dy.shape, [&](const Shape& index) {
     const std::vector<Shape> elements = elements_of(index, windows);
     const Shape* best = nullptr;
@@ -461,10 +462,10 @@ Result reference_max_pool_grad(std::span<const Array> inputs, const Attributes& 
       if (best != nullptr && std::isnan(x[*best].value)) break;
       if (best == nullptr || std::isnan(x[i].value) || x[i].value > x[*best].value) best = &i;
     }
-    if (best != nullptr) terms[x.place(*best)].push_back(dy[index]);
+    if (best != nullptr) sums[x.place(*best)].add(dy[index]);
   });
   Field dx(x.shape);
-  for (size_t i = 0; i < terms.size(); ++i) dx.values[i] = sum(terms[i]);
+  for (size_t i = 0; i < sums.size(); ++i) dx.values[i] = sums[i].total();
   return tracked_result(inputs[1].dtype(), dx, computed_in(inputs[1].dtype()));
 }
 
@@ -487,13 +488,12 @@ Result reference_average_pool_grad(std::span<const Array> inputs, const Attribut
   shape.insert(shape.end(), spatial.begin(), spatial.end());
   const std::vector<Window> windows = windows_of(attributes, spatial);
   Field dx(shape);
-  std::vector<std::vector<Tracked>> terms(dx.values.size());
+  std::vector<Sum> sums(dx.values.size());
   for_each_index(dy.shape, [&](const Shape& index) {
     const std::vector<Shape> elements = elements_of(index, windows);
-    for (const Shape& i : elements)
-      terms[dx.place(i)].push_back(dy[index] / divisor(attributes, windows, elements.size()));
+    for (const Shape& i : elements) sums[dx.place(i)].add(dy[index] / divisor(attributes, windows, elements.size()));
   });
-  for (size_t i = 0; i < terms.size(); ++i) dx.values[i] = sum(terms[i]);
+  for (size_t i = 0; i < sums.size(); ++i) dx.values[i] = sums[i].total();
   return tracked_result(inputs[0].dtype(), dx, computed_in(inputs[0].dtype()));
 }
 
@@ -526,13 +526,16 @@ Result reference_attention(std::span<const Array> inputs, const Attributes& attr
   const Shape& s = scores.weights.shape;
   Field y({s[0], s[1], s[2], v.shape[3]});
   const FactorRounding rounded(inputs[0].dtype());
-  for_each_index(y.shape, [&](const Shape& i) {
-    std::vector<Tracked> terms;
+  for_each_index(scores.logsumexp.shape, [&](const Shape& row) {
+    const Tracked* const weights = scores.weights.row({row[0], row[1], row[2], 0});
+    std::vector<Sum> sums(static_cast<size_t>(v.shape[3]));
     for (int64_t j = 0; j < s[3]; ++j) {
-      const Tracked weight = rounded(scores.weights[{i[0], i[1], i[2], j}]);
-      terms.push_back(weight * v[{i[0], i[1] / (s[1] / v.shape[1]), j, i[3]}]);
+      const Tracked weight = rounded(weights[j]);
+      const Tracked* value = v.row({row[0], row[1] / (s[1] / v.shape[1]), j, 0});
+      for (Sum& sum : sums) sum.add(weight * *value++);
     }
-    y[i] = sum(terms);
+    Tracked* result = y.values.data() + y.place({row[0], row[1], row[2], 0});
+    for (const Sum& sum : sums) *result++ = sum.total();
   });
   const Dtype dtype = inputs[0].dtype(), computed = computed_in(dtype);
   Result result = tracked_result(dtype, y, computed);
@@ -547,32 +550,38 @@ Result reference_attention_grad(std::span<const Array> inputs, const Attributes&
   const Shape& s = scores.weights.shape;
   const int64_t group = s[1] / k.shape[1];
   const FactorRounding rounded(inputs[1].dtype());
-  std::vector<std::vector<Tracked>> dq(q.values.size()), dk(k.values.size()), dv(v.values.size());
+  std::vector<Sum> dq(q.values.size()), dk(k.values.size()), dv(v.values.size());
   for_each_index({s[0], s[1], s[2]}, [&](const Shape& row) {
-    std::vector<Tracked> products;
-    for (int64_t f = 0; f < v.shape[3]; ++f)
-      products.push_back(dy[{row[0], row[1], row[2], f}] * y[{row[0], row[1], row[2], f}]);
-    const Tracked delta = sum(products);
+    const int64_t shared = row[1] / group;
+    const Tracked *const dy_row = dy.row({row[0], row[1], row[2], 0}),
+                         *const y_row = y.row({row[0], row[1], row[2], 0}),
+                         *const query = q.row({row[0], row[1], row[2], 0});
+    Sum* const dq_row = dq.data() + (query - q.values.data());
+    Sum products;
+    for (int64_t f = 0; f < v.shape[3]; ++f) products.add(dy_row[f] * y_row[f]);
+    const Tracked delta = products.total();
     for (int64_t j = 0; j < s[3]; ++j) {
       const Tracked weight = scores.weights[{row[0], row[1], row[2], j}];
       if (weight.value == 0 && weight.error == 0) continue;
-      const int64_t shared = row[1] / group;
-      std::vector<Tracked> terms;
+      const Tracked *const key = k.row({row[0], shared, j, 0}), *const value = v.row({row[0], shared, j, 0});
+      Sum *const dk_row = dk.data() + (key - k.values.data()), *const dv_row = dv.data() + (value - v.values.data());
+      const Tracked factor = rounded(weight);
+      Sum terms;
       for (int64_t f = 0; f < v.shape[3]; ++f) {
-        terms.push_back(dy[{row[0], row[1], row[2], f}] * v[{row[0], shared, j, f}]);
-        dv[v.place({row[0], shared, j, f})].push_back(rounded(weight) * dy[{row[0], row[1], row[2], f}]);
+        terms.add(dy_row[f] * value[f]);
+        dv_row[f].add(factor * dy_row[f]);
       }
-      const Tracked dscore = rounded(weight * (sum(terms) - delta) * Tracked(scale, 0));
+      const Tracked dscore = rounded(weight * (terms.total() - delta) * Tracked(scale, 0));
       for (int64_t f = 0; f < q.shape[3]; ++f) {
-        dq[q.place({row[0], row[1], row[2], f})].push_back(dscore * k[{row[0], shared, j, f}]);
-        dk[k.place({row[0], shared, j, f})].push_back(dscore * q[{row[0], row[1], row[2], f}]);
+        dq_row[f].add(dscore * key[f]);
+        dk_row[f].add(dscore * query[f]);
       }
     }
   });
   const Dtype dtype = inputs[1].dtype(), computed = computed_in(dtype);
-  const auto summed = [&](const Field& like, const std::vector<std::vector<Tracked>>& terms) {
+  const auto summed = [&](const Field& like, const std::vector<Sum>& sums) {
     Field result(like.shape);
-    for (size_t i = 0; i < terms.size(); ++i) result.values[i] = sum(terms[i]);
+    for (size_t i = 0; i < sums.size(); ++i) result.values[i] = sums[i].total();
     return tracked_result(dtype, result, computed);
   };
   Result result = summed(q, dq);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "ops.hpp"
@@ -43,20 +45,32 @@ inline Tracked sqrt(const Tracked& a) {
   const Real v = std::sqrt(a.value);
   return {v, v > 0 ? a.error / (2 * v) : 0};
 }
-/// Of few or many terms, in any order of blocks: (log2(n) + 8) u sum|terms| besides the errors of the terms.
-inline Tracked sum(const std::vector<Tracked>& terms) {
-  Real value = 0, error = 0, moduli = 0, lost = 0;
-  for (const Tracked& term : terms) {
-    const Real next = value + term.value;
-    lost += std::fabs(value) >= std::fabs(term.value) ? (value - next) + term.value : (term.value - next) + value;
-    value = next;
-    error += term.error;
-    moduli += std::fabs(term.value);
+/// The sum of few or many terms, in any order of blocks: (log2(n) + 8) u sum|terms| besides the errors of the terms.
+class Sum {
+ public:
+  void add(const Tracked& term) {
+    const Real next = value_ + term.value;
+    lost_ += std::fabs(value_) >= std::fabs(term.value) ? (value_ - next) + term.value : (term.value - next) + value_;
+    value_ = next;
+    error_ += term.error;
+    moduli_ += std::fabs(term.value);
+    ++count_;
   }
-  Tracked result;
-  result.value = std::isfinite(value) ? value + lost : value;
-  result.error = error + moduli * (std::log2(std::max<Real>(1, static_cast<Real>(terms.size()))) + 8);
-  return result;
+  Tracked total() const {
+    Tracked result;
+    result.value = std::isfinite(value_) ? value_ + lost_ : value_;
+    result.error = error_ + moduli_ * (std::log2(std::max<Real>(1, static_cast<Real>(count_))) + 8);
+    return result;
+  }
+
+ private:
+  Real value_ = 0, error_ = 0, moduli_ = 0, lost_ = 0;
+  int64_t count_ = 0;
+};
+inline Tracked sum(const std::vector<Tracked>& terms) {
+  Sum sum;
+  for (const Tracked& term : terms) sum.add(term);
+  return sum.total();
 }
 
 /// A dense row-major array of them.
@@ -76,13 +90,18 @@ struct Field {
       values[static_cast<size_t>(i)] = is_inexact(x.dtype()) ? v.re : static_cast<Real>(v.integer);
     }
   }
-  size_t place(const Shape& index) const {
+  size_t place(std::span<const int64_t> index) const {
     int64_t position = 0;
     for (size_t i = 0; i < shape.size(); ++i) position = position * shape[i] + index[i];
     return static_cast<size_t>(position);
   }
-  Tracked& operator[](const Shape& index) { return values[place(index)]; }
-  const Tracked& operator[](const Shape& index) const { return values[place(index)]; }
+  size_t place(std::initializer_list<int64_t> index) const { return place(std::span(index.begin(), index.size())); }
+  Tracked& operator[](std::span<const int64_t> index) { return values[place(index)]; }
+  const Tracked& operator[](std::span<const int64_t> index) const { return values[place(index)]; }
+  Tracked& operator[](std::initializer_list<int64_t> index) { return values[place(index)]; }
+  const Tracked& operator[](std::initializer_list<int64_t> index) const { return values[place(index)]; }
+  /// The elements from `index` on, whose last coordinate is 0.
+  const Tracked* row(std::initializer_list<int64_t> index) const { return values.data() + place(index); }
 };
 
 /// Calls `f` with each index of `shape`, row-major.
