@@ -736,8 +736,8 @@ typedef struct compute_plugin_op {
 } compute_plugin_op;
 
 /*
- * The primitives. Each has version 1. A plugin must implement map, copy, reduce, gather and scatter. The others are
- * optional: if a plugin refuses one, core decomposes it.
+ * The primitives. Each has version 1, and scatter also version 2. A plugin must implement version 1 of map, copy,
+ * reduce, gather and scatter. The others are optional: if a plugin refuses one, core decomposes it.
  *
  * The "index space" is the common shape of the tensors that the description names. Where a tensor is broadcast, its
  * stride is 0. Outputs share no memory with inputs, unless stated otherwise. Core passes every attribute that is named
@@ -775,14 +775,14 @@ typedef struct compute_plugin_op {
  *
  * scatter   Combines input 1[p] into output 0[q] at every point p of the index space, where q is p with coordinate
  *           `axis` (INT64) replaced by input 0[p]. Attribute `reduction` (STRING) is set, add, mul, min or max. The
- *           access of output 0 is INPUT | OUTPUT, and it is listed once, as an output. The inputs have the shape of
+ *           access of output 0 is INPUT | OUTPUT, and it is listed once, as an output. Inputs 0 and 1 have the shape of
  *           the index space. The output has this shape too, except along `axis`. Indices are as in gather. An index out
  *           of range is a fault and writes nothing. With the flag COMPUTE_PLUGIN_OP_DETERMINISTIC, values for the same
  *           element are combined in row-major order of p, and for `set` the last one wins. Without the flag they are
  *           combined in any order, and for `set` any one of them wins. Core does not ask for add and mul of float16 and
- *           bfloat16: it accumulates in float32 and converts once. Input 2 is optional, with input_count 2 or 3, and a
- *           plugin may refuse it. It has the shape and dtype of output 0, which first gets its values. The access of
- *           output 0 is then OUTPUT.
+ *           bfloat16: it accumulates in float32 and converts once.
+ *           Version 2 also has input 2, of the shape and dtype of output 0, which first gets its values. The access of
+ *           output 0 is then OUTPUT. If a plugin refuses version 2, core asks for a copy and for version 1.
  *
  * contraction   A batched matrix product, as gemm of BLAS:
  *               output 0 [batch…, m, n] = alpha * sum_k input 0 [batch…, m, k] * input 1 [batch…, k, n]

@@ -98,9 +98,7 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
   if (alternative > (can_be_one ? 1 : 0)) return std::nullopt;
   if (can_be_one && alternative == 0) {
     steps.scatter_into_copy(std::move(source), indices, updates, std::move(destination), axis, reduction, duplicates);
-    Lowering lowering = steps.take();
-    lowering.is_optional = true;
-    return lowering;
+    return steps.take();
   }
   if (accumulator == output.dtype) {
     if (!target.in_place) steps.copy(steps.input(0), output);

@@ -355,12 +355,14 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
   std::string own_reason, primitive_reason;
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     int64_t workspace_bytes = 0;
+    bool refused_optional = false;
     std::optional<PluginRefusal> refused = offer(lowering, [&](const Step& step) {
       compute_plugin_query_info info{};
       std::optional<PluginRefusal> of_step = refuse_hidden(device, step);
       if (!of_step) device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));
       std::string& reason = lowering.is_composite || lowering.is_kernel ? own_reason : primitive_reason;
-      if (of_step && reason.empty() && !lowering.is_optional) reason = of_step->text;
+      refused_optional = of_step && step.is_optional;
+      if (of_step && reason.empty() && !refused_optional) reason = of_step->text;
       workspace_bytes =
           info.workspace_bytes < 0 || workspace_bytes < 0 ? -1 : std::max(workspace_bytes, info.workspace_bytes);
       return of_step;
@@ -370,7 +372,7 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
     const bool stores_nothing = std::ranges::all_of(lowering.temporaries, [](const Temporary& temporary) {
       return temporary.size_bytes <= dtype_size(temporary.dtype);
     });
-    const bool is_native = refused ? lowering.is_composite || lowering.is_kernel || lowering.is_optional
+    const bool is_native = refused ? lowering.is_composite || lowering.is_kernel || refused_optional
                                    : lowering.is_kernel || lowering.steps.size() <= 1 || stores_nothing;
     if (!is_native) support = COMPUTE_SUPPORT_DECOMPOSED;
     if (!refused) pad_temporaries(device, lowering);

@@ -62,6 +62,7 @@ struct Step {
   int32_t version = 1;
   bool deterministic = false;  // COMPUTE_PLUGIN_OP_DETERMINISTIC
   bool has_no_order = false;   // gives the same bits without the flag too
+  bool is_optional = false;    // a form that joins steps: a plugin that refuses it is no less native
   int32_t call = 0;            // in a composition: which of its calls the step belongs to
   std::vector<StepOperand> inputs;
   std::vector<StepOperand> outputs;
@@ -82,7 +83,6 @@ struct Lowering {
   int64_t temporary_bytes = 0;
   bool is_composite = false;                       // the only step is the op itself, offered to the plugin first
   bool is_kernel = false;                          // a kernel of the program computes the op
-  bool is_optional = false;                        // joins steps; if refused, the next one is no less native
   std::shared_ptr<const IndexPlace> indices = {};  // of the steps that gather or scatter, if one operand has them
   int32_t refused_call = 0;                        // Step::call of the step that the plugin refused
 };

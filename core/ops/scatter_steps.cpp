@@ -43,6 +43,8 @@ void Steps::scatter_into_copy(StepOperand src, StepOperand indices, StepOperand 
   const bool deterministic = is_ordered(duplicates, reduction, dst.dtype);
   add_scatter(std::move(indices), std::move(updates), std::move(dst), axis, reduction, deterministic);
   Step& step = lowering_.steps.back();
+  step.version = 2;
+  step.is_optional = true;
   src.access = COMPUTE_PLUGIN_TENSOR_INPUT;
   step.inputs.push_back(std::move(src));
   step.outputs[0].access = COMPUTE_PLUGIN_TENSOR_OUTPUT;

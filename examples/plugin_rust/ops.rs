@@ -181,9 +181,6 @@ impl Primitive {
             }
             b"gather" => (Primitive::Gather { axis: integers(attributes(op, &["axis"])?[0])[0] as usize }, 0),
             b"scatter" => {
-                if op.input_count > 2 {
-                    return refuse(abi::REFUSE_NOT_IMPLEMENTED, 2, "the plugin does not copy the output from an input");
-                }
                 let found = attributes(op, &["axis", "reduction"])?;
                 let (axis, reduction) = (integers(found[0])[0] as usize, combination(found[1])?);
                 (Primitive::Scatter { axis, reduction }, 0)

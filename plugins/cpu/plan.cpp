@@ -65,7 +65,7 @@ constexpr Primitive kPrimitives[] = {
     {"copy", refuse_copy, prepare_copy},
     {"reduce", refuse_reduce, prepare_reduce},
     {"gather", refuse_gather, prepare_gather},
-    {"scatter", refuse_scatter, prepare_scatter},
+    {"scatter", refuse_scatter, prepare_scatter, 2},
     {"contraction", refuse_contraction, prepare_contraction},
     {"convolution", refuse_convolution, prepare_convolution},
     {"convolution_grad_input", refuse_convolution, prepare_convolution},
@@ -97,7 +97,7 @@ constexpr Primitive kPrimitives[] = {
 // NULL if there is none of this name and version.
 const Primitive* find_primitive(const Op& op) {
   for (const Primitive& primitive : kPrimitives) {
-    if (primitive.name == op.name() && op.version() == 1) return &primitive;
+    if (primitive.name == op.name() && op.version() >= 1 && op.version() <= primitive.newest) return &primitive;
   }
   return nullptr;
 }

@@ -49,6 +49,7 @@ struct Primitive {
   // Whether prepare() would succeed, and if not, the reason.
   std::optional<Refusal> (*refuse)(const Op& op);
   std::unique_ptr<Plan> (*prepare)(const Op& op);
+  int32_t newest = 1;  // version
 };
 
 // Why `op` is refused; nothing if prepare() makes a plan.

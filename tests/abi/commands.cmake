@@ -108,7 +108,7 @@ expect_code(2 "cache fill" "^compute: device is required; run compute cache fill
 expect_code(2 "smi --turns 2" "requires --watch")
 expect_code(2 "smi --watch --turns 0" "--turns")
 expect_code(2 "--compute-nothing=1 devices" "nothing")
-expect_code(1 "info nothing0" "nothing0")
+expect_code(1 "info nothing0" "^compute: \"nothing0\", column 1: unknown plugin")
 expect_code(1 "ops nothing" "there is no op nothing")
 expect_code(1 "view ${WORK}/none.json" "cannot be read")
 if(EXISTS "${WORK}/none.html")

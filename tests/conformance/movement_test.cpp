@@ -67,7 +67,7 @@ void test_copy(Case& c) {
     if (layout != Layout::BROADCAST) c.run_into({}, {c.operand({9, 14}, Layout::PERMUTED)}, layout);
   }
   if (c.dtype() == dtype::FLOAT32)
-    c.run({}, {permuted(c.operand({130, 257, 128}), {1, 0, 2})}, "rows of more than caches hold");
+    c.run({}, {permuted(c.operand({130, 513, 128}), {1, 0, 2})}, "rows of more than caches hold");
 }
 
 void test_cast(Case& c) {
@@ -266,6 +266,11 @@ void test_scatter(Case& c) {
     c.run(last, {view(layout, base, {20, 9}), c.indices({20, 11}, 9), c.operand({20, 11})},
           std::string("lines, ") + name(layout));
   }
+  // Lines that are copied just before they are updated: by several threads, from and into views, in two loops.
+  c.run(last, {c.operand({4000, 9}), c.indices({4000, 11}, 9), c.operand({4000, 11})}, "many lines");
+  c.run_into(last, {c.operand({20, 9}, Layout::OFFSET), c.indices({20, 11}, 9), c.operand({20, 11})}, Layout::OFFSET);
+  c.run({{"axis", int64_t{2}}, {"deterministic", int64_t{1}}},
+        {c.operand({5, 8, 9}), c.indices({5, 8, 11}, 9), permuted(c.operand({8, 5, 11}), {1, 0, 2})}, "two loops");
 }
 
 // An index outside of [-n, n) is a fault that the device finds.

@@ -18,7 +18,7 @@ ALL = ("bool",) + NUMERIC
 
 def some(dtypes):
     """Those of `dtypes` with which an op is tested: one where each takes a compilation, as ops have tests of their own."""
-    return dtypes if not NARROW else ("float32",) if "float32" in dtypes else dtypes[:1]
+    return dtypes if not NARROW else [name for name in ("float32", "int32", *dtypes) if name in dtypes][:1]
 
 
 class Case(unittest.TestCase):

@@ -95,6 +95,17 @@ TEST(ComposedOp, IsQueriedPlannedAndRecorded) {
   }
 }
 
+// A plugin may refuse the form of scatter that makes its result in one step. That is no reason to count as decomposed.
+TEST(ComposedOp, OfAScatterIsAsNativeAsTheScatter) {
+  const Op op = Op::compose("acme.scattered", "x indices updates", "y = scatter(x, indices, updates)");
+  for (const compute::Device& device : {host(), remote()}) {
+    const compute::Support support =
+        op.query(device, {{compute::float32, {4, 4}}, {compute::int64, {2, 4}}, {compute::float32, {2, 4}}});
+    EXPECT_EQ(support.level, compute::SupportLevel::native) << device.name();
+    EXPECT_EQ(support.reason, "") << device.name();
+  }
+}
+
 TEST(ComposedOp, PassesRunTimeAttributesAndScalars) {
   const Op shifted = Op::compose("acme.steps", "x y",
                                  "s = arange(start=start, step=step, size=3, dtype=float32); "

@@ -430,6 +430,9 @@ TEST_F(GeneratedText, CompilesScans) {
         SCOPED_TRACE(dtype_name(accumulator));
         expect_compiles(op);
       }
+      TestOp backwards = scan(accumulator, shape, 1, true);
+      SCOPED_TRACE("backwards");
+      expect_compiles(backwards);
     }
   }
 }
@@ -442,6 +445,7 @@ TEST(SourceGenerator, ScansKnowTheirStepsAlongMemory) {
   EXPECT_EQ(key(3000, 1, false), key(4000, 1, false));
   EXPECT_EQ(key(3000, 2, false), key(3000, 3, false));
   EXPECT_FALSE(key(3000, 1, false) == key(3000, 2, false));
+  EXPECT_FALSE(key(3000, 1, false) == key(3000, 1, true));
   const auto most_registers = [](compute_dtype accumulator, int64_t step) {
     TestOp op = scan(accumulator, {5000, 3000}, step, false);
     const Op view = op.view();

@@ -196,7 +196,11 @@ int main(int argc, char** argv) {
     }
     return program.run(argc, argv);
   } catch (const std::exception& exception) {
-    std::fprintf(stderr, "compute: %s\n", exception.what());
+    // What refuses a selector names the function that got it, of which the user of a command knows nothing.
+    constexpr std::string_view kFunction = "compute_device_open ";
+    std::string message = exception.what();
+    if (message.starts_with(kFunction)) message.erase(0, kFunction.size());
+    std::fprintf(stderr, "compute: %s\n", message.c_str());
     return kFailure;
   }
 }

@@ -98,12 +98,6 @@ std::optional<Refusal> refuse_segments(const Op& op, const Dialect& dialect) {
 
 std::optional<Refusal> refuse_pool(const Op& op, const Dialect&) { return refuse_pooling(op); }
 
-std::optional<Refusal> refuse_scatter(const Op& op, const Dialect&) {
-  if (op.input_count() > 2)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 2, "scatter: the output is not copied from an input", ""};
-  return std::nullopt;
-}
-
 std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::nullopt; }
 
 struct Primitive {
@@ -125,7 +119,7 @@ constexpr Primitive kPrimitives[] = {
     {"copy", refuse_nothing, build_copy},
     {"reduce", refuse_expressions, build_reduce},
     {"gather", refuse_nothing, build_gather},
-    {"scatter", refuse_scatter, build_scatter},
+    {"scatter", refuse_nothing, build_scatter},
     {"contraction", refuse_contraction, build_contraction},
     {"convolution", refuse_convolution, build_convolution},
     {"convolution_grad_input", refuse_convolution, build_convolution},

@@ -536,8 +536,8 @@ class ScatterPlan final : public Plan {
 }  // namespace
 
 std::optional<Refusal> refuse_scatter(const Op& op) {
-  if (op.input_count() > 3)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 3, "scatter: more inputs than the cpu plugin knows", ""};
+  if (op.input_count() != op.version() + 1)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "scatter: an input too many or too few", ""};
   const compute_dtype index = op.input(0).dtype;
   if (index != COMPUTE_DTYPE_INT32 && index != COMPUTE_DTYPE_INT64) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0,

@@ -167,8 +167,6 @@ void prepare_indexed(Plan& plan, const compute_plugin_op& op, int64_t indices) {
 void prepare_gather(Plan& plan, const compute_plugin_op& op) { prepare_indexed(plan, op, 1); }
 
 void prepare_scatter(Plan& plan, const compute_plugin_op& op) {
-  if (op.input_count > 2)
-    throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 2, "the plugin does not copy the output from an input"};
   prepare_indexed(plan, op, 0);
   const std::string_view reduction = text_attribute(op, "reduction");
   if (reduction.empty() || reduction == "set") return;
