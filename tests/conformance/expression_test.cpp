@@ -149,6 +149,48 @@ void conversions(const Session& session) {
                 {Bound::EXACT, 0}, "to bool");
 }
 
+// What an expression says of its values may spare a function its special cases. The least and greatest values are among
+// these, and each argument is a float32 without a rounding but that of the conversion.
+void functions_of_known_ranges(const Session& session) {
+  session.need(dtype::UINT32, COMPUTE_DTYPE_CONVERT);
+  session.need(dtype::FLOAT32, COMPUTE_DTYPE_ARITHMETIC);
+  Inputs inputs(55);
+  Array words = inputs.uniform(dtype::UINT32, {2000}, 0, 4294967295.0L);
+  int64_t count = 0;
+  for (int bit = 0; bit < 32; ++bit) {
+    for (const int64_t add : {-1, 0, 1})
+      words.set(count++, Value::of(static_cast<oracle::Integer>((int64_t{1} << bit) + add)));
+  }
+  words.set(count, Value::of(static_cast<oracle::Integer>(4294967295)));
+  const Operand x = session.upload(words);
+  const struct {
+    const char* text;
+    const char* op;
+    Real scale, least;
+  } kFunctions[] = {{"sqrt(convert(x, float32))", "sqrt", 1, 0},
+                    {"sqrt(convert(x, float32) * 2.3283064365386963e-10)", "sqrt", 0x1p-32L, 0},
+                    {"sqrt(convert(x, float32) * 3.3881317890172014e-21)", "sqrt", 0x1p-68L, 0},
+                    {"sqrt(convert(x, float32) * 7.888609052210118e-31)", "sqrt", 0x1p-100L, 0},
+                    {"log(max(convert(x, float32), 1))", "log", 1, 1},
+                    {"log(max(convert(x, float32), 1) * 2.3283064365386963e-10)", "log", 0x1p-32L, 1},
+                    {"log(max(convert(x, float32), 1) * 1.1754943508222875e-38)", "log", 0x1p-126L, 1},
+                    {"log(max(convert(x, float32), 1) * 39614081257132168796771975168.0)", "log", 0x1p95L, 1}};
+  std::string all;
+  for (const auto& function : kFunctions) all += (all.empty() ? "" : "; ") + std::string(function.text);
+  const std::vector<Tensor> results =
+      run(parse(all.c_str(), {"x"}), {x}, {}, std::vector<Tensor>(std::size(kFunctions)));
+  for (size_t k = 0; k < results.size(); ++k) {
+    const auto& function = kFunctions[k];
+    const auto value = [&](int64_t i) {
+      const auto word = static_cast<Real>(static_cast<float>(static_cast<uint32_t>(words.at(i).integer)));
+      const Real argument = std::max(word, function.least) * function.scale;
+      return std::string_view(function.op) == "sqrt" ? std::sqrt(argument) : std::log(argument);
+    };
+    session.judge(results[k], expected(dtype::FLOAT32, {2000}, value), bound_of(function.op, dtype::FLOAT32),
+                  function.text);
+  }
+}
+
 void in_place(const Session& session) {
   Inputs inputs(56);
   const Expression expression = parse("x * 2 + y", {"x", "y"});
@@ -331,6 +373,7 @@ void add_expression_tests(Registry& registry) {
   registry.add(std::move(index_test));
   registry.add({"expression", "half_types_round_once", half_types_round_once});
   registry.add({"expression", "conversions", conversions});
+  registry.add({"expression", "functions_of_known_ranges", functions_of_known_ranges});
   registry.add({"expression", "in_place", in_place});
   registry.add({"expression", "many_operands", many_operands});
   registry.add({"expression", "reduction_between_expressions", reduction_between_expressions});

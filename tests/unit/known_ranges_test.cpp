@@ -77,6 +77,10 @@ TEST(KnownRanges, OfIntegersWrap) {
   const int32_t minus_1 = e.constant(int64_t{-1}, COMPUTE_DTYPE_INT64);
   EXPECT_EQ(range_of(e, minus_1)->low, -1);
   EXPECT_EQ(range_of(e, e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, COMPUTE_DTYPE_UINT64, {minus_1}))->high, 0x1p64);
+  // A bound that was rounded is none.
+  const int32_t far = e.constant(int64_t{-1} * (int64_t{1} << 53), COMPUTE_DTYPE_INT64);
+  const int32_t farther = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_INT64, {far, minus_1});
+  EXPECT_EQ(range_of(e, farther)->low, -0x1p63);
 }
 
 // Infinities and NaN, and what may become one, are outside of every range.

@@ -12,7 +12,7 @@ namespace {
 
 using MaybeRange = std::optional<Range>;
 
-constexpr double kExact = 0x1p53 - 1;  // up to which every integer is a double
+constexpr double kExact = 0x1p53 - 1;  // up to which every integer is a double, and no other is rounded to one
 
 // The nearest float32. GCC 12 makes vectors of neighbouring conversions, and then takes them and those back for none.
 double to_single(double x) {
