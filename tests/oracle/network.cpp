@@ -144,7 +144,7 @@ Result norm_gradient(std::span<const Array> inputs, const Attributes& attributes
   const Field scale = is_given(inputs, first + 1) ? reshaped(Field(inputs[first + 1]), groups.parameters) : Field();
   const Real epsilon = number(attributes, "epsilon", 1e-5L);
   Field dx(x.shape), dscale(groups.parameters), dbias(groups.parameters);
-  std::vector<std::vector<Tracked>> scale_terms(dscale.values.size()), bias_terms(dscale.values.size());
+  std::vector<Sum> scale_sums(dscale.values.size()), bias_sums(dscale.values.size());
   for (size_t g = 0; g < groups.names.size(); ++g) {
     const Tracked m = mean[groups.names[g]], given = spread[groups.names[g]];
     const Tracked rstd = kind == Norm::kBatch ? Tracked(1) / sqrt(given + epsilon) : given;
@@ -155,8 +155,8 @@ Result norm_gradient(std::span<const Array> inputs, const Attributes& attributes
       plain.push_back(d);
       weighted.push_back(d * normalised);
       const size_t p = dscale.place(groups.parameter(i));
-      scale_terms[p].push_back(dy[i] * normalised);
-      bias_terms[p].push_back(dy[i]);
+      scale_sums[p].add(dy[i] * normalised);
+      bias_sums[p].add(dy[i]);
     }
     const Tracked s0 = kind == Norm::kRms ? Tracked() : mean_of(plain), s1 = mean_of(weighted);
     for (size_t k = 0; k < plain.size(); ++k) {
@@ -164,9 +164,9 @@ Result norm_gradient(std::span<const Array> inputs, const Attributes& attributes
       dx[i] = rstd * (plain[k] - s0 - (x[i] - m) * rstd * s1);
     }
   }
-  for (size_t p = 0; p < scale_terms.size(); ++p) {
-    dscale.values[p] = sum(scale_terms[p]);
-    dbias.values[p] = sum(bias_terms[p]);
+  for (size_t p = 0; p < scale_sums.size(); ++p) {
+    dscale.values[p] = scale_sums[p].total();
+    dbias.values[p] = bias_sums[p].total();
   }
   const Dtype dtype = inputs[1].dtype(), computed = computed_in(dtype);
   const Shape parameter = kind == Norm::kGroup ? Shape{inputs[1].shape()[1]} : groups.parameters;

@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "sanitizer.hpp"
+
 namespace robustness {
 
 // ---- Processes ------------------------------------------------------------------------------------------------------
@@ -42,18 +44,8 @@ Outcome run_in_child(const std::function<void()>& body, int timeout_s = 60);
   }                                                                                          \
   static void suite##_##name()
 
-constexpr bool kThreadSanitizer =
-#if defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
-constexpr bool kSanitizer = kThreadSanitizer ||
-#if defined(__SANITIZE_ADDRESS__)
-                            true;
-#else
-                            false;
-#endif
+using compute::kSanitizer;
+using compute::kThreadSanitizer;
 
 // The devices that run ops in this build: minimal0, and cpu where its plugin is built.
 inline std::vector<const char*> devices_with_ops() {

@@ -7,19 +7,14 @@
 #include <thread>
 
 #include "runtime.hpp"
+#include "sanitizer.hpp"
 
 namespace {
 
+using compute::kThreadSanitizer;
 using compute::Stream;
 using compute::Tensor;
 using namespace runtime;
-
-constexpr bool kThreadSanitizer =
-#if defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
 
 class Streams : public ::testing::TestWithParam<const char*> {
  protected:

@@ -2,19 +2,13 @@
 // The values of the CPU's matrix product: every dtype, layout, engine and instruction set against the oracle.
 #include <gtest/gtest.h>
 
+#include "sanitizer.hpp"
 #include "tests/unit/cpu_matmul_oracle.hpp"
 
 namespace compute::cpu::matmul_test {
 namespace {
 
 // Sanitizers look at accesses, which smaller products and one dtype have as well.
-constexpr bool kSanitizer =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    true;
-#else
-    false;
-#endif
-
 class CpuMatmul : public ::testing::TestWithParam<compute_dtype> {
  protected:
   std::mt19937_64 random{20240607};

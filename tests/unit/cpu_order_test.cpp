@@ -16,6 +16,7 @@
 
 #include "plugins/cpu/move/ranges.hpp"
 #include "plugins/cpu/order/radix.hpp"
+#include "sanitizer.hpp"
 
 namespace compute::cpu {
 
@@ -34,12 +35,6 @@ void parallel_tasks(int64_t count, int64_t grain, void (*body)(void*, int64_t, i
 }
 
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 constexpr char kGuard = 0x5a;
 constexpr size_t kGuardBytes = 64;

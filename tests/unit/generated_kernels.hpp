@@ -15,6 +15,7 @@
 #include "plugins/common/source/expression.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/common/source/types.hpp"
+#include "sanitizer.hpp"
 #include "tests/unit/expression_builder.hpp"
 #include "tests/unit/test_attributes.hpp"
 
@@ -207,12 +208,7 @@ class Nvrtc {
   int (*destroy)(void**) = nullptr;
 };
 
-inline constexpr bool kCompiles =
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    false;
-#else
-    true;
-#endif
+inline constexpr bool kCompiles = !kSanitizer;
 
 class GeneratedText : public testing::Test {
  protected:
