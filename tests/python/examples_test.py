@@ -89,7 +89,7 @@ class Examples(Case):
     def test_mnist_cnn(self):
         with tempfile.TemporaryDirectory() as folder:
             data_maker().make_digits(pathlib.Path(folder))
-            self.check_losses(self.outputs("mnist_cnn.py", folder, "--steps", 8, "--batch", 16, "--rate", 1e-4, "--losses", 8))
+            self.check_losses(self.outputs("mnist_cnn.py", folder, "--steps", 12, "--batch", 4, "--rate", 3e-5, "--losses", 12))
 
     def test_imdb_cnn(self):
         with tempfile.TemporaryDirectory() as folder:
