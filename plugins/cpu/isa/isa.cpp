@@ -36,7 +36,9 @@ InstructionSet widest_instruction_set() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   // The levels of the x86-64 ABI, which include that the system saves the registers.
+#if COMPUTE_CPU_AVX512
   if (__builtin_cpu_supports("x86-64-v4")) return InstructionSet::avx512;
+#endif
   if (__builtin_cpu_supports("x86-64-v3")) return InstructionSet::avx2;
 #endif
   return InstructionSet::baseline;
@@ -45,6 +47,7 @@ InstructionSet widest_instruction_set() {
 const Isa& isa_of(InstructionSet set) {
 #if defined(__x86_64__)
   set = std::min(set, widest_instruction_set());
+#if COMPUTE_CPU_AVX512
   if (set == InstructionSet::avx512) {
     static const Isa isa{set,
                          "avx512",
@@ -58,6 +61,7 @@ const Isa& isa_of(InstructionSet set) {
                          &avx512::order_kernels};
     return isa;
   }
+#endif
   if (set == InstructionSet::avx2) {
     static const Isa isa{set,
                          "avx2",
