@@ -231,16 +231,20 @@ void threads_forked() {
 }
 
 void parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
-  if (count <= grain) {
+  parallel_for(count, Grain{grain, 1}, body, user);
+}
+
+void parallel_for(int64_t count, Grain grain, void (*body)(void*, int64_t, int64_t), void* user) {
+  if (count <= grain.units) {
     if (count > 0) body(user, 0, count);
     return;
   }
   Pool& p = pool();
-  const int64_t grains = (count + grain - 1) / grain, threads = std::min<int64_t>(p.threads, grains);
+  const int64_t grains = (count + grain.units - 1) / grain.units, threads = std::min<int64_t>(p.threads, grains);
   if (threads == 1) return body(user, 0, count);
   const int64_t each = std::clamp<int64_t>(grains / (threads * kGrainsPerPiece), 1, kPiecesPerThread);
-  const Work work{count, grain, std::min<int64_t>(threads * each, Team::kMostPieces), body, user};
-  run_in_team(p, work, threads, grains / kGrainsPerWake);
+  const Work work{count, grain.units, std::min<int64_t>(threads * each, Team::kMostPieces), body, user};
+  run_in_team(p, work, threads, grains * std::min(grain.weight, kGrainsPerWake) / kGrainsPerWake);
 }
 
 void parallel_tasks(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {

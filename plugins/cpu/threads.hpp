@@ -4,6 +4,7 @@
 // waits in it never runs other work. As many threads run at a time as one of the two has.
 #pragma once
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <optional>
@@ -58,10 +59,22 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// How many units of a loop are worth handing to a thread that looks for work, which is about 2 us.
+struct Grain {
+  int64_t units = 1;
+  int64_t weight = 1;  // how often one unit is worth it, where units are 1
+
+  // Of units that take `unit` each, where `grain` is worth it: in the same measure, both above 0.
+  static Grain of(int64_t unit, int64_t grain) {
+    return {std::max<int64_t>(grain / unit, 1), std::max<int64_t>(unit / grain, 1)};
+  }
+};
+
 // Calls body(user, begin, end) for pieces that together are [0, count), on up to thread_count() threads, and returns
 // when all have ended. Pieces begin at multiples of `grain` and are at least that long. The pieces depend only on
-// count, grain and thread_count(), and each goes to the same thread each time. `body` does not throw. A grain is worth
-// handing to a thread that looks for work: it takes about 2 us. A call from within a piece runs on the calling thread.
+// count, grain and thread_count(), and each goes to the same thread each time. `body` does not throw. Threads that
+// sleep are woken for a few grains each. A call from within a piece runs on the calling thread.
+void parallel_for(int64_t count, Grain grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
 void parallel_for(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
 
 // The same for pieces that are worth waking a thread for, as bodies that take work until none is left.
@@ -70,6 +83,13 @@ void parallel_tasks(int64_t count, int64_t grain, void (*body)(void* user, int64
 // The same for pieces whose times differ much.
 void parallel_for_uneven(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end),
                          void* user);
+
+template <class F>
+void parallel_for(int64_t count, Grain grain, const F& f) {
+  parallel_for(
+      count, grain, [](void* user, int64_t begin, int64_t end) { (*static_cast<const F*>(user))(begin, end); },
+      const_cast<F*>(&f));
+}
 
 template <class F>
 void parallel_for(int64_t count, int64_t grain, const F& f) {

@@ -154,6 +154,27 @@ class Case {
     run({session_.upload(x), session_.upload(y)}, "large exponents");
   }
 
+  // Exponents for which devices have shorter ways: each for all bases, and one beside the other.
+  void short_exponents() {
+    constexpr oracle::Real kExponents[] = {2, 3, -1, 0.5L, 1, 0, -2, 4, 1.75L};
+    const Array bases = oracle::is_complex(dtype_) ? inputs_.uniform(dtype_, {261}, -9, 9)
+                                                   : inputs_.operand("pow", 0, 2, dtype_, {261});
+    const Operand x = session_.upload(bases);
+    const auto set = [](Array& exponents, int64_t i, oracle::Real exponent) {
+      oracle::Value value;
+      value.re = exponent;
+      exponents.set(i, value);
+    };
+    Array mixed(dtype_, {261});
+    for (int64_t i = 0; i < 261; ++i) set(mixed, i, kExponents[i % 8]);
+    run({x, session_.upload(mixed)}, "short exponents");
+    for (oracle::Real exponent : kExponents) {
+      Array one(dtype_, {1});
+      set(one, 0, exponent);
+      run({x, session_.upload(one)}, "one short exponent");
+    }
+  }
+
   // Long enough that devices divide the work.
   void long_one() { run({20011}, Layout::CONTIGUOUS); }
 
@@ -207,6 +228,7 @@ void add_elementwise_tests(Registry& registry) {
       test.body = [row, dtype, contiguous, strided](const Session& session) {
         Case c(session, row, dtype);
         if (row.name == "pow" && oracle::is_complex(dtype)) c.large_exponents();
+        if (row.name == "pow" && oracle::is_inexact(dtype)) c.short_exponents();
         if (session.level() != Level::FULL) {
           if (contiguous) c.special_values(Layout::CONTIGUOUS);
           if (strided && session.level() == Level::QUICK) c.special_values(Layout::NEGATIVE);

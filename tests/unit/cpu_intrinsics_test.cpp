@@ -363,6 +363,30 @@ TEST_P(CpuIntrinsics, ElementsDoNotDependOnTheirNeighbours) {
   check(double{});
 }
 
+// Exponents with a way of their own beside others, and each alone.
+TEST_P(CpuIntrinsics, PowersDoNotDependOnTheirNeighbours) {
+  const auto check = [&]<typename T>(T) {
+    constexpr T kExponents[] = {2, 3, -1, T(0.5), T(1.75), -2, 2, 2};
+    std::mt19937_64 random(29);
+    std::vector<T> x(999), y(999);
+    for (size_t i = 0; i < x.size(); ++i) {
+      x[i] = static_cast<T>(std::ldexp(static_cast<double>(random() >> 11), -51) - 2);
+      y[i] = kExponents[i < 400 ? random() % 8 : i % 8];
+    }
+    const std::vector<T> together = call<T>(COMPUTE_PLUGIN_INTRINSIC_POW, x, y);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const T alone = call<T>(COMPUTE_PLUGIN_INTRINSIC_POW, std::vector<T>{x[i]}, std::vector<T>{y[i]})[0];
+      ASSERT_TRUE(alone == together[i] || (alone != alone && together[i] != together[i]))
+          << x[i] << " to the power " << y[i] << ": " << alone << " alone, " << together[i] << " beside others";
+      if (y[i] == 2) {
+        ASSERT_EQ(alone, x[i] * x[i]);
+      }
+    }
+  };
+  check(float{});
+  check(double{});
+}
+
 template <typename T>
 T python_mod(T x, T y) {
   if (y == 0) return static_cast<T>(kNan);

@@ -181,8 +181,11 @@ void complex_pow(const void* const* x, const int64_t* steps, void* out, int64_t 
   using More = std::conditional_t<sizeof(T) == 4, Wide, Widest>;
   for (int64_t i = 0; i < n; ++i) {
     const More p(a[i * steps[0]]), q(b[i * steps[1]]);
+    const More square = q == More(2) ? p * p : More(0);
     if (q == More(0)) {
       o[i] = 1;
+    } else if (q == More(2) && std::isfinite(square.real()) && std::isfinite(square.imag())) {
+      o[i] = Complex<T>(square);
     } else if (p == More(0)) {
       const bool vanishes = q.real() > 0;
       const T nan = std::numeric_limits<T>::quiet_NaN();

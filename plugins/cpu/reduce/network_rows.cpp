@@ -127,7 +127,7 @@ class Rows {
   // The same for all rows, by all threads.
   template <class F>
   void visit(const compute_plugin_run& run, const F& f) const {
-    parallel_for(count(), std::max<int64_t>(kPieceElements / n_, 1),
+    parallel_for(count(), Grain::of(n_, kPieceElements),
                  [&](int64_t begin, int64_t end) { visit(run, begin, end, f); });
   }
 
@@ -137,7 +137,7 @@ class Rows {
     const NetworkKernels& kernels = *isa().network;
     const bool far = is_far(run);
     const RowKernels& row = far ? kernels.far : kernels.near;
-    parallel_for(count(), std::max<int64_t>(kPieceElements / n_, 1), [&](int64_t begin, int64_t end) {
+    parallel_for(count(), Grain::of(n_, kPieceElements), [&](int64_t begin, int64_t end) {
       visit(run, begin, end, [&](char* const* at) { f(row, at); });
       if (far) kernels.end_far();
     });

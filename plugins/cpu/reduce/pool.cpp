@@ -32,7 +32,7 @@ class PoolPlan final : public Plan {
     chunk_ = std::max<int64_t>((kLine - windows_[2].reach()) / windows_[2].stride, 1);
     int64_t elements = windows_[2].count;
     for (const PoolWindow& w : windows_) elements *= w.size;
-    grain_ = std::max<int64_t>(kPieceElements / std::max<int64_t>(elements, 1), 1);
+    grain_ = Grain::of(std::max<int64_t>(elements, 1), kPieceElements);
     is_squares_ = is_max_ && x_[4] == 1 && y_[4] == 1 && are_squares(windows_);
   }
 
@@ -145,7 +145,8 @@ class PoolPlan final : public Plan {
   bool is_squares_ = false;
   const PoolStrides x_, y_;
   const PoolWindows windows_;
-  int64_t channels_ = 1, rows_ = 0, grain_ = 1;
+  int64_t channels_ = 1, rows_ = 0;
+  Grain grain_;
   int64_t chunk_ = 1;  // windows of a row that are combined together
 };
 

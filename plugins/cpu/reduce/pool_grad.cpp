@@ -41,8 +41,7 @@ class MaxPoolGradPlan final : public Plan {
     const auto* const x = reinterpret_cast<const T*>(address(run.tensors[1]));
     const auto* const y = reinterpret_cast<const T*>(address(run.tensors[2]));
     auto* const dx = reinterpret_cast<T*>(address(run.tensors[3]));
-    const int64_t grain = std::max<int64_t>(kPieceElements / plane_, 1);
-    parallel_for(images_ * channels_, grain, [&](int64_t begin, int64_t end) {
+    parallel_for(images_ * channels_, Grain::of(plane_, kPieceElements), [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {
         const int64_t image = plane / channels_, channel = plane % channels_;
         const auto in_plane = [=](const PoolStrides& strides) { return image * strides[0] + channel * strides[1]; };
@@ -139,7 +138,7 @@ class AveragePoolGradPlan final : public Plan {
         channels_(op.output(0).shape[1]) {
     int64_t elements = 1;
     for (const PoolWindow& w : windows_) elements *= w.extent + w.count * w.size;
-    grain_ = std::max<int64_t>(kPieceElements / elements, 1);
+    grain_ = Grain::of(elements, kPieceElements);
   }
 
   void run(const compute_plugin_run& run) const override {
@@ -199,7 +198,7 @@ class AveragePoolGradPlan final : public Plan {
   const PoolStrides dy_, dx_;
   const PoolWindows windows_;
   const int64_t images_, channels_;
-  int64_t grain_ = 1;
+  Grain grain_;
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ constexpr int64_t kFoldedValues = 128;     // the same of rows of values, kColum
 constexpr int64_t kSlotBytes = 32 << 10;   // of the segments that a binary counter holds
 constexpr int64_t kSumBlock = 64 << 10;    // points of a block
 constexpr int64_t kManyUnits = 64;         // from this many on there is work for all threads without blocks
-constexpr double kGrainNanoseconds = 2000;
+constexpr int64_t kGrainNanoseconds = 2000;
 constexpr int64_t kFramePieces = 16;  // frames in the workspace where they do not fit on the stack
 constexpr int64_t kLine = 64;
 
@@ -72,7 +72,7 @@ class ReducePlan final : public Plan {
   bool suits_planes() const;
 
   template <class F>
-  void for_units(const Run& run, int64_t units, int64_t grain, const F& f) const;
+  void for_units(const Run& run, int64_t units, Grain grain, const F& f) const;
   void reduce_units(Run& run, int64_t begin, int64_t end, char* frame) const;
   void join_units(const Run& run, int64_t begin, int64_t end, char* frame) const;
   void enter(const Run& run, int64_t unit, char* frame) const;
@@ -130,7 +130,8 @@ class ReducePlan final : public Plan {
   int64_t slot_bytes_ = 0, slots_ = 0, groups_per_slot_ = kGroupsPerSlot, join_groups_per_slot_ = 1;
   int64_t values_stride_ = 0;   // bytes between rows that were produced
   int64_t rows_per_block_ = 0;  // in the form `rows`: short rows whose values are evaluated at once, if more than 1
-  int64_t units_ = 1, grain_ = 1, join_units_ = 0, join_grain_ = 1;
+  int64_t units_ = 1, join_units_ = 0;
+  Grain grain_, join_grain_;
   int64_t partials_bytes_ = 0;
 
   int64_t block_ = kBlock;  // elements of an evaluation
@@ -299,8 +300,7 @@ void ReducePlan::plan_units() {
 
   const double read_cost = 0.05 * static_cast<double>(source_.element) / 4;
   const auto grain = [this](double cost, int64_t points) {
-    return std::max<int64_t>(
-        static_cast<int64_t>(kGrainNanoseconds / (cost * static_cast<double>(points * segment_) + 20)), 1);
+    return Grain::of(static_cast<int64_t>(cost * static_cast<double>(points * segment_)) + 20, kGrainNanoseconds);
   };
   grain_ = grain(source_.operand >= 0 ? read_cost : std::max(read_cost, before_.cost() + 0.1), block_points_);
   if (blocks_ > 1) {
@@ -415,7 +415,7 @@ void ReducePlan::run(const compute_plugin_run& run) const {
 }
 
 template <class F>
-void ReducePlan::for_units(const Run& run, int64_t units, int64_t grain, const F& f) const {
+void ReducePlan::for_units(const Run& run, int64_t units, Grain grain, const F& f) const {
   if (!frame_in_workspace_) {
     parallel_for(units, grain, [&](int64_t begin, int64_t end) { f(begin, end, thread_frame()); });
     return;

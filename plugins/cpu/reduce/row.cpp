@@ -143,7 +143,7 @@ void RowPlan::run(const compute_plugin_run& run) const {
 }
 
 template <class F>
-void RowPlan::for_pieces(const Run& run, int64_t units, int64_t grain, const F& f) const {
+void RowPlan::for_pieces(const Run& run, int64_t units, Grain grain, const F& f) const {
   if (!frame_in_workspace_) {
     parallel_for(units, grain, [&](int64_t begin, int64_t end) { f(begin, end, thread_frame()); });
     return;
@@ -178,7 +178,7 @@ void RowPlan::run_split(const Run& run) const {
   for (size_t stage = 0; stage <= stages_.size(); ++stage) {
     const bool maps = stage == stages_.size();
     if (maps && map_outputs_ == 0) break;
-    for_pieces(run, tiles_ * blocks_, 1,
+    for_pieces(run, tiles_ * blocks_, block_grain_,
                [&](int64_t begin, int64_t end, char* frame) { run_blocks(run, stage, begin, end, frame); });
     if (maps) break;
     for_pieces(run, tiles_, join_grain_,

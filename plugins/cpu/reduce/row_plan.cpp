@@ -27,7 +27,7 @@ constexpr int64_t kSplitElements = 32 << 10;        // of a block of a tile that
 constexpr int64_t kMostBlocks = 1024;               // of such a tile
 constexpr int64_t kStreamBytes = int64_t(1) << 25;  // of all operands, from which on outputs bypass the cache
 constexpr int64_t kStreamRun = 256;                 // elements without gaps that are worth it
-constexpr double kGrainNanoseconds = 2000;
+constexpr int64_t kGrainNanoseconds = 2000;
 constexpr int64_t kLine = 64;
 
 }  // namespace
@@ -302,11 +302,10 @@ void RowPlan::plan_tiles() {
 
   cost_ = 0;
   for (size_t i = 0; i < programs_.size(); i += 2) cost_ += 0.1 + (programs_[i].is_run ? programs_[i].block.cost() : 0);
-  const auto grain = [](double nanoseconds) {
-    return std::max<int64_t>(static_cast<int64_t>(kGrainNanoseconds / nanoseconds), 1);
-  };
+  const auto grain = [](double nanoseconds) { return Grain::of(static_cast<int64_t>(nanoseconds), kGrainNanoseconds); };
   grain_ = grain(cost_ * static_cast<double>(elements) + 100);
   join_grain_ = grain(0.2 * static_cast<double>(blocks_ * tile_) + 100);
+  block_grain_ = grain(cost_ * static_cast<double>(block_points_ * tile_) + 100);
 }
 
 // Lays out what a thread needs.

@@ -11,6 +11,7 @@
 #include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/plan.hpp"
 #include "plugins/cpu/reduce/combination.hpp"
+#include "plugins/cpu/threads.hpp"
 
 namespace compute::cpu {
 
@@ -87,7 +88,7 @@ class RowPlan final : public Plan {
   void plan_workspace();
 
   template <class F>
-  void for_pieces(const Run& run, int64_t units, int64_t grain, const F& f) const;
+  void for_pieces(const Run& run, int64_t units, Grain grain, const F& f) const;
   void run_tiles(const Run& run, int64_t begin, int64_t end, char* frame) const;
   void run_split(const Run& run) const;
   void run_blocks(const Run& run, size_t stage, int64_t begin, int64_t end, char* frame) const;
@@ -158,7 +159,7 @@ class RowPlan final : public Plan {
   int64_t tiles_ = 1;
   int64_t blocks_ = 1, block_points_ = 1;  // that threads share of a tile
   double cost_ = 0;                        // nanoseconds of a point
-  int64_t grain_ = 1, join_grain_ = 1;
+  Grain grain_, join_grain_, block_grain_;
 
   int64_t accumulator_bytes_ = 0;  // of the widest
   int64_t partial_bytes_ = 0, partials_bytes_ = 0, saved_bytes_ = 0;
