@@ -60,8 +60,9 @@ class SignalsBlocked {
 
 // Calls body(user, begin, end) for pieces that together are [0, count), on up to thread_count() threads, and returns
 // when all have ended. Pieces begin at multiples of `grain` and are at least that long. The pieces depend only on
-// count, grain and thread_count(), and each goes to the same thread each time. `body` does not throw. A grain is worth
-// handing to a thread that looks for work: it takes about 2 us. A call from within a piece runs on the calling thread.
+// count, grain and thread_count(), and each goes to the same thread each time. A grain is worth handing to a thread
+// that looks for work: it takes about 2 us. A call from within a piece runs on the calling thread. If `body` throws,
+// pieces that nobody has begun are left out, and the caller gets the first exception once the others have ended.
 void parallel_for(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
 
 // The same for pieces that are worth waking a thread for, as bodies that take work until none is left.
