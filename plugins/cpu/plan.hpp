@@ -32,8 +32,8 @@ class Plan : public common::PlanAnswer {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
-  // Computes on the calling thread and the pool, and returns when everything is done. Allocates nothing. Throws Error
-  // if a fault is found and `run` has no fault record.
+  // Computes on the calling thread and the pool, and returns when everything is done. Allocates nothing
+  // but scratch memory of threads. Throws Error if a fault is found and `run` has no fault record, and std::bad_alloc.
   virtual void run(const compute_plugin_run& run) const = 0;
 
   int32_t tensor_count = 0;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "plugins/cpu/first_exception.hpp"
 #include "plugins/cpu/spin.hpp"
 #include "plugins/cpu/threads.hpp"
 
@@ -94,6 +95,10 @@ class Share {
   int32_t take_last(uint32_t tag) {
     return take(tag, ~uint64_t{0xffff}, [](uint64_t, uint64_t end) { return end - 1; });
   }
+  void take_all(uint32_t tag) {
+    while (take_last(tag) >= 0) {
+    }
+  }
 
  private:
   template <class F>
@@ -136,6 +141,7 @@ struct alignas(kLine) Team::Job {
   bool is_listed = false;
   int32_t workers = 0;  // that have been given to it; guarded by the team's mutex
   Job* next = nullptr;
+  FirstException exception = {};
   alignas(kLine) Share share = {};  // the caller's
 
   void run(int32_t piece) const { loop.body(loop.user, piece); }
@@ -200,14 +206,19 @@ void Team::run(const Loop& loop) {
   const Inside inside;
   Job job{loop};
   claim(job);
-  job.run_all(job.share);
-  steal(job, 0);
+  try {
+    job.run_all(job.share);
+    steal(job, 0);
+  } catch (...) {
+    fail(job);
+  }
   if (job.is_listed) unlist(job);
   settle(job);
   demand_.fetch_sub(job.demand);
   last_end_ns_.store(now_ns(), std::memory_order_relaxed);
   callers_.fetch_sub(1);
   if (listed_.load() != 0) hand_over();
+  job.exception.rethrow();
 }
 
 // Gives the job its workers and each of them its pieces.
@@ -312,6 +323,13 @@ void Team::steal(Job& job, int32_t position) const {
   }
 }
 
+// Called in a handler: keeps the exception, and takes the pieces that nobody has begun without running them.
+void Team::fail(Job& job) const noexcept {
+  job.exception.keep();
+  job.share.take_all(job.tag);
+  for (int32_t i = 0; i <= job.last_slot; ++i) slots_[static_cast<size_t>(i)].share.take_all(job.tag);
+}
+
 void Team::unlist(Job& job) {
   const std::lock_guard lock(mutex_);
   Job** at = &list_;
@@ -378,8 +396,12 @@ void Team::work(Slot& slot) {
         sleeper = -1;
       }
       if (FloatModes::of_this_thread() != job.modes) job.modes.set();
-      job.run_all(slot.share);
-      if (job.workers_steal || job.is_listed) steal(job, slot.index + 1);
+      try {
+        job.run_all(slot.share);
+        if (job.workers_steal || job.is_listed) steal(job, slot.index + 1);
+      } catch (...) {
+        fail(job);
+      }
       if ((slot.word.exchange(kIdle, std::memory_order_acq_rel) & kAwaited) != 0) futex_wake(slot.word);
     } while (join_another(slot, kIdle));
   }

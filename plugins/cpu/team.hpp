@@ -16,7 +16,7 @@ struct Loop {
   int32_t pieces = 0;   // at most Team::kMostPieces
   int32_t threads = 1;  // that may take part, with the caller
   int32_t wakes = 0;    // sleeping threads among them that the work justifies waking, unless many loops follow closely
-  void (*body)(const void* user, int64_t piece) = nullptr;  // does not throw
+  void (*body)(const void* user, int64_t piece) = nullptr;
   const void* user = nullptr;
 };
 
@@ -37,6 +37,8 @@ class Team {
 
   /// Runs all pieces and returns when they have ended. Any number of threads may call it at once: if they could use
   /// more threads than there are, each gets an equal part. A call from within a piece runs on the calling thread alone.
+  /// If a piece throws, pieces that nobody has begun are left out, and run() throws the first exception once the others
+  /// have ended.
   void run(const Loop& loop);
 
   /// Keeps all workers asleep for a pool that runs as many threads of its own; false if one of them, or another caller,
@@ -61,6 +63,7 @@ class Team {
   bool choose(Job& job, int32_t most);
   void assign(Job& job);
   void steal(Job& job, int32_t position) const;
+  void fail(Job& job) const noexcept;
   void unlist(Job& job);
   void settle(Job& job);
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <thread>
 
+#include "plugins/cpu/first_exception.hpp"
 #include "plugins/cpu/host.hpp"
 #include "plugins/cpu/team.hpp"
 #include "plugins/cpu/workers.hpp"
@@ -92,17 +93,35 @@ tbb::task_arena* start_arena(Pool& pool) {
   return pool.arena.load();
 }
 
+// The team's workers sleep while it lives. The team has been reserved.
+class Reservation {
+ public:
+  explicit Reservation(Team& team) : team_(team) {}
+  Reservation(const Reservation&) = delete;
+  Reservation& operator=(const Reservation&) = delete;
+  ~Reservation() { team_.unreserve(); }
+
+ private:
+  Team& team_;
+};
+
+// oneTBB passes exceptions on, too, but needs memory for that.
 void run_in_arena(tbb::task_arena& arena, const Work& work) {
-  arena.execute([&work] {
-    tbb::this_task_arena::isolate([&work] {
-      tbb::parallel_for(
-          tbb::blocked_range<int64_t>(0, work.pieces, 1),
-          [&work](const tbb::blocked_range<int64_t>& pieces) {
-            for (int64_t piece = pieces.begin(); piece != pieces.end(); ++piece) work.run(piece);
-          },
-          tbb::simple_partitioner());
+  FirstException exception;
+  const auto run_pieces = [&](const tbb::blocked_range<int64_t>& pieces) {
+    if (exception.is_kept()) return;
+    try {
+      for (int64_t piece = pieces.begin(); piece != pieces.end(); ++piece) work.run(piece);
+    } catch (...) {
+      exception.keep();
+    }
+  };
+  arena.execute([&] {
+    tbb::this_task_arena::isolate([&] {
+      tbb::parallel_for(tbb::blocked_range<int64_t>(0, work.pieces, 1), run_pieces, tbb::simple_partitioner());
     });
   });
+  exception.rethrow();
 }
 
 void run_in_team(Pool& pool, const Work& work, int64_t threads, int64_t wakes) {
@@ -271,6 +290,7 @@ void parallel_for_uneven(int64_t count, int64_t grain, void (*body)(void*, int64
   Team* team = p.team.load(std::memory_order_acquire);
   if (team == nullptr) team = start_team(p);
   if (!p.has_arena || team == nullptr || !team->reserve()) return run_in_team(p, work, threads, threads);
+  const Reservation reservation(*team);
   tbb::task_arena* arena = p.arena.load(std::memory_order_acquire);
   if (arena == nullptr) [[unlikely]]
     arena = start_arena(p);
@@ -282,7 +302,6 @@ void parallel_for_uneven(int64_t count, int64_t grain, void (*body)(void*, int64
   } else {
     run_in_arena(*arena, work);
   }
-  team->unreserve();
 }
 
 }  // namespace compute::cpu

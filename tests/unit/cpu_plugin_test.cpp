@@ -386,6 +386,62 @@ TEST_P(CpuPlugin, AFaultWithoutARecordIsAnError) {
   EXPECT_EQ(z, 2);
 }
 
+// From a quarter on all segments are bad, so that each thread finds some of its own.
+TEST_P(CpuPlugin, TheFirstBadSegmentIsReportedWhicheverThreadComesFirst) {
+  constexpr int64_t kSegments = 1 << 17, kRows = kSegments, kFirst = kSegments / 4;
+  std::vector<float> x(kRows, 1), y(kSegments);
+  std::vector<int64_t> offsets(kSegments + 1);
+  for (int64_t i = 0; i <= kSegments; ++i) offsets[static_cast<size_t>(i)] = i <= kFirst ? i : kRows + i;
+  const int64_t shapes[] = {kRows, kSegments + 1, kSegments}, step = 1;
+  const auto tensor = [&](int operand, int32_t dtype, int32_t access) {
+    return compute_plugin_tensor{sizeof(compute_plugin_tensor),
+                                 COMPUTE_PLUGIN_STRUCT_TENSOR,
+                                 nullptr,
+                                 dtype,
+                                 1,
+                                 shapes + operand,
+                                 &step,
+                                 access,
+                                 4,
+                                 COMPUTE_PLUGIN_LAYOUT_STRIDED,
+                                 0};
+  };
+  const compute_plugin_tensor tensors[] = {tensor(0, COMPUTE_DTYPE_FLOAT32, COMPUTE_PLUGIN_TENSOR_INPUT),
+                                           tensor(1, COMPUTE_DTYPE_INT64, COMPUTE_PLUGIN_TENSOR_INPUT),
+                                           tensor(2, COMPUTE_DTYPE_FLOAT32, COMPUTE_PLUGIN_TENSOR_OUTPUT)};
+  const compute_string kind = {"sum", 3};
+  const compute_dtype accumulator = COMPUTE_DTYPE_FLOAT32;
+  const compute_attribute attributes[] = {
+      {sizeof(compute_attribute), 0, nullptr, "kind", 4, COMPUTE_KIND_STRING, 0, 1, &kind},
+      {sizeof(compute_attribute), 0, nullptr, "accumulator", 11, COMPUTE_KIND_DTYPE, 0, 1, &accumulator}};
+  compute_plugin_op op{};
+  op.struct_size = sizeof op;
+  op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
+  op.name = {"segmented_reduce", 16};
+  op.version = 1;
+  op.input_count = 2;
+  op.output_count = 1;
+  op.tensors = tensors;
+  op.attributes = attributes;
+  op.attribute_count = 2;
+  const std::vector<compute_plugin_operand> places = {
+      {buffer_of(x.data()), 0}, {buffer_of(offsets.data()), 0}, {buffer_of(y.data()), 0}};
+  for (int round = 0; round < 20; ++round) {
+    alignas(64) compute_plugin_fault fault = {};
+    EXPECT_EQ(run(op, places, nullptr, buffer_of(&fault)), COMPUTE_OK);
+    EXPECT_EQ(finish(), COMPUTE_OK);
+    EXPECT_EQ(fault.code, COMPUTE_PLUGIN_FAULT_INDEX);
+    EXPECT_EQ(fault.argument, 1);
+    EXPECT_EQ(fault.value, kRows + kFirst + 1);
+    EXPECT_EQ(fault.limit, kRows);
+    ASSERT_EQ(fault.position, kFirst);
+    EXPECT_EQ(y[kFirst - 1], 1);
+  }
+  // Without a record the run fails, and no thread is lost.
+  const auto code = run(op, places, nullptr);
+  EXPECT_EQ(is_immediate() ? code : finish(), COMPUTE_ERROR_KERNEL_FAILED);
+}
+
 // ---- Ops ------------------------------------------------------------------------------------------------------------
 
 // Sizes around vectors, blocks and pieces; the greatest are written around the cache. From odd addresses and in place.

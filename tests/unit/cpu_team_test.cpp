@@ -13,7 +13,11 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -279,6 +283,117 @@ TEST(CpuTeam, ManyCallersAtOnce) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(total.load(), kCallers * 400);
+}
+
+// ---- Pieces that throw ----------------------------------------------------------------------------------------------
+
+// Runs a loop in which piece `at` throws, and expects its exception.
+void expect_throws(Team& team, int32_t pieces, int64_t at, std::vector<std::atomic<int32_t>>& runs) {
+  try {
+    run(team, pieces, [&](int64_t piece) {
+      runs[static_cast<size_t>(piece)].fetch_add(1);
+      if (piece == at) throw std::runtime_error("piece " + std::to_string(at));
+    });
+    ADD_FAILURE() << "piece " << at << " of " << pieces << " did not throw";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(error.what(), "piece " + std::to_string(at));
+  }
+}
+
+TEST(CpuTeam, TheCallerGetsWhatAPieceThrows) {
+  Team team(kWorkers, kSpinNs);
+  for (const int32_t pieces : {2, 4, 40}) {
+    for (int32_t at = 0; at < pieces; ++at) {
+      std::vector<std::atomic<int32_t>> runs(static_cast<size_t>(pieces));
+      expect_throws(team, pieces, at, runs);
+      EXPECT_EQ(runs[static_cast<size_t>(at)].load(), 1);
+      for (const auto& count : runs) EXPECT_LE(count.load(), 1);
+      if (at % 7 == 0) let_workers_sleep();
+    }
+    run_on_all(team, [](int64_t) {});  // the team is whole
+  }
+}
+
+TEST(CpuTeam, APieceOfEachThreadThrowsAtTheSameTime) {
+  Team team(kWorkers, kSpinNs);
+  for (int round = 0; round < 50; ++round) {
+    std::set<std::string> thrown;
+    std::mutex mutex;
+    std::string caught;
+    try {
+      run_on_all(team, [&](int64_t piece) {
+        const std::string what = "round " + std::to_string(round) + ", piece " + std::to_string(piece);
+        {
+          const std::lock_guard lock(mutex);
+          thrown.insert(what);
+        }
+        throw std::runtime_error(what);
+      });
+    } catch (const std::runtime_error& error) {
+      caught = error.what();
+    }
+    EXPECT_EQ(thrown.size(), kWorkers + 1u);
+    EXPECT_EQ(thrown.count(caught), 1u) << caught;
+    run_on_all(team, [](int64_t) {});
+  }
+}
+
+TEST(CpuTeam, PiecesThatNobodyHasBegunAreLeftOut) {
+  Team team(kWorkers, kSpinNs);
+  // Each thread throws at its first piece, so that none begins a second.
+  std::atomic<int32_t> runs{0};
+  const auto body = [&](int64_t) {
+    runs.fetch_add(1);
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(run(team, Team::kMostPieces, body), std::bad_alloc);
+  EXPECT_GE(runs.load(), 1);
+  EXPECT_LE(runs.load(), kWorkers + 1);
+}
+
+TEST(CpuTeam, WithoutWorkersTheCallerGetsItToo) {
+  Team team(0, 0);
+  std::vector<std::atomic<int32_t>> runs(8);
+  expect_throws(team, 8, 3, runs);
+  // Nor is a nested loop's exception lost.
+  Team other(kWorkers, kSpinNs);
+  EXPECT_THROW(run(other, 4, [&](int64_t) { run(other, 4, [](int64_t) { throw std::bad_alloc(); }); }), std::bad_alloc);
+  run_on_all(other, [](int64_t) {});
+}
+
+// A job that waits for more workers is listed, and must not stay so.
+TEST(CpuTeam, ALoopThatFailsBesideOthersLeavesNothingBehind) {
+  Team team(kWorkers, kSpinNs);
+  constexpr int kCallers = 4;
+  std::atomic<int32_t> failures{0};
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < kCallers; ++caller) {
+    callers.emplace_back([&, caller] {
+      std::vector<int64_t> sums(64);
+      for (int round = 0; round < 300; ++round) {
+        const bool fails = (round + caller) % 3 == 0;
+        std::fill(sums.begin(), sums.end(), 0);
+        try {
+          run(team, 64, [&](int64_t piece) {
+            sums[static_cast<size_t>(piece)] += piece + 1;
+            if (fails && piece % 8 == caller) throw std::runtime_error(std::to_string(caller));
+          });
+          int64_t sum = 0;
+          for (const int64_t value : sums) sum += value;
+          if (fails || sum != 64 * 65 / 2) ADD_FAILURE() << caller << " " << round << " " << sum;
+        } catch (const std::runtime_error& error) {
+          if (!fails || error.what() != std::to_string(caller)) ADD_FAILURE() << caller << " " << error.what();
+          failures.fetch_add(1);
+        }
+        if (round % 50 == 0 && team.reserve()) team.unreserve();
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(failures.load(), kCallers * 100);
+  ASSERT_TRUE(team.reserve());  // nobody counts as a caller any more
+  team.unreserve();
+  run_on_all(team, [](int64_t) {});
 }
 
 TEST(CpuTeam, TeamsComeAndGo) {

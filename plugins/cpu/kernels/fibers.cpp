@@ -5,8 +5,9 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <atomic>
+#include <cassert>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <new>
 
@@ -14,6 +15,11 @@ namespace compute::cpu {
 namespace {
 
 constexpr size_t kStackBytes = 64 << 10, kGuardBytes = 4 << 10;
+
+// A guard makes two mappings, and a process may have 65530 if the system does not say otherwise. So many guards there
+// are at most, of all threads; one for each thread is not counted.
+constexpr int64_t kMostGuards = 8 << 10;
+constinit std::atomic<int64_t> guard_count{0};
 
 // The stacks of a thread, one mapping, which grows. Memory of stacks that were never used is not taken.
 class Stacks {
@@ -34,22 +40,39 @@ class Stacks {
     memory_ = static_cast<char*>(memory);
     count_ = count;
     contexts_ = std::move(contexts);
-    // An overflow of a stack is a fault, not damage to its neighbour.
-    for (int64_t i = 0; i < count; ++i) mprotect(stack(i), kGuardBytes, PROT_NONE);
-    return true;
+    if (protect()) return true;
+    unmap();
+    return false;
   }
+  int64_t count() const { return count_; }
   char* stack(int64_t index) { return memory_ + static_cast<size_t>(index) * kStackBytes; }
   ucontext_t& context(int64_t index) { return contexts_[static_cast<size_t>(index)]; }
 
  private:
+  // An overflow of a stack is a fault, not damage to its neighbour. Where the process has too many guards already, that
+  // holds for the lowest stack alone, and so for memory that is not a stack. False if the system refuses a guard.
+  bool protect() noexcept {
+    guards_ = count_ - 1;
+    if (guard_count.fetch_add(guards_, std::memory_order_relaxed) + guards_ > kMostGuards) {
+      guard_count.fetch_sub(guards_, std::memory_order_relaxed);
+      guards_ = 0;
+    }
+    for (int64_t i = 0; i <= guards_; ++i) {
+      if (mprotect(stack(i), kGuardBytes, PROT_NONE) != 0) return false;
+    }
+    return true;
+  }
+
   void unmap() noexcept {
     if (memory_ != nullptr) munmap(memory_, static_cast<size_t>(count_) * kStackBytes);
+    guard_count.fetch_sub(guards_, std::memory_order_relaxed);
     memory_ = nullptr;
-    count_ = 0;
+    count_ = guards_ = 0;
   }
 
   char* memory_ = nullptr;
   int64_t count_ = 0;
+  int64_t guards_ = 0;  // besides that of the lowest stack
   std::unique_ptr<ucontext_t[]> contexts_;
 };
 
@@ -102,7 +125,7 @@ bool reserve_fibers(int64_t count) noexcept {
 }
 
 void run_together(void (*item)(void* user, int64_t index), void* user, int64_t count) {
-  if (count > kMostFibers || !reserve_fibers(count)) std::abort();
+  assert(mine != nullptr && count <= mine->count() && count <= kMostFibers);
   Group now{item, user, count, 0, count, {}, {}};
   group = &now;
   for (int64_t i = 0; i < count; ++i) {

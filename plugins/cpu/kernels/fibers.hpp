@@ -9,14 +9,13 @@ namespace compute::cpu {
 // The most work-items that run_together takes.
 inline constexpr int64_t kMostFibers = 1024;
 
-// Calls item(user, i) for each i in [0, count). Returns when all have returned. Aborts the process if there is no
-// memory for their stacks; reserve_fibers() before it can fail instead.
+// Calls item(user, i) for each i in [0, count). Returns when all have returned. The thread has reserved that many.
 void run_together(void (*item)(void* user, int64_t index), void* user, int64_t count);
 
 // Called by an item: returns when all items of its group that still run have called it.
 void meet();
 
-// Makes stacks for `count` items on this thread. False if there is no memory.
+// Makes stacks for `count` items on this thread, at most kMostFibers. False if there is no memory.
 bool reserve_fibers(int64_t count) noexcept;
 
 }  // namespace compute::cpu

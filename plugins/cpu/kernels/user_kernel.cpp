@@ -30,6 +30,18 @@ struct Shape {
   int64_t items() const { return group_size[0] * group_size[1] * group_size[2]; }
 };
 
+// Undefined contents, aligned for every type of a kernel.
+std::unique_ptr<char[]> make_local_memory(const Program& program, int32_t argument, int64_t size_bytes) {
+  std::unique_ptr<char[]> memory(new (std::nothrow) char[static_cast<size_t>(size_bytes)]);
+  if (memory == nullptr) {
+    throw Error(COMPUTE_ERROR_OUT_OF_MEMORY,
+                "kernel " + program.name() + ": argument " + std::to_string(argument) + ": no memory for " +
+                    std::to_string(size_bytes) + " bytes of local memory",
+                argument);
+  }
+  return memory;
+}
+
 // Runs all groups. `arguments` are the addresses of the values; `local_bytes` has an entry for each argument: the size
 // of the local memory that the argument points to, or 0.
 void run_groups(const Program& program, const Shape& shape, const std::vector<void*>& arguments,
@@ -39,8 +51,12 @@ void run_groups(const Program& program, const Shape& shape, const std::vector<vo
   const bool has_local = std::any_of(local_bytes.begin(), local_bytes.end(), [](int64_t bytes) { return bytes != 0; });
   const int64_t grain = std::max<int64_t>(1, kItemsPerPiece / shape.items());
   parallel_for_uneven(count, grain, [&](int64_t begin, int64_t end) {
+    if (program.has_barrier() && !reserve_fibers(shape.items())) {
+      throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "kernel " + program.name() + ": no memory for the stacks of " +
+                                                   std::to_string(shape.items()) + " work-items");
+    }
     std::vector<void*> own;
-    std::vector<std::vector<std::max_align_t>> local;
+    std::vector<std::unique_ptr<char[]>> local;
     std::vector<void*> pointers;
     void* const* given = arguments.data();
     if (has_local) {
@@ -49,8 +65,8 @@ void run_groups(const Program& program, const Shape& shape, const std::vector<vo
       pointers.resize(own.size());
       for (size_t i = 0; i < own.size(); ++i) {
         if (local_bytes[i] == 0) continue;
-        local[i].resize(static_cast<size_t>(local_bytes[i]) / sizeof(std::max_align_t) + 1);
-        pointers[i] = local[i].data();
+        local[i] = make_local_memory(program, static_cast<int32_t>(i), local_bytes[i]);
+        pointers[i] = local[i].get();
         own[i] = &pointers[i];
       }
       given = own.data();
@@ -77,8 +93,6 @@ void check_shape(const Program& program, const Shape& shape) {
                                                     std::to_string(shape.items()) + " exceeds the limit of " +
                                                     std::to_string(most));
   }
-  if (program.has_barrier() && !reserve_fibers(shape.items()))
-    throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "kernel " + program.name() + ": no memory for the stacks of a group");
 }
 
 // A run that the program asked for.

@@ -3,6 +3,7 @@
 #include "plugins/cpu/order/segments.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "plugins/common/layout.hpp"
@@ -52,26 +53,39 @@ class SegmentsPlan final : public Plan {
     const int64_t tiles = (inner_ + kColumns - 1) / kColumns, parts = nest_.points() / inner_ * tiles;
     const int64_t elements = std::max<int64_t>(rows_ * std::min(inner_, kColumns) / segments_, 1);
     const int loops = std::max(nest_.rank - 1, 0);
-    parallel_for_uneven(
-        segments_ * parts, std::max<int64_t>(kPieceElements / elements, 1), [&](int64_t begin, int64_t end) {
-          for (int64_t unit = begin; unit < end; ++unit) {
-            const int64_t segment = unit / parts, part = unit % parts, first = part % tiles * kColumns;
-            const int64_t from = offset_at(offsets, segment), to = offset_at(offsets, segment + 1);
-            if (from < 0 || from > to || to > rows_) {
-              report_index_fault(run, "segmented_reduce", 1, from < 0 || from > rows_ ? from : to, rows_, segment);
-              continue;
-            }
-            int64_t at[2] = {};
-            Walk(nest_, loops, part / tiles, at);
-            const char* x = src + at[0] + first * src_inner_ + from * row_stride_;
-            char* y = dst + at[1] + first * dst_inner_ + segment * segment_stride_;
-            const int64_t n = std::min(kColumns, inner_ - first);
-            n == 1 ? reduce_column(x, to - from, y) : reduce_columns(x, to - from, n, y);
-          }
-        });
+    std::atomic<bool> bad{false};
+    parallel_for_uneven(segments_ * parts, std::max<int64_t>(kPieceElements / elements, 1),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t unit = begin; unit < end; ++unit) {
+                            const int64_t segment = unit / parts, part = unit % parts, first = part % tiles * kColumns;
+                            const int64_t from = offset_at(offsets, segment), to = offset_at(offsets, segment + 1);
+                            if (!are_good(from, to)) {
+                              bad.store(true, std::memory_order_relaxed);
+                              continue;
+                            }
+                            int64_t at[2] = {};
+                            Walk(nest_, loops, part / tiles, at);
+                            const char* x = src + at[0] + first * src_inner_ + from * row_stride_;
+                            char* y = dst + at[1] + first * dst_inner_ + segment * segment_stride_;
+                            const int64_t n = std::min(kColumns, inner_ - first);
+                            n == 1 ? reduce_column(x, to - from, y) : reduce_columns(x, to - from, n, y);
+                          }
+                        });
+    if (bad.load(std::memory_order_relaxed)) report_first_fault(run, offsets);
   }
 
  private:
+  bool are_good(int64_t from, int64_t to) const { return from >= 0 && from <= to && to <= rows_; }
+
+  void report_first_fault(const compute_plugin_run& run, const char* offsets) const {
+    for (int64_t segment = 0; segment < segments_; ++segment) {
+      const int64_t from = offset_at(offsets, segment), to = offset_at(offsets, segment + 1);
+      if (are_good(from, to)) continue;
+      const int64_t value = from < 0 || from > rows_ ? from : to;
+      return report_index_fault(run, "segmented_reduce", 1, value, rows_, segment);
+    }
+  }
+
   int64_t offset_at(const char* offsets, int64_t i) const {
     int64_t value = 0;
     std::memcpy(&value, offsets + i * offset_stride_, sizeof value);
