@@ -400,6 +400,8 @@ class Programs(Case):
                             (ValueError, lambda: cp.random.integers(3, 6)),
                             (OverflowError, lambda: cp.random.integers(3, 0, 257, dtype=cp.uint8)),
                             (OverflowError, lambda: cp.random.integers(3, -1, 5, dtype="uint8")),
+                            (OverflowError, lambda: cp.random.integers(3, 0, np.int64(300), dtype=cp.int8)),
+                            (ValueError, lambda: cp.random.integers(3, np.int64(5), np.int64(2))),
                             (ValueError, lambda: cp.random.Generator(-1)),
                             (ValueError, lambda: cp.random.seed(2 ** 63)),
                             (TypeError, lambda: cp.random.seed(0.5)), (TypeError, lambda: cp.random.gamma(2.0)),

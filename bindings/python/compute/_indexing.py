@@ -150,13 +150,15 @@ def _check_assigned(value, target):
 
 def _as_value(value, target):
     """A value to assign, as an array of the target's dtype, or a number."""
-    if isinstance(value, (builtins.bool, int, float, complex)):
+    value = _dtypes.number(value)
+    if isinstance(value, _dtypes.NUMBERS):
         _dtypes._promote_number(target.dtype, value)
         if isinstance(value, complex) and target.dtype not in _dtypes.COMPLEX:
             raise TypeError(f"elements of {target.dtype} cannot be set to a complex number")
         return value
     if not isinstance(value, Array):
-        value = _creation.asarray(value, device=target.device)
+        numbers = isinstance(value, (list, tuple))  # whose range is checked
+        value = _creation.asarray(value, dtype=target.dtype if numbers else None, device=target.device)
         if value.dtype is not target.dtype:
             value = _ops.cast(value, dtype=target.dtype)
     return _check_assigned(value, target)
@@ -261,7 +263,8 @@ def gather_nd(x, indices, /):
 
 def _updates(updates, x, shape):
     """What is written: an array or a number, broadcast to `shape`."""
-    if isinstance(updates, (builtins.bool, int, float, complex)):
+    updates = _dtypes.number(updates)
+    if isinstance(updates, _dtypes.NUMBERS):
         updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
     return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
 

@@ -715,15 +715,7 @@ def _dispatch(name, inputs, attributes):
         raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number")
     if name.endswith("_view"):
         return _view(name, *inputs)
-    return _record(name, _ops.TABLE[name]["run"], [_operand(x) for x in inputs], attributes)
-
-
-def _operand(x):
-    """A number of NumPy as one of Python; else the operand itself."""
-    if x is None or isinstance(x, (Variable, Array, int, float, complex)):
-        return x
-    number = _core.hooks["operand"](x)
-    return x if number is NotImplemented else number
+    return _record(name, _ops.TABLE[name]["run"], [_dtypes.number(x) for x in inputs], attributes)
 
 
 def _record(name, function, inputs, attributes):

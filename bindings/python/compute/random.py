@@ -69,6 +69,7 @@ class Generator:
     def integers(self, shape=(), minimum=0, maximum=2, *, dtype=None, device=None):
         """Random integers in [minimum, maximum); int64 without a dtype."""
         dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_INTEGER)
+        minimum, maximum = (_dtypes.number(x) for x in (minimum, maximum))
         if isinstance(minimum, int) and isinstance(maximum, int):
             if minimum >= maximum:
                 raise ValueError(f"integers: there are none in [{minimum}, {maximum}); the arguments are the shape, "
