@@ -117,7 +117,11 @@ def group_norm(x, scale=None, bias=None, /, *, groups, epsilon=1e-5):
 
 
 def batch_norm(x, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
-    """The normalised x, and the mean and variance of each channel, for running averages."""
+    """The normalised x, and the mean and variance of each channel.
+
+    Inside a function that compute.grad differentiates they are variables; running averages are made of their values,
+    compute.grad.constant(mean).
+    """
     return _ops.batch_norm(x, scale, bias, axis=axis, epsilon=epsilon)
 
 

@@ -270,13 +270,17 @@ compute_tensor* weak_scalar(PyObject* number);
 /// Whether an op on `tensor` is over so soon that releasing the interpreter would cost more.
 bool is_brief(compute_tensor* tensor);
 
-// ---- ops.cpp, memory.cpp, dlpack.cpp, streams.cpp, programs.cpp -----------------------------------------------------
+// ---- ops.cpp, memory.cpp, dlpack.cpp, streams.cpp, programs.cpp, watches.cpp ----------------------------------------
 
 bool add_ops(PyObject* module);
 bool add_memory(PyObject* module);
 bool add_dlpack(PyObject* module);
 bool add_streams(PyObject* module);
 bool add_programs(PyObject* module);
+bool add_watches(PyObject* module);
+
+/// Notes that a call writes to an array, in front of the call.
+void note_write(compute_tensor* tensor);
 
 /// Reads integers from a sequence, or a single one.
 bool integers_from(PyObject* object, std::vector<int64_t>& out);

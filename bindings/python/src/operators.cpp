@@ -292,6 +292,7 @@ PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int co
   if (operands.all_numbers()) Py_RETURN_NOTIMPLEMENTED;
   if (operands.has_numbers() && !numbers_fit(operands, objects)) return nullptr;
   compute_tensor* result = output;
+  if (output != nullptr) note_write(output);
   compute_stream* stream = current_stream;
   if (stream != nullptr) stream = stream_for(operands.device());
   compute_error* error = nullptr;

@@ -336,6 +336,9 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
   PyObject* out = nullptr;
   if (!add_keywords(op, args + count, names, attributes, &out) || !add_outputs(op, out, tensors)) return nullptr;
   const std::vector<compute_tensor*> given = tensors.outputs;
+  for (compute_tensor* const tensor : given) {
+    if (tensor != nullptr) note_write(tensor);
+  }
   compute_stream* stream = current_stream;
   if (stream != nullptr) stream = stream_for(tensors.device());
   compute_error* error = nullptr;

@@ -158,6 +158,7 @@ PyObject* expression_map(PyObject* self, PyObject* args) {
   for (size_t i = 0; out != Py_None && i < outputs.size(); ++i) {
     PyObject* const one = PyTuple_GetItem(out, static_cast<Py_ssize_t>(i));
     if (one == nullptr || (outputs[i] = tensor_from(one, "out")) == nullptr) return nullptr;
+    note_write(outputs[i]);
   }
   compute_error* error = nullptr;
   {
@@ -272,6 +273,7 @@ PyObject* kernel_launch(PyObject* self, PyObject* args) {
       argument.kind = COMPUTE_ARGUMENT_TENSOR;
       argument.tensor = tensor_of(array);
       if (argument.tensor == nullptr) return nullptr;
+      if ((argument.access & COMPUTE_ACCESS_WRITE) != 0) note_write(argument.tensor);
     } else {
       char* data = nullptr;
       Py_ssize_t size = 0;
