@@ -515,18 +515,53 @@ class Programs(Case):
                             (OverflowError, lambda: cp.random.integers(3, -1, 5, dtype="uint8")),
                             (OverflowError, lambda: cp.random.integers(3, 0, np.int64(300), dtype=cp.int8)),
                             (ValueError, lambda: cp.random.integers(3, np.int64(5), np.int64(2))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.asarray([-1.0, 1.0, 1.0]))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.asarray([cp.nan, 1.0, 1.0]))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.asarray([cp.inf, 1.0, 1.0]))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.zeros(3))),
+                            (ValueError, lambda: cp.random.choice(3, 1, p=-cp.ones(3), replace=False)),
+                            (ValueError, lambda: nn.dropout(cp.ones(3), 1.5)),
+                            (ValueError, lambda: nn.dropout(cp.ones(3), cp.nan)),
+                            (ValueError, lambda: cp.random.bernoulli(3, -0.1)),
+                            (ValueError, lambda: cp.random.bernoulli(3, np.float32(1.5))),
+                            (ValueError, lambda: cp.random.bernoulli(3, cp.nan)),
+                            (ValueError, lambda: cp.random.truncated_normal(3, lower=2.0, upper=-2.0)),
+                            (ValueError, lambda: cp.random.truncated_normal(3, lower=cp.nan)),
+                            (OverflowError, lambda: cp.random.uniform(3, -3e38, 3e38)),
+                            (OverflowError, lambda: cp.random.uniform(3, 0, cp.inf)),
+                            (OverflowError, lambda: cp.random.uniform(3, cp.nan, 1)),
+                            (OverflowError, lambda: cp.random.uniform(3, -1e308, 1e308, dtype=cp.float64)),
+                            (OverflowError, lambda: cp.random.integers(3, 0, 2 ** 64 + 1, dtype=cp.uint64)),
+                            (IndexError, lambda: cp.random.shuffle(cp.asarray(1.0))),
                             (ValueError, lambda: cp.random.Generator(-1)),
                             (ValueError, lambda: cp.random.seed(2 ** 63)),
                             (TypeError, lambda: cp.random.seed(0.5)), (TypeError, lambda: cp.random.gamma(2.0)),
                             (TypeError, lambda: cp.random.categorical([0.0, 1.0]))):
             with self.assertRaises(error):
                 call()
+        self.assertEqual(nn.dropout(cp.ones(3), 1).tolist(), [0, 0, 0])
+        self.assertEqual(cp.random.choice(3, 4, p=cp.asarray([0.0, 0.0, 5.0])).tolist(), [2, 2, 2, 2])
+        wide = np.asarray(cp.random.uniform(1000, -6e4, 6e4, dtype=cp.float16))
+        self.assertTrue(wide.min() < -5e4 and wide.max() > 5e4)
         cp.set_default_dtype(cp.float64)
         try:
             made = [cp.random.uniform(2), cp.random.normal(2), cp.random.truncated_normal(2)]
         finally:
             cp.set_default_dtype(cp.float32)
         self.assertEqual([x.dtype for x in (*made, cp.random.normal(2))], [cp.float64] * 3 + [cp.float32])
+
+    def test_integers_at_the_ends_of_64_bits(self):
+        for dtype, least, end in (("int64", -2 ** 63, 2 ** 63), ("uint64", 0, 2 ** 64)):
+            for first in (end - 4, end - 1):
+                found = cp.random.integers(200, first, end, dtype=dtype)
+                self.assertEqual(found.dtype.name, dtype)
+                self.assertEqual(set(found.tolist()), set(range(first, end)))
+            for first in (least, least + 1, least + 2 ** 62):
+                found = cp.random.integers(2000, first, end, dtype=dtype).tolist()
+                self.assertEqual(len(set(found)), 2000)
+                self.assertTrue(min(found) >= first)
+                count = end - first  # each eighth is drawn from
+                self.assertEqual({(one - first) * 8 // count for one in found}, set(range(8)))
 
     def test_process(self):
         with self.assertRaises(ValueError) as caught:

@@ -9,7 +9,7 @@ from collections import namedtuple
 
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array
-from ._manipulation import _axes, _axis, _flat, concat
+from ._manipulation import _axes, _axis, _flat, _whole, concat
 
 
 def _reduced(axis):
@@ -175,11 +175,13 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
 
 def argmax(x, /, *, axis=None, keepdims=False):
     """The index of the first greatest element."""
+    axis = None if axis is None else _whole(axis, "argmax")
     return _ops.argmax(x, axis=axis, keepdims=builtins.bool(keepdims))
 
 
 def argmin(x, /, *, axis=None, keepdims=False):
     """The index of the first least element."""
+    axis = None if axis is None else _whole(axis, "argmin")
     return _ops.argmin(x, axis=axis, keepdims=builtins.bool(keepdims))
 
 
@@ -212,9 +214,18 @@ def quantiles(name, x, q, whole, axis, keepdims):
         below = builtins.min(int(one * last), last)
         places = _creation.asarray([below, builtins.min(below + 1, last)], device=x.device)
         low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
-        value = _ops.where(_ops.isnan(top), top, low + (high - low) * (one * last - below))
+        share = one * last - below
+        value = _ops.where(_ops.isnan(top), top, _between(low, high, share) if share > 0 else low)
         found.append(_core.reshape_view(value, kept if keepdims else kept[:axis] + kept[axis + 1:]))
     return _ops.stack(*found, axis=0) if isinstance(q, (list, tuple)) else found[0]
+
+
+def _between(low, high, share):
+    """The value that is `share` of the way from one array to another."""
+    way = low + (high - low) * share
+    # Their distance may be too great for the dtype, and NaN between infinities.
+    return _ops.where(_ops.isfinite(high - low), way, _ops.where(_ops.equal(low, high), low,
+                                                                 low * (1 - share) + high * share))
 
 
 def median(x, /, *, axis=None, keepdims=False):
@@ -224,7 +235,7 @@ def median(x, /, *, axis=None, keepdims=False):
 
 def _only_axis(x, axis, name):
     if axis is not None:
-        return axis
+        return _whole(axis, name)
     if x.ndim != 1:
         raise ValueError(f"{name}: an array with {x.ndim} axes needs an axis")
     return 0
@@ -264,6 +275,7 @@ def segment_reduce(x, offsets, /, *, kind="sum"):
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """The differences of neighbours along an axis, `n` times."""
+    axis, n = _whole(axis, "diff"), _whole(n, "diff", "n")
     if prepend is not None or append is not None:
         x = concat([part for part in (prepend, x, append) if part is not None], axis=axis)
     return _ops.diff(x, n=n, axis=axis)
@@ -290,13 +302,20 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
     return _ops.searchsorted(x1, x2, sorter, side=side)
 
 
+def _line(x, axis, name):
+    """An array and the axis that the function `name` sorts."""
+    return (_flat(x), 0) if axis is None else (x, _whole(axis, name))
+
+
 def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """`x` sorted along an axis; NaN comes last."""
+    """`x` sorted along an axis, or flattened and sorted without one; NaN comes last."""
+    x, axis = _line(x, axis, "sort")
     return _ops.sort(x, axis=axis, descending=builtins.bool(descending))
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """The indices that sort `x` along an axis."""
+    """The indices that sort `x` along an axis, or the flattened array without one."""
+    x, axis = _line(x, axis, "argsort")
     return _ops.argsort(x, axis=axis, descending=builtins.bool(descending))
 
 
@@ -308,6 +327,7 @@ def top_k(x, k, /, *, axis=-1, largest=True):
 
     Equal elements are in the order of `x`, and NaN comes last. Returns a named tuple (values, indices).
     """
+    k, axis = _whole(k, "top_k", "k"), _whole(axis, "top_k")
     return TopK(*_ops.top_k(x, k=k, axis=axis, largest=builtins.bool(largest)))
 
 
@@ -335,6 +355,8 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
         edges = _creation.asarray(bins, dtype=x.dtype if whole else None, device=x.device)
         if edges.ndim != 1 or edges.size < 2:
             raise ValueError(f"histogram: edges of the shape {edges.shape}; expected a vector of 2 or more")
+        if not builtins.bool(all(edges[:-1] <= edges[1:])):
+            raise ValueError("histogram: the edges do not ascend")
     if even and weights is None:
         counts = _ops.histogram(x, bins=bins, minimum=least, maximum=greatest)
     else:
@@ -386,6 +408,9 @@ def bincount(x, /, weights=None, *, minlength=0):
     With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
     waits for `x`. A negative element is a ValueError.
     """
+    minlength = _whole(minlength, "bincount", "minlength")
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength is {minlength}, which is negative")
     if x.ndim != 1 or x.dtype not in _dtypes.INTEGERS:
         raise TypeError(f"bincount: {x.dtype} with {x.ndim} axes is not a vector of integers")
     if x.size and x.dtype in _dtypes.SIGNED and int(_ops.min(x)) < 0:
@@ -472,7 +497,7 @@ def matmul(x1, x2, /):
 
 def vecdot(x1, x2, /, *, axis=-1):
     """The sums of the products of elements along an axis, the first operand conjugated."""
-    return _ops.vecdot(x1, x2, axis=axis)
+    return _ops.vecdot(x1, x2, axis=_whole(axis, "vecdot"))
 
 
 def tensordot(x1, x2, /, *, axes=2):

@@ -125,7 +125,9 @@ class _Plan:
 def _broadcast(arrays):
     from ._manipulation import broadcast_arrays
 
-    common = [x if x.dtype is _dtypes.int64 else _ops.cast(x, dtype=_dtypes.int64) for x in arrays]
+    # No axis is as long as the greatest int64, so that greater indices remain out of range.
+    fitting = [_ops.minimum(x, 2 ** 63 - 1) if x.dtype is _dtypes.uint64 else x for x in arrays]
+    common = [x if x.dtype is _dtypes.int64 else _ops.cast(x, dtype=_dtypes.int64) for x in fitting]
     return broadcast_arrays(*common)
 
 
@@ -238,6 +240,8 @@ _core.hooks.update(getitem=_getitem, setitem=_setitem, assign=_assign, in_place=
 
 # ---- Functions ------------------------------------------------------------------------------------------------------
 
+from ._manipulation import _flat, _whole  # noqa: E402
+
 
 def take(x, indices, /, *, axis=None):
     """The elements of `x` at `indices` along `axis`."""
@@ -245,12 +249,17 @@ def take(x, indices, /, *, axis=None):
         if x.ndim != 1:
             raise ValueError("take: an array with several axes needs an axis")
         axis = 0
-    return _ops.take(x, indices, axis=axis)
+    return _ops.take(x, indices, axis=_whole(axis, "take"))
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`."""
-    return _ops.take_along_axis(x, indices, axis=axis)
+    """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`.
+
+    Without an axis, of the flattened array; `indices` is then a vector.
+    """
+    if axis is None:
+        x, axis = _flat(x), 0
+    return _ops.take_along_axis(x, indices, axis=_whole(axis, "take_along_axis"))
 
 
 def gather_nd(x, indices, /):
@@ -276,6 +285,7 @@ def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
     written ("set"), or combined with what is there by "add", "mul", "min" or "max". Of several updates of one element
     "set" keeps any one. Negative indices count from the end.
     """
+    axis = _whole(axis, "scatter")
     return _ops.scatter(x, indices, _updates(updates, x, indices.shape), axis=axis, reduction=reduction)
 
 
