@@ -87,12 +87,18 @@ def convolution_transpose(x, weight, bias=None, /, *, strides=None, dilations=No
 
 
 def max_pool(x, /, window, *, strides=None, padding=0):
-    """The greatest elements of windows; without strides they do not overlap."""
+    """The greatest elements of windows; without strides they do not overlap.
+
+    A window of padding alone gives the least value of the dtype, -inf of floating-point ones.
+    """
     return _pool(_ops.max_pool, x, window, strides, padding)
 
 
 def average_pool(x, /, window, *, strides=None, padding=0):
-    """The means of windows, padding left out; without strides they do not overlap."""
+    """The means of windows, padding left out; without strides they do not overlap.
+
+    A window of padding alone gives 0.
+    """
     return _pool(_ops.average_pool, x, window, strides, padding)
 
 
