@@ -362,6 +362,15 @@ class Statistics(Case):
         self.assertIs(cp.allclose(cp.ones(3), cp.ones(3)), True)
         self.assertIs(cp.allclose(cp.ones(3), 2.0), False)
 
+    def test_closeness_of_integers(self):
+        x = cp.asarray([1, 100000, 3])
+        self.assertEqual(cp.isclose(x, cp.asarray([1, 100001, 4])).tolist(), [True, True, False])
+        self.assertEqual(cp.isclose(x, 1).tolist(), [True, False, False])
+        self.assertEqual(cp.isclose(x, cp.asarray([1.5, 1e5, 3.0])).tolist(), [False, True, True])
+        self.assertTrue(cp.allclose(cp.asarray([1, 0], dtype=cp.uint8), cp.asarray([1, 0])))
+        self.assertFalse(cp.allclose(cp.asarray([0], dtype=cp.uint8), cp.asarray([1], dtype=cp.uint8)))
+        self.assertEqual(cp.isclose(cp.asarray([True, False]), cp.asarray([True, True])).tolist(), [True, False])
+
     def test_methods(self):
         x = self.numbers("float32", (2, 3))
         a = self.device_array(x)
@@ -485,6 +494,16 @@ class Histograms(Case):
 
 
 class Networks(Case):
+    def test_windows_of_padding(self):
+        x = [[[1, 2, 3]]]
+        options = {"strides": 1, "padding": 3}
+        found = cp.nn.max_pool(cp.asarray(x, dtype=cp.int32), 2, **options)
+        self.assertEqual(found.tolist(), [[[-2 ** 31, -2 ** 31, 1, 2, 3, 3, -2 ** 31, -2 ** 31]]])
+        found = cp.nn.max_pool(cp.asarray(x, dtype=cp.float32), 2, **options)
+        self.assertEqual(found.tolist(), [[[-cp.inf, -cp.inf, 1, 2, 3, 3, -cp.inf, -cp.inf]]])
+        found = cp.nn.average_pool(cp.asarray(x, dtype=cp.float32), 2, **options)
+        self.assertEqual(found.tolist(), [[[0, 0, 1, 1.5, 2.5, 3, 0, 0]]])
+
     def test_transposed_convolution(self):
         """Each element of x adds the kernel, times it, to a window of the result."""
         x, w = self.numbers("float32", (2, 4, 3, 5)), self.numbers("float32", (4, 2, 2, 3))
@@ -583,6 +602,31 @@ class DTypes(Case):
         self.assertFalse(cp.isdtype(cp.bool, "numeric"))
         self.assertTrue(cp.can_cast(cp.int8, cp.int16))
         self.assertFalse(cp.can_cast(cp.float64, cp.float32))
+
+class Messages(Case):
+    def test_lists_are_no_arrays(self):
+        numbers = [1.0, 2.0]
+        for name, call in {
+                "mean": lambda: cp.mean(numbers), "nonzero": lambda: cp.nonzero(numbers),
+                "histogram": lambda: cp.histogram(numbers), "astype": lambda: cp.astype(numbers, cp.float32),
+                "searchsorted": lambda: cp.searchsorted(numbers, cp.asarray(1.0)), "median": lambda: cp.median(numbers),
+                "bincount": lambda: cp.bincount(numbers), "unique_values": lambda: cp.unique_values(numbers),
+                "unique_all": lambda: cp.unique_all(numbers), "cumulative_sum": lambda: cp.cumulative_sum(numbers),
+                "nanmax": lambda: cp.nanmax(numbers), "convolve": lambda: cp.convolve(numbers, numbers)}.items():
+            with self.assertRaisesRegex(TypeError, f"^{name}: list is not an array; use compute.asarray"):
+                call()
+
+    def test_dtypes_without_a_common_one(self):
+        x, y = cp.asarray([1.0]), cp.asarray([1])
+        for name, call in {"searchsorted": lambda: cp.searchsorted(x, y), "isin": lambda: cp.isin(x, y),
+                           "convolve": lambda: cp.convolve(x, y)}.items():
+            with self.assertRaisesRegex(TypeError, f"^{name}: float32 and int64 have no common dtype"):
+                call()
+        with self.assertRaisesRegex(TypeError, "^isin: int64 and the number 1.5 have no common dtype"):
+            cp.isin(y, 1.5)
+        with self.assertRaisesRegex(ValueError, "^trace: "):
+            cp.linalg.trace(x)
+
 
 class Linalg(Case):
     def test_against_numpy(self):

@@ -188,7 +188,7 @@ def promote(a, b):
     elif a in FLOATS + COMPLEX and b in FLOATS + COMPLEX:
         found = _promote_inexact(a, b)
     if found is None:
-        raise TypeError(f"{a} and {b} have no common dtype; cast one of them")
+        raise TypeError(f"{a.name} and {b.name} have no common dtype; cast one of them")
     return found
 
 
@@ -205,7 +205,7 @@ def _promote_number(dtype, number):
         if dtype in FLOATS:
             return complex128 if dtype is float64 else complex64
     if not fits:
-        raise TypeError(f"{dtype} and the number {number!r} have no common dtype")
+        raise TypeError(f"{dtype.name} and the number {number!r} have no common dtype")
     return dtype
 
 
@@ -224,6 +224,21 @@ def result_type(*arrays_and_dtypes):
     for one in numbers:
         result = _promote_number(result, one)
     return result
+
+
+def check_array(name, *values):
+    """Raises TypeError if an argument of the function `name` is neither an array nor like one."""
+    for value in values:
+        if not hasattr(value, "dtype"):
+            raise TypeError(f"{name}: {type(value).__name__} is not an array; use compute.asarray")
+
+
+def common(name, *values):
+    """result_type for the arguments of the function `name`, which the message names."""
+    try:
+        return result_type(*values)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
 
 
 def can_cast(from_, to, /):

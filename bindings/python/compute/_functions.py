@@ -12,6 +12,9 @@ from ._core import Array
 from ._manipulation import _axes, _axis, _flat, _whole, concat
 
 
+_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
+
+
 def _reduced(axis):
     return [axis] if isinstance(axis, int) else axis
 
@@ -31,6 +34,7 @@ def _reduction(op, x, axis, keepdims, **attributes):
 
 def astype(x, dtype, /, *, copy=True, device=None):
     """`x` converted to `dtype`."""
+    _dtypes.check_array("astype", x)
     if not isinstance(dtype, _core.DType):
         dtype = _dtypes._from_object(dtype)
     if device is not None:
@@ -80,7 +84,12 @@ def _limit(bound, least, greatest):
 
 
 def isclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Whether |x1 - x2| <= atol + rtol |x2|, or both are the same infinity; with `equal_nan`, or both NaN."""
+    """Whether |x1 - x2| <= atol + rtol |x2|, or both are the same infinity; with `equal_nan`, or both NaN.
+
+    Integers and bool are compared as numbers of the default dtype.
+    """
+    x1, x2 = (_ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT) if isinstance(x, Array) and x.dtype not in _INEXACT else x
+              for x in (x1, x2))
     size = _ops.abs(x2) if not isinstance(x2, (int, float, complex)) else abs(x2)
     near = _ops.less_equal(_ops.abs(_ops.subtract(x1, x2)), atol + rtol * size)
     finite = math.isfinite(size) if isinstance(size, (int, float)) else _ops.isfinite(size)
@@ -139,6 +148,7 @@ def min(x, /, *, axis=None, keepdims=False):
 
 def mean(x, /, *, axis=None, keepdims=False):
     """The arithmetic mean. That of integers and bool has the default dtype; those of up to 32 bits are added exactly."""
+    _dtypes.check_array("mean", x)
     if x.dtype in _dtypes.FLOATS + _dtypes.COMPLEX:
         return _reduction(_ops.mean, x, axis, keepdims)
     if x.dtype in (_dtypes.int64, _dtypes.uint64):  # their sum might not fit
@@ -196,6 +206,7 @@ def quantile(x, q, /, *, axis=None, keepdims=False):
 
 def quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the function `name`."""
+    _dtypes.check_array(name, x)
     if x.dtype not in _dtypes.FLOATS:
         raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
     rank = x.ndim
@@ -234,6 +245,7 @@ def median(x, /, *, axis=None, keepdims=False):
 
 
 def _only_axis(x, axis, name):
+    _dtypes.check_array(name, x)
     if axis is not None:
         return _whole(axis, name)
     if x.ndim != 1:
@@ -286,6 +298,7 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
 
 def nonzero(x, /):
     """The indices along each axis of the elements that are not zero."""
+    _dtypes.check_array("nonzero", x)
     if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no indices")
     indices, count = _ops.nonzero(x)
@@ -295,9 +308,10 @@ def nonzero(x, /):
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
     """The positions at which the elements of `x2` would be inserted into the sorted vector `x1`."""
+    _dtypes.check_array("searchsorted", x1)
+    dtype = _dtypes.common("searchsorted", x1, x2)
     if not isinstance(x2, Array):
-        x2 = _creation.full((), x2, dtype=_dtypes.result_type(x1, x2), device=x1.device)
-    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+        x2 = _creation.full((), x2, dtype=dtype, device=x1.device)
     x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
     return _ops.searchsorted(x1, x2, sorter, side=side)
 
@@ -339,6 +353,7 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
     `weights`, an array of the shape of `x`, the weights are added up instead. `density` divides by the sum and the
     widths, so that the integral is 1. Without a range the call waits for `x`. Counts are int64.
     """
+    _dtypes.check_array("histogram", x)
     if x.dtype in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
         raise TypeError(f"histogram: {x.dtype} is not a real numeric dtype; cast it")
     float_dtype = x.dtype if x.dtype in _dtypes.FLOATS else _dtypes.DEFAULT_FLOAT
@@ -408,6 +423,7 @@ def bincount(x, /, weights=None, *, minlength=0):
     With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
     waits for `x`. A negative element is a ValueError.
     """
+    _dtypes.check_array("bincount", x)
     minlength = _whole(minlength, "bincount", "minlength")
     if minlength < 0:
         raise ValueError(f"bincount: minlength is {minlength}, which is negative")
@@ -424,8 +440,9 @@ def bincount(x, /, weights=None, *, minlength=0):
                         reduction="add")
 
 
-def _unique(x):
+def _unique(x, name="unique"):
     """The four outputs of unique, cut to the number of values."""
+    _dtypes.check_array(name, x)
     if x.dtype in _dtypes.COMPLEX:
         return _unique_complex(x)
     values, indices, inverse, counts, count = _ops.unique(x)
@@ -452,33 +469,33 @@ UniqueInverse = namedtuple("UniqueInverse", ["values", "inverse_indices"])
 
 def unique_all(x, /):
     """The different values, ascending; the index of the first of each; each element's position; and the counts."""
-    return UniqueAll(*_unique(x))
+    return UniqueAll(*_unique(x, "unique_all"))
 
 
 def unique_counts(x, /):
     """The different values of `x` and how often each occurs."""
-    values, _, _, counts = _unique(x)
+    values, _, _, counts = _unique(x, "unique_counts")
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x, /):
     """The different values of `x` and the position of each element's value."""
-    values, _, inverse, _ = _unique(x)
+    values, _, inverse, _ = _unique(x, "unique_inverse")
     return UniqueInverse(values, inverse)
 
 
 def unique_values(x, /):
     """The different values of `x`."""
-    return _unique(x)[0]
+    return _unique(x, "unique_values")[0]
 
 
 def isin(x1, x2, /, *, invert=False):
     """Whether each element of `x1` is among those of `x2`."""
+    dtype = _dtypes.common("isin", x1, x2)
     if not isinstance(x1, Array):
-        x1 = _creation.full((), x1, dtype=_dtypes.result_type(x2, x1), device=x2.device)
+        x1 = _creation.full((), x1, dtype=dtype, device=x2.device)
     if not isinstance(x2, Array):
-        x2 = _creation.full((), x2, dtype=_dtypes.result_type(x1, x2), device=x1.device)
-    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+        x2 = _creation.full((), x2, dtype=dtype, device=x1.device)
     x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
     if dtype in _dtypes.COMPLEX:
         equal = _ops.equal(_core.reshape_view(_flat(x1), (x1.size, 1)), _flat(x2))

@@ -105,7 +105,7 @@ def diagonal(x, /, *, offset=0):
 
 def trace(x, /, *, offset=0, dtype=None):
     """The sums of the diagonals of the matrices of `x`."""
-    return _ops.sum(diagonal(x, offset=offset), axes=[-1], dtype=dtype)
+    return _ops.sum(diagonal(_matrices(x, "trace"), offset=offset), axes=[-1], dtype=dtype)
 
 
 # ---- Norms ----------------------------------------------------------------------------------------------------------
