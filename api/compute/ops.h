@@ -754,11 +754,11 @@ COMPUTE_API compute_error* compute_attention_grad_into(compute_stream* stream, c
                                                        const compute_attention_grad_options* options,
                                                        compute_tensor* dq, compute_tensor* dk, compute_tensor* dv);
 
-/* average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; without
- * strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
- * Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
- * and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1
- * and reach = (window - 1) dilation + 1. Error bound: log2. */
+/* average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; a window
+ * of padding alone gives 0; without strides the windows do not overlap; padding is explicit, same (as many windows
+ * as elements / stride) or valid. Dtype: the dtype of the tensors, which is floating-point; statistics (mean,
+ * variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: [n, c, windows...], where windows =
+ * floor((extent + pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Error bound: log2. */
 typedef struct compute_average_pool_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1511,10 +1511,11 @@ COMPUTE_API compute_error* compute_max(compute_stream* stream, compute_tensor* x
 COMPUTE_API compute_error* compute_max_into(compute_stream* stream, compute_tensor* x,
                                             const compute_max_options* options, compute_tensor* y);
 
-/* max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one;
- * without strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or
- * valid. Dtype: the dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent +
- * pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded. */
+/* max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one; a
+ * window of padding alone gives the least value of the dtype, -inf of floating-point ones; without strides the
+ * windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid. Dtype: the
+ * dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) /
+ * stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded. */
 typedef struct compute_max_pool_options {
   uint32_t struct_size;
   uint32_t struct_type;

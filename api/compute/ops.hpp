@@ -1372,11 +1372,11 @@ inline void attention_grad_into(const Tensor& dy, const Tensor& q, const Tensor&
                                     mask.get(), &options, dq.get(), dk.get(), dv.get()));
 }
 
-/// average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; without
-/// strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
-/// Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
-/// and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1 and
-/// reach = (window - 1) dilation + 1. Error bound: log2.
+/// average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; a window
+/// of padding alone gives 0; without strides the windows do not overlap; padding is explicit, same (as many windows as
+/// elements / stride) or valid. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
+/// rstd, logsumexp) of float16 and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent +
+/// pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Error bound: log2.
 [[nodiscard]] inline Tensor average_pool(const Tensor& x, List<int64_t> window, List<int64_t> strides = {},
                                          List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                          std::string_view padding = "explicit", Flag count_include_pad = false,
@@ -2484,10 +2484,11 @@ inline void max_into(const Tensor& x, const Tensor& y, const Axes& axes = all_ax
   check(compute_max_into(stream.get(), x.get(), &options, y.get()));
 }
 
-/// max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one; without
-/// strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
-/// Dtype: the dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads -
-/// reach) / stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded.
+/// max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one; a
+/// window of padding alone gives the least value of the dtype, -inf of floating-point ones; without strides the windows
+/// do not overlap; padding is explicit, same (as many windows as elements / stride) or valid. Dtype: the dtype of x,
+/// which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1 and
+/// reach = (window - 1) dilation + 1. Exact or correctly rounded.
 [[nodiscard]] inline Tensor max_pool(const Tensor& x, List<int64_t> window, List<int64_t> strides = {},
                                      List<int64_t> dilations = {}, List<int64_t> pads_begin = {},
                                      List<int64_t> pads_end = {}, std::string_view padding = "explicit",

@@ -1403,12 +1403,12 @@ contains
     call op_call%take(3, dv)
   end subroutine op_attention_grad
 
-  !> average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; without
-  !! strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
-  !! Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
-  !! and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1
-  !! and reach = (window - 1) dilation + 1. Error bound: log2. Defaults: strides = none, pads_begin = none, pads_end =
-  !! none, padding = explicit, count_include_pad = 0.
+  !> average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; a window
+  !! of padding alone gives 0; without strides the windows do not overlap; padding is explicit, same (as many windows as
+  !! elements / stride) or valid. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
+  !! rstd, logsumexp) of float16 and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent +
+  !! pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Error bound: log2. Defaults: strides = none,
+  !! pads_begin = none, pads_end = none, padding = explicit, count_include_pad = 0.
   function op_average_pool(x, window, strides, pads_begin, pads_end, padding, count_include_pad, error) result(y)
     type(compute_tensor), intent(in) :: x
     integer, intent(in) :: window(:)
@@ -3056,11 +3056,12 @@ contains
     call op_call%result(y)
   end function op_max
 
-  !> max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one;
-  !! without strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or
-  !! valid. Dtype: the dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads
-  !! - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded. Defaults: strides = none,
-  !! dilations = none, pads_begin = none, pads_end = none, padding = explicit.
+  !> max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one; a
+  !! window of padding alone gives the least value of the dtype, -inf of floating-point ones; without strides the
+  !! windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid. Dtype: the dtype
+  !! of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1
+  !! and reach = (window - 1) dilation + 1. Exact or correctly rounded. Defaults: strides = none, dilations = none,
+  !! pads_begin = none, pads_end = none, padding = explicit.
   function op_max_pool(x, window, strides, dilations, pads_begin, pads_end, padding, error) result(y)
     type(compute_tensor), intent(in) :: x
     integer, intent(in) :: window(:)

@@ -327,10 +327,10 @@ type AveragePoolOptions struct {
 }
 
 // AveragePool is the op average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does
-// not count; without strides the windows do not overlap; padding is explicit, same (as many windows as elements /
-// stride) or valid. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd,
-// logsumexp) of float16 and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent + pads -
-// reach) / stride) + 1 and reach = (window - 1) dilation + 1. Error bound: log2.
+// not count; a window of padding alone gives 0; without strides the windows do not overlap; padding is explicit, same
+// (as many windows as elements / stride) or valid. Dtype: the dtype of the tensors, which is floating-point; statistics
+// (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: [n, c, windows...], where windows =
+// floor((extent + pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Error bound: log2.
 func AveragePool(x *Tensor, window []int64, options AveragePoolOptions) (*Tensor, error) {
 	call := newCall("average_pool", 1)
 	call.input(x)
@@ -1558,9 +1558,10 @@ type MaxPoolOptions struct {
 }
 
 // MaxPool is the op max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window
-// has one; without strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride)
-// or valid. Dtype: the dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent +
-// pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded.
+// has one; a window of padding alone gives the least value of the dtype, -inf of floating-point ones; without strides
+// the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid. Dtype: the
+// dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride)
+// + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded.
 func MaxPool(x *Tensor, window []int64, options MaxPoolOptions) (*Tensor, error) {
 	call := newCall("max_pool", 1)
 	call.input(x)

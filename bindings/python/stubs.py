@@ -17,7 +17,7 @@ ARRAY, NUMBER = "Array", "int | float | complex | bool"
 PARAMETERS = {
     "x": ARRAY, "indices": ARRAY, "condition": ARRAY, "obj": "object", "shape": "int | Sequence[int]",
     "fill_value": NUMBER, "dtype": "DType | None", "device": "Device | str | None", "copy": "bool | None",
-    "axis": "int | tuple[int, ...] | None", "keepdims": "bool", "correction": "float", "axes": "int | Sequence[Any]",
+    "axis": "int", "keepdims": "bool", "correction": "float", "axes": "int | Sequence[Any]",
     "start": NUMBER, "stop": f"{NUMBER} | None", "step": "int | float", "num": "int", "endpoint": "bool", "k": "int",
     "n_rows": "int", "n_cols": "int | None", "n": "int", "min": f"{ARRAY} | int | float | None",
     "max": f"{ARRAY} | int | float | None", "prepend": f"{ARRAY} | None", "append": f"{ARRAY} | None",
@@ -76,6 +76,14 @@ SPECIAL = {
     ("Expression.reduce", "after"): "str | None", ("Expression", "names"): "str",
     ("Expression.__call__", "out"): f"{ARRAY} | tuple[{ARRAY}, ...] | None",
 }
+SPECIAL.update({(name, "axis"): "int | None" for name in (
+    "argmax", "argmin", "argsort", "concat", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
+    "median", "nanargmax", "nanargmin", "percentile", "quantile", "repeat", "sort", "take", "take_along_axis")})
+SPECIAL.update({(name, "axis"): "int | tuple[int, ...]" for name in ("expand_dims", "squeeze")})
+SPECIAL.update({(name, "axis"): "int | tuple[int, ...] | None" for name in (
+    "Expression.reduce", "all", "any", "average", "count_nonzero", "flip", "gradient", "logsumexp", "max", "mean", "min",
+    "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod", "roll", "std", "sum", "var",
+    "vector_norm")})
 RESULTS = {
     "finfo": "finfo_object", "iinfo": "iinfo_object", "can_cast": "bool", "isdtype": "bool", "result_type": "DType",
     "nonzero": f"tuple[{ARRAY}, ...]", "meshgrid": f"tuple[{ARRAY}, ...]", "unstack": f"tuple[{ARRAY}, ...]",
@@ -231,7 +239,8 @@ def array_class():
               "    def transpose(self, *axes: int | Sequence[int]) -> Array: ...",
               "    def clip(self, min: Array | int | float | None = None, max: Array | int | float | None = None) -> Array: ...",
               "    def __round__(self, digits: int | None = None, /) -> Any: ..."]
-    lines += [f"    def {name}(self, axis: int | tuple[int, ...] | None = None, *, {extra.get(name, '')}"
+    one_axis = ("argmax", "argmin")
+    lines += [f"    def {name}(self, axis: int{'' if name in one_axis else ' | tuple[int, ...]'} | None = None, *, {extra.get(name, '')}"
               "keepdims: bool = False) -> Array: ..."
               for name in ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")]
     return "\n".join(lines) + "\n"

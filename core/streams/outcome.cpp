@@ -128,7 +128,8 @@ std::string element_text(const IndexPlace& place, int64_t position) {
 std::string index_fault_text(const IndexPlace& place, const compute_plugin_fault& fault) {
   std::string text =
       place.extents.empty()
-          ? fmt::format("index {} is out of range for axis {} of extent {}", fault.value, place.axis, fault.limit)
+          ? fmt::format("index {}{} is out of range for axis {} of extent {}", fault.value,
+                        fault.value == INT64_MAX ? " or greater" : "", place.axis, fault.limit)  // of uint64
           : "an index is out of range for axes of extents " + fmt::format("[{}]", fmt::join(place.extents, ","));
   if (fault.position >= 0 && !place.shape.empty()) text += ", at " + element_text(place, fault.position);
   return text;

@@ -123,6 +123,63 @@ class Elementwise(Case):
             cp.asarray([1], dtype=cp.uint8) - (-1)
         self.assert_same(x + 126, np.int8([127, -128]))
 
+    def test_numbers_of_any_source_are_checked(self):
+        def assigned(key, value):
+            x = cp.asarray([1, 44], dtype=cp.int8, copy=True)
+            x[key] = value
+            return x
+
+        def added(number):
+            x = cp.asarray([1, 44], dtype=cp.int8, copy=True)
+            x += number
+            return x
+
+        class Whole:
+            def __init__(self, value):
+                self.value = value
+
+            def __index__(self):
+                return self.value
+
+        x, first, mask = cp.asarray([1, 44], dtype=cp.int8), cp.asarray([0]), cp.asarray([True, False])
+        sum_of = cp.expression("x + y")
+        for call, expected in ((lambda n: x + n, [4, 47]), (lambda n: n * x, [3, -124]),
+                               (lambda n: x << n, [8, 96]), (lambda n: x == n, [False, False]),
+                               (lambda n: cp.maximum(x, n), [3, 44]), (added, [4, 47]),
+                               (lambda n: cp.where(mask, x, n), [1, 3]), (lambda n: cp.where(mask, n, x), [3, 44]),
+                               (lambda n: cp.stack([x[0], n]), [1, 3]), (lambda n: sum_of(x=x, y=n), [4, 47]),
+                               (lambda n: sum_of.reduce("sum", x=x, y=n, axis=0), 51),
+                               (lambda n: cp.scatter(x, first, n), [3, 44]),
+                               (lambda n: cp.full(2, n, dtype=cp.int8), [3, 3]),
+                               (lambda n: cp.full_like(x, n), [3, 3]), (lambda n: cp.asarray(n, dtype=cp.int8), 3),
+                               (lambda n: cp.asarray([n, n], dtype=cp.int8), [3, 3]),
+                               (lambda n: cp.pad(x, (0, 1), constant_values=n), [1, 44, 3]),
+                               (lambda n: cp.isin(x, n), [False, False]), (lambda n: assigned(0, n), [3, 44]),
+                               (lambda n: assigned(mask, n), [3, 44]), (lambda n: assigned(first, n), [3, 44]),
+                               (lambda n: assigned(slice(None), [n, 2]), [3, 2]),
+                               (lambda n: cp.arange(n, n + 1, dtype=cp.int8), [3])):
+            for kind in (int, np.int64, np.int16, Whole):
+                try:
+                    found = call(kind(3))
+                except TypeError:
+                    self.assertIs(kind, Whole)  # in lists, and where the test itself adds
+                    continue
+                self.assertEqual(found.tolist(), expected)
+                with self.assertRaises(OverflowError):
+                    call(kind(300))
+                with self.assertRaises(OverflowError):
+                    call(kind(-129))
+        with self.assertRaises(OverflowError):
+            cp.asarray([1], dtype=cp.uint8) + np.int64(-1)
+        with self.assertRaises(OverflowError):
+            cp.asarray([1], dtype=cp.uint64) + -2 ** 70
+        for bounds in ((300,), (-1, 3)):
+            with self.assertRaises(OverflowError):
+                cp.arange(*bounds, dtype=cp.uint8)
+        self.assertEqual(cp.arange(256, dtype=cp.uint8)[-1].item(), 255)
+        self.assertEqual(sum_of(x=cp.asarray([1], dtype=cp.uint64), y=2 ** 63).tolist(), [2 ** 63 + 1])
+        self.assertEqual(sum_of(x=x, y=cp.asarray([300])).tolist(), [301, 344])
+
     def test_mixed_kinds_are_refused(self):
         integers, floats, flags = cp.asarray([1]), cp.asarray([1.0]), cp.asarray([True])
         for pair in ((integers, floats), (flags, integers), (integers, 0.5), (flags, 1), (floats, flags)):

@@ -218,11 +218,28 @@ class Exchange(Case):
                          lambda x: np.var(x, axis=0, ddof=1), lambda x: x.sum(axis=1), lambda x: x.reshape(2, 6),
                          lambda x: np.matmul(x, x.T), lambda x: np.add(x, x, dtype=np.float32)):
             self.assert_same(function(a), function(x), 1e-6, note=f"{function}")
-        np.testing.assert_array_equal(np.fft.fftshift(a), np.fft.fftshift(x))  # on the host
+        mask = np.asarray([True, False, True, True])
+        flags = self.device_array(mask)
+        for function in (lambda x, m: np.fft.fftshift(x), lambda x, m: np.exp2(x), lambda x, m: np.modf(x),
+                         lambda x, m: np.divmod(x, 2), lambda x, m: np.ldexp(x, 2), lambda x, m: np.ptp(x),
+                         lambda x, m: np.add.reduce(x, axis=1), lambda x, m: np.multiply.accumulate(x),
+                         lambda x, m: np.subtract.outer(x, m.astype(np.float32)),
+                         lambda x, m: np.exp2(x, dtype=np.float64), lambda x, m: np.sum(x, where=m, initial=1),
+                         lambda x, m: np.max(x, initial=1), lambda x, m: np.add.reduce(x, where=m),
+                         lambda x, m: np.reshape(x, (4, 3), order="F"), lambda x, m: np.reshape(x, (4, 3), "F"),
+                         lambda x, m: np.block([[x, x]])):  # on the host
+            actual, expected = function(a, flags), function(x, mask)
+            self.assertIs(type(actual), type(expected))
+            np.testing.assert_array_equal(actual, expected)
+        self.assert_same(np.reshape(a, (4, 3), order="C"), x.reshape(4, 3))
+        out = cp.zeros_like(a)
+        self.assertIs(np.exp2(a, out=out), out)
+        self.assert_same(out, np.exp2(x))
         out = cp.zeros_like(a)
         self.assertIs(np.add(a, a, out=out), out)
         self.assert_same(out, x + x)
-        for wrong in (lambda: x + a, lambda: a + x, lambda: np.add(a, x), lambda: np.add.reduce(a)):
+        for wrong in (lambda: x + a, lambda: a + x, lambda: np.add(a, x), lambda: np.exp2(a, out=np.zeros_like(x)),
+                      lambda: np.add.at(a, 0, 1), lambda: np.cumsum(a, out=a)):
             with self.assertRaises(TypeError):
                 wrong()
         self.assertEqual([cp.float32.__numpy_dtype__, cp.bool.__numpy_dtype__], [np.float32, np.bool_])

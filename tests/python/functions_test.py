@@ -319,6 +319,20 @@ class Statistics(Case):
             with self.assertRaises(error):
                 wrong()
 
+    def test_quantiles_beside_infinities(self):
+        inf, nan = np.inf, np.nan
+        for values, q, expected in (([1, 2, inf], 0.5, 2), ([-inf, 1, 2], 0.5, 1), ([-inf, 1, 2, inf], 0.5, 1.5),
+                                    ([1, 2, inf], [0, 0.5, 1], [1, 2, inf]), ([-inf, 1, 2], [0, 0.5, 1], [-inf, 1, 2]),
+                                    ([inf, inf], 0.5, inf), ([1, inf], 0.5, inf), ([-inf, 1], 0.25, -inf),
+                                    ([-inf, inf], 0.5, nan), ([1, nan, inf], 0.5, nan), ([-3e38, 3e38], 0.5, 0),
+                                    ([-3e38, 3e38], 0.75, 1.5e38)):
+            found = np.asarray(cp.quantile(cp.asarray(values, dtype=cp.float32), q))
+            np.testing.assert_allclose(found, np.float32(expected), rtol=1e-6, err_msg=str((values, q)))
+        self.assertEqual(float(cp.median(cp.asarray([1.0, 2.0, inf]))), 2)
+        self.assertEqual(float(cp.percentile(cp.asarray([1.0, 2.0, inf]), 50)), 2)
+        slopes = cp.grad.gradients(cp.median)(cp.asarray([1.0, 2.0, inf]))
+        self.assertEqual(slopes.tolist(), [0, 1, 0])
+
     def test_messages_name_what_was_called(self):
         x, names = cp.ones((2, 3)), ("median", "percentile", "nanstd", "hsplit", "vsplit", "split", "array_split")
         for name, call in zip(names, (lambda f: f(cp.zeros(0)), lambda f: f(x, 101), lambda f: f(cp.ones(2) * 1j),
@@ -348,6 +362,15 @@ class Statistics(Case):
         self.assertIs(cp.allclose(cp.ones(3), cp.ones(3)), True)
         self.assertIs(cp.allclose(cp.ones(3), 2.0), False)
 
+    def test_closeness_of_integers(self):
+        x = cp.asarray([1, 100000, 3])
+        self.assertEqual(cp.isclose(x, cp.asarray([1, 100001, 4])).tolist(), [True, True, False])
+        self.assertEqual(cp.isclose(x, 1).tolist(), [True, False, False])
+        self.assertEqual(cp.isclose(x, cp.asarray([1.5, 1e5, 3.0])).tolist(), [False, True, True])
+        self.assertTrue(cp.allclose(cp.asarray([1, 0], dtype=cp.uint8), cp.asarray([1, 0])))
+        self.assertFalse(cp.allclose(cp.asarray([0], dtype=cp.uint8), cp.asarray([1], dtype=cp.uint8)))
+        self.assertEqual(cp.isclose(cp.asarray([True, False]), cp.asarray([True, True])).tolist(), [True, False])
+
     def test_methods(self):
         x = self.numbers("float32", (2, 3))
         a = self.device_array(x)
@@ -369,7 +392,61 @@ class Statistics(Case):
             cp.concatenate
 
 
+class Axes(Case):
+    def test_sorts_of_the_flattened_array(self):
+        x = self.numbers("float32", (3, 4))
+        array = self.device_array(x)
+        self.assert_same(cp.sort(array, axis=None), np.sort(x, axis=None))
+        self.assert_same(cp.sort(array, axis=None, descending=True), np.sort(x, axis=None)[::-1])
+        self.assert_same(cp.argsort(array, axis=None), np.argsort(x, axis=None, kind="stable"))
+        places = np.asarray([0, 5, 11])
+        self.assert_same(cp.take_along_axis(array, cp.asarray(places), axis=None), x.ravel()[places])
+
+    def test_axes_that_are_no_integers(self):
+        x, i = cp.ones((2, 3)), cp.zeros((2, 3), dtype=cp.int64)
+        labels, vector = cp.asarray([0, 1]), cp.ones(3)
+        for name, call in {
+                "top_k": lambda axis: cp.top_k(x, 1, axis=axis), "diff": lambda axis: cp.diff(x, axis=axis),
+                "stack": lambda axis: cp.stack([x, x], axis=axis), "scatter": lambda axis: cp.scatter(x, i, x, axis=axis),
+                "softmax": lambda axis: cp.nn.softmax(x, axis=axis), "unstack": lambda axis: cp.unstack(x, axis=axis),
+                "log_softmax": lambda axis: cp.nn.log_softmax(x, axis=axis),
+                "layer_norm": lambda axis: cp.nn.layer_norm(x, axis=axis),
+                "rms_norm": lambda axis: cp.nn.rms_norm(x, axis=axis),
+                "batch_norm": lambda axis: cp.nn.batch_norm(x, axis=axis),
+                "batch_norm_inference": lambda axis: cp.nn.batch_norm_inference(x, vector, vector, axis=axis),
+                "one_hot": lambda axis: cp.nn.one_hot(labels, 2, axis=axis),
+                "vecdot": lambda axis: cp.vecdot(x, x, axis=axis),
+                "cross": lambda axis: cp.linalg.cross(x, x, axis=axis),
+                "cross_entropy": lambda axis: cp.nn.cross_entropy(x, labels, axis=axis),
+                "cross_entropy_soft": lambda axis: cp.nn.cross_entropy_soft(x, x, axis=axis),
+                "trapezoid": lambda axis: cp.trapezoid(x, axis=axis), "split": lambda axis: cp.split(x, 2, axis=axis),
+                "squeeze": lambda axis: cp.squeeze(x, axis), "shuffle": lambda axis: cp.random.shuffle(x, axis=axis),
+                "choice": lambda axis: cp.random.choice(x, axis=axis)}.items():
+            with self.assertRaisesRegex(TypeError, f"^{name}: axis is None; expected an integer"):
+                call(None)
+        for name in ("sort", "argsort", "argmax", "argmin", "median", "cumulative_sum", "cumulative_max"):
+            with self.assertRaisesRegex(TypeError, rf"^{name}: axis is \(0, 1\); expected an integer"):
+                getattr(cp, name)(x, axis=(0, 1))
+
+    def test_repeats(self):
+        x = cp.asarray([1.0, 2.0, 3.0])
+        self.assert_same(cp.repeat(x, cp.asarray([2, 0, 1])), np.float32([1, 1, 3]))
+        for error, repeats in ((ValueError, cp.asarray([1, -1, 2])), (TypeError, cp.asarray([1.0, 1.0, 2.0])),
+                               (TypeError, cp.asarray([1.5])), (TypeError, 1.5), (ValueError, -1)):
+            with self.assertRaisesRegex(error, "repeat"):
+                cp.repeat(x, repeats)
+
+
 class Histograms(Case):
+    def test_faults(self):
+        x = cp.asarray([1.0, 2.0])
+        with self.assertRaisesRegex(ValueError, "do not ascend"):
+            cp.histogram(x, bins=[2.0, 1.0])
+        self.assertEqual(cp.histogram(x, bins=[1.0, 1.0, 2.0])[0].tolist(), [0, 2])
+        for error, minlength in ((ValueError, -3), (TypeError, 2.5)):
+            with self.assertRaisesRegex(error, "minlength"):
+                cp.bincount(cp.asarray([1]), minlength=minlength)
+
     def check(self, x, *args, **options):
         device_options = {name: self.device_array(value) if isinstance(value, np.ndarray) else value
                           for name, value in options.items()}
@@ -417,6 +494,16 @@ class Histograms(Case):
 
 
 class Networks(Case):
+    def test_windows_of_padding(self):
+        x = [[[1, 2, 3]]]
+        options = {"strides": 1, "padding": 3}
+        found = cp.nn.max_pool(cp.asarray(x, dtype=cp.int32), 2, **options)
+        self.assertEqual(found.tolist(), [[[-2 ** 31, -2 ** 31, 1, 2, 3, 3, -2 ** 31, -2 ** 31]]])
+        found = cp.nn.max_pool(cp.asarray(x, dtype=cp.float32), 2, **options)
+        self.assertEqual(found.tolist(), [[[-cp.inf, -cp.inf, 1, 2, 3, 3, -cp.inf, -cp.inf]]])
+        found = cp.nn.average_pool(cp.asarray(x, dtype=cp.float32), 2, **options)
+        self.assertEqual(found.tolist(), [[[0, 0, 1, 1.5, 2.5, 3, 0, 0]]])
+
     def test_transposed_convolution(self):
         """Each element of x adds the kernel, times it, to a window of the result."""
         x, w = self.numbers("float32", (2, 4, 3, 5)), self.numbers("float32", (4, 2, 2, 3))
@@ -515,6 +602,31 @@ class DTypes(Case):
         self.assertFalse(cp.isdtype(cp.bool, "numeric"))
         self.assertTrue(cp.can_cast(cp.int8, cp.int16))
         self.assertFalse(cp.can_cast(cp.float64, cp.float32))
+
+class Messages(Case):
+    def test_lists_are_no_arrays(self):
+        numbers = [1.0, 2.0]
+        for name, call in {
+                "mean": lambda: cp.mean(numbers), "nonzero": lambda: cp.nonzero(numbers),
+                "histogram": lambda: cp.histogram(numbers), "astype": lambda: cp.astype(numbers, cp.float32),
+                "searchsorted": lambda: cp.searchsorted(numbers, cp.asarray(1.0)), "median": lambda: cp.median(numbers),
+                "bincount": lambda: cp.bincount(numbers), "unique_values": lambda: cp.unique_values(numbers),
+                "unique_all": lambda: cp.unique_all(numbers), "cumulative_sum": lambda: cp.cumulative_sum(numbers),
+                "nanmax": lambda: cp.nanmax(numbers), "convolve": lambda: cp.convolve(numbers, numbers)}.items():
+            with self.assertRaisesRegex(TypeError, f"^{name}: list is not an array; use compute.asarray"):
+                call()
+
+    def test_dtypes_without_a_common_one(self):
+        x, y = cp.asarray([1.0]), cp.asarray([1])
+        for name, call in {"searchsorted": lambda: cp.searchsorted(x, y), "isin": lambda: cp.isin(x, y),
+                           "convolve": lambda: cp.convolve(x, y)}.items():
+            with self.assertRaisesRegex(TypeError, f"^{name}: float32 and int64 have no common dtype"):
+                call()
+        with self.assertRaisesRegex(TypeError, "^isin: int64 and the number 1.5 have no common dtype"):
+            cp.isin(y, 1.5)
+        with self.assertRaisesRegex(ValueError, "^trace: "):
+            cp.linalg.trace(x)
+
 
 class Linalg(Case):
     def test_against_numpy(self):

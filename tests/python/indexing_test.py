@@ -346,6 +346,15 @@ class Indexing(Case):
         order = np.argsort(x, axis=-1)
         self.assert_same(cp.take_along_axis(array, self.device_array(order)), np.take_along_axis(x, order, -1))
 
+    def test_great_unsigned_indices(self):
+        x = cp.asarray([1.0, 2.0, 3.0])
+        self.assertEqual(x[cp.asarray([2, 0], dtype=cp.uint64)].tolist(), [3, 1])
+        for index in (2 ** 64 - 1, 2 ** 63):
+            places = cp.asarray([index], dtype=cp.uint64)
+            for taken in (lambda: x[places], lambda: cp.take(x, places), lambda: x[None][0, places]):
+                with self.assertRaisesRegex(IndexError, "9223372036854775807 or greater is out of range"):
+                    float(taken()[0])
+
     def test_messages_name_the_index(self):
         x = cp.zeros((5, 4))
         for index, expected in (

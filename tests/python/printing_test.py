@@ -21,6 +21,17 @@ class Printing(Case):
         x = np.array([np.nan, np.inf, -np.inf, 0.5])
         self.assertEqual(str(cp.asarray(x, device="cpu")), str(x))
 
+    def test_the_greatest_numbers(self):
+        for dtype in ("float16", "float32", "float64"):
+            greatest = np.finfo(dtype).max
+            for value in (greatest, np.nextafter(greatest, greatest.dtype.type(0)), -greatest):
+                x = cp.asarray([float(value)], dtype=dtype, device="cpu")
+                np.testing.assert_allclose(float(str(x)[1:-1]), float(value), rtol=1e-3 if dtype == "float16" else 1e-7)
+                self.assertIn(dtype, repr(x))
+        self.assertEqual(str(cp.asarray([float(cp.finfo(cp.bfloat16).max)], dtype=cp.bfloat16, device="cpu")), "[3.39e+38]")
+        self.assertEqual(cp.asarray([65520.0, -1e9, 65519.0, 3], dtype=cp.float16, device="cpu").tolist(),
+                         [np.inf, -np.inf, 65504.0, 3.0])
+
     def test_repr(self):
         self.assertEqual(repr(cp.asarray([1.0, 2.5], device="cpu")), "Array([1. , 2.5], dtype=float32)")
         self.assertEqual(repr(cp.asarray([[1], [2]], device="cpu")), "Array([[1],\n       [2]], dtype=int64)")

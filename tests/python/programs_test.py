@@ -234,6 +234,119 @@ class Gradients(Case):
         with self.assertRaises(TypeError):
             e(1.0, cp.ones(2), a=2.0)  # twice the same
 
+    def test_products_of_complex_numbers(self):
+        z = cp.asarray([1 + 1j, 2j, 3.0])
+        for function, expected in ((lambda x: cp.real(cp.prod(x)), [-6j, 3 - 3j, -2 - 2j]),
+                                   (lambda x: cp.real(cp.nanprod(x[:2])), [-2j, 1 - 1j, 0]),
+                                   (lambda x: cp.real(x[0] * x[1]), [-2j, 1 - 1j, 0])):
+            np.testing.assert_allclose(np.asarray(grad.gradients(function)(z)), expected, rtol=1e-6)
+
+    def test_layouts_of_linear(self):
+        for activation in ("none", "relu", "gelu", "tanh"):
+            for transposed in (False, True):
+                def loss(x, w, b):
+                    x = cp.permute_dims(x, (1, 0, 2))
+                    y = nn.linear(x, w, b, transpose_weight=transposed, activation=activation)
+                    return cp.sum(cp.square(cp.permute_dims(y, (2, 1, 0))))
+
+                self.check(loss, (2, 3, 4), (5, 4) if transposed else (4, 5), (5,))
+        for x, w, total in (((0, 4), (4, 3), 0), ((2, 0), (0, 3), 6), ((2, 4), (4, 0), 0), ((4,), (4, 0), 0)):
+            x, w, b = cp.ones(x), cp.ones(w), cp.ones(w[1])
+            found = grad.gradients(lambda *operands: cp.sum(nn.linear(*operands)))(x, w, b)
+            self.assertEqual([one.shape for one in found], [x.shape, w.shape, b.shape])
+            self.assertEqual([float(cp.sum(one)) for one in found], [0, 0, total])
+
+    def test_no_elements(self):
+        for function in (cp.mean, cp.var, cp.std, cp.sum, cp.prod):
+            self.assertEqual(grad.gradients(function)(cp.zeros(0)).shape, (0,))
+        self.assertTrue(cp.isnan(grad.gradients(lambda x: cp.var(x, correction=1))(cp.ones(1)))[0])
+
+    def test_arrays_that_change_in_place(self):
+        x, weights = cp.asarray([1.0, 2.0, 3.0]), cp.asarray([1.0, 2.0, 3.0])
+        scale, twice = cp.expression("a * b"), cp.expression("2.0 * b")
+
+        def add_one(c):
+            c += 1
+
+        def through_a_view(c):
+            c[1:][0] = 5
+
+        def through_a_mask(c):
+            c[c > 1] = 0
+
+        def by_out(c):
+            twice(x, out=c)
+
+        def by_an_optimiser(c):
+            cp.optim.SGD([c]).step([x])
+
+        def late(use, change):
+            def loss(x):
+                c = cp.asarray(weights, copy=True)
+                y = use(x, c)
+                change(c)
+                return cp.sum(y)
+            return loss
+
+        def early(use, change):
+            def loss(x):
+                c = cp.asarray(weights, copy=True)
+                change(c)
+                c[...] = weights
+                return cp.sum(use(x, c))
+            return loss
+
+        for change in (add_one, through_a_view, through_a_mask, by_out, by_an_optimiser):
+            for use in (lambda x, c: x * c, lambda x, c: scale(a=x, b=c), lambda x, c: x @ c):
+                with self.assertRaisesRegex(RuntimeError, "changed in place"):
+                    grad.gradients(late(use, change))(x)
+                self.assertEqual(grad.gradients(early(use, change))(x).tolist(), [1, 2, 3])
+            ones = grad.gradients(late(lambda x, c: x + c, change))(x)  # a sum needs no operand
+            self.assertEqual(ones.tolist(), [1, 1, 1])
+        places = cp.asarray([0, 2])
+
+        def indexed(x):
+            y = x[None][..., places]
+            places[0] = 1
+            return cp.sum(y)
+
+        with self.assertRaisesRegex(RuntimeError, "changed in place"):
+            grad.gradients(indexed)(x)
+
+    def test_statistics_of_batches(self):
+        self.check(lambda x: cp.sum(nn.batch_norm(x)[1] ** 2.0) + cp.sum(cp.exp(nn.batch_norm(x)[2])), (3, 2, 2))
+        self.check(lambda x: cp.sum(cp.square(nn.batch_norm(x, axis=0)[0] * cp.sum(nn.batch_norm(x)[1]))), (3, 2))
+
+    def test_gradients_have_the_dtype_of_their_input(self):
+        def array(dtype, *shape):
+            return cp.asarray(self.numbers(dtype, shape, 1, 5), copy=True)
+
+        def total(y):
+            return cp.sum(cp.real(y))
+
+        for wide in ("float64", "complex64"):
+            x, y, v = array("float32", 2, 3), array(wide, 3, 2), array(wide, 3)
+            for function, operands in (
+                    (cp.matmul, (x, y)), (cp.matmul, (y, x)), (cp.vecdot, (x, v)), (cp.vecdot, (v, x)),
+                    (lambda a, b: cp.tensordot(a, b, axes=1), (x, y)), (lambda a, b: cp.einsum("ij,jk", a, b), (x, y)),
+                    (lambda a, b: cp.concat([a, b]), (x[0], v)), (lambda a, b: cp.stack([a, b]), (x[0], v)),
+                    (cp.multiply, (x, v)), (cp.convolve, (x[0], v)), (cp.kron, (x, y))):
+                found = grad.gradients(lambda *inputs: total(function(*inputs)))(*operands)
+                self.assertEqual([one.dtype for one in found], [one.dtype for one in operands])
+            for function in (lambda x: cp.astype(x, wide), lambda x: cp.sum(x, dtype=wide), lambda x: cp.prod(x, dtype=wide),
+                             lambda x: cp.cumulative_sum(x, axis=1, dtype=wide),
+                             lambda x: cp.cumulative_prod(x, axis=1, dtype=wide)):
+                self.assertEqual(grad.gradients(lambda x: total(function(x)))(x).dtype, cp.float32)
+        x = cp.asarray([1.0, 1.0])
+        self.assert_same(grad.gradients(lambda x: cp.real(x @ cp.asarray([1j, 2.0])))(x), np.float32([0, 2]))
+        self.assert_same(grad.gradients(lambda x: cp.real(cp.astype(x, cp.complex64) @ x))(x), np.float32([2, 2]))
+        mixed = array("float32", 1, 2, 5), array("float64", 3, 2, 2)
+        found = grad.gradients(lambda x, w: cp.sum(nn.convolution(x, w)))(*mixed)
+        self.assertEqual([one.dtype for one in found], [cp.float32, cp.float64])
+        mixed = cp.astype(array("float32", 3, 2), cp.float16), array("float32", 2), array("float32", 2)
+        found = grad.gradients(lambda x, m, v: cp.sum(nn.batch_norm_inference(x, m, v)))(*mixed)
+        self.assertEqual([one.dtype for one in found], [cp.float16, cp.float32, cp.float32])
+
     def test_optimisers(self):
         x = self.random.standard_normal((20, 2)).astype(np.float32)
         inputs, target = self.device_array(x), self.device_array(x @ np.float32([[3], [-1]]))
@@ -400,18 +513,55 @@ class Programs(Case):
                             (ValueError, lambda: cp.random.integers(3, 6)),
                             (OverflowError, lambda: cp.random.integers(3, 0, 257, dtype=cp.uint8)),
                             (OverflowError, lambda: cp.random.integers(3, -1, 5, dtype="uint8")),
+                            (OverflowError, lambda: cp.random.integers(3, 0, np.int64(300), dtype=cp.int8)),
+                            (ValueError, lambda: cp.random.integers(3, np.int64(5), np.int64(2))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.asarray([-1.0, 1.0, 1.0]))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.asarray([cp.nan, 1.0, 1.0]))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.asarray([cp.inf, 1.0, 1.0]))),
+                            (ValueError, lambda: cp.random.choice(3, 2, p=cp.zeros(3))),
+                            (ValueError, lambda: cp.random.choice(3, 1, p=-cp.ones(3), replace=False)),
+                            (ValueError, lambda: nn.dropout(cp.ones(3), 1.5)),
+                            (ValueError, lambda: nn.dropout(cp.ones(3), cp.nan)),
+                            (ValueError, lambda: cp.random.bernoulli(3, -0.1)),
+                            (ValueError, lambda: cp.random.bernoulli(3, np.float32(1.5))),
+                            (ValueError, lambda: cp.random.bernoulli(3, cp.nan)),
+                            (ValueError, lambda: cp.random.truncated_normal(3, lower=2.0, upper=-2.0)),
+                            (ValueError, lambda: cp.random.truncated_normal(3, lower=cp.nan)),
+                            (OverflowError, lambda: cp.random.uniform(3, -3e38, 3e38)),
+                            (OverflowError, lambda: cp.random.uniform(3, 0, cp.inf)),
+                            (OverflowError, lambda: cp.random.uniform(3, cp.nan, 1)),
+                            (OverflowError, lambda: cp.random.uniform(3, -1e308, 1e308, dtype=cp.float64)),
+                            (OverflowError, lambda: cp.random.integers(3, 0, 2 ** 64 + 1, dtype=cp.uint64)),
+                            (IndexError, lambda: cp.random.shuffle(cp.asarray(1.0))),
                             (ValueError, lambda: cp.random.Generator(-1)),
                             (ValueError, lambda: cp.random.seed(2 ** 63)),
                             (TypeError, lambda: cp.random.seed(0.5)), (TypeError, lambda: cp.random.gamma(2.0)),
                             (TypeError, lambda: cp.random.categorical([0.0, 1.0]))):
             with self.assertRaises(error):
                 call()
+        self.assertEqual(nn.dropout(cp.ones(3), 1).tolist(), [0, 0, 0])
+        self.assertEqual(cp.random.choice(3, 4, p=cp.asarray([0.0, 0.0, 5.0])).tolist(), [2, 2, 2, 2])
+        wide = np.asarray(cp.random.uniform(1000, -6e4, 6e4, dtype=cp.float16))
+        self.assertTrue(wide.min() < -5e4 and wide.max() > 5e4)
         cp.set_default_dtype(cp.float64)
         try:
             made = [cp.random.uniform(2), cp.random.normal(2), cp.random.truncated_normal(2)]
         finally:
             cp.set_default_dtype(cp.float32)
         self.assertEqual([x.dtype for x in (*made, cp.random.normal(2))], [cp.float64] * 3 + [cp.float32])
+
+    def test_integers_at_the_ends_of_64_bits(self):
+        for dtype, least, end in (("int64", -2 ** 63, 2 ** 63), ("uint64", 0, 2 ** 64)):
+            for first in (end - 4, end - 1):
+                found = cp.random.integers(200, first, end, dtype=dtype)
+                self.assertEqual(found.dtype.name, dtype)
+                self.assertEqual(set(found.tolist()), set(range(first, end)))
+            for first in (least, least + 1, least + 2 ** 62):
+                found = cp.random.integers(2000, first, end, dtype=dtype).tolist()
+                self.assertEqual(len(set(found)), 2000)
+                self.assertTrue(min(found) >= first)
+                count = end - first  # each eighth is drawn from
+                self.assertEqual({(one - first) * 8 // count for one in found}, set(range(8)))
 
     def test_process(self):
         with self.assertRaises(ValueError) as caught:

@@ -20,17 +20,7 @@ def _half(x, data):
     return struct.unpack("<f", b"\0\0" + data)[0]
 
 
-def _operand(value):
-    """A number of Python for an operand that is not one. The hook of the extension."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.generic):
-        number = value.item()
-        if isinstance(number, (bool, int, float, complex)):
-            return number
-    return NotImplemented
-
-
-_core.hooks.update(half=_half, operand=_operand)
+_core.hooks["half"] = _half
 
 
 def _namespace(self, /, *, api_version=None):

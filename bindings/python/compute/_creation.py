@@ -38,8 +38,7 @@ def empty(shape, *, dtype=None, device=None):
 
 def full(shape, fill_value, *, dtype=None, device=None):
     """An array whose elements all are `fill_value`."""
-    if isinstance(fill_value, Array):
-        fill_value = fill_value.item()
+    fill_value = fill_value.item() if isinstance(fill_value, Array) else _dtypes.number(fill_value)
     if dtype is None:
         dtype = _dtype_of_number(fill_value)
     out = _core.empty(shape, dtype, device)
@@ -88,6 +87,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     """Evenly spaced numbers from `start` up to, and without, `stop`."""
     if stop is None:
         start, stop = 0, start
+    start, stop, step = (_dtypes.number(x) for x in (start, stop, step))
     if step == 0:
         raise ValueError("arange: step is 0")
     if dtype is None:
@@ -98,12 +98,15 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     else:
         size = max(math.ceil((stop - start) / step), 0)
     out = _core.empty((size,), dtype, device)
+    if size and out.dtype in _dtypes.INTEGERS:
+        for end in (start, start + (size - 1) * step):
+            _dtypes.check_range(int(end), out.dtype)
     return _ops.arange(start=start, step=step, size=size, dtype=out.dtype, out=out)
 
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     """`num` evenly spaced numbers from `start` to `stop`."""
-    start, stop = (x.item() if isinstance(x, Array) else x for x in (start, stop))
+    start, stop = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop))
     if dtype is None:
         dtype = _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
     out = _core.empty((num,), dtype, device)
@@ -200,12 +203,15 @@ def _pack(numbers, dtype):
     if dtype is _dtypes.bool:
         return bytes(map(builtins.bool, numbers)), dtype
     if dtype in _dtypes.INTEGERS:
-        return _array.array(_CODES[dtype], [int(x) for x in numbers]), dtype
+        whole = [int(x) for x in numbers]
+        for end in (min(whole, default=0), max(whole, default=0)):
+            _dtypes.check_range(end, dtype)
+        return _array.array(_CODES[dtype], whole), dtype
     if dtype in _dtypes.COMPLEX:
         parts = [part for x in map(complex, numbers) for part in (x.real, x.imag)]
         return _array.array("f" if dtype is _dtypes.complex64 else "d", parts), dtype
     if dtype is _dtypes.float16:
-        return struct.pack(f"{len(numbers)}e", *numbers), dtype
+        return struct.pack(f"{len(numbers)}e", *map(_dtypes.in_float16, numbers)), dtype
     if dtype is _dtypes.bfloat16:
         dtype = _dtypes.float32
     return _array.array(_CODES[dtype], map(float, numbers)), dtype
@@ -296,7 +302,9 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
                 raise ValueError(f"asarray: an array on {obj.device} needs a copy to be on {device}")
             obj, copy = _core.to_device(obj, device), None
         return _convert(obj, dtype, copy)
-    if isinstance(obj, (builtins.bool, int, float, complex)) and type(obj).__module__ == "builtins":
+    if dtype is not None and not isinstance(obj, (list, tuple, range)):
+        obj = _dtypes.number(obj)  # of NumPy, whose range is checked as that of a number of Python
+    if isinstance(obj, _dtypes.NUMBERS) and type(obj).__module__ == "builtins":
         if copy is False:
             raise ValueError("asarray: a number needs a copy")
         return _from_numbers(obj, dtype, device)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
+import sys
 from typing import NamedTuple
 
 from . import _core
@@ -49,6 +51,42 @@ def _from_object(value):
 
 
 _core.hooks["dtype"] = _from_object
+
+
+NUMBERS = (builtins.bool, int, float, complex)
+
+
+def _operand(value):
+    """The number of Python that another object stands for, such as an integer of NumPy. The hook of the extension."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        found = value.item()
+        return found if isinstance(found, NUMBERS) else NotImplemented
+    if hasattr(type(value), "__index__") and not hasattr(value, "shape"):  # not an array of another library
+        return operator.index(value)
+    return NotImplemented
+
+
+_core.hooks["operand"] = _operand
+
+
+def number(value):
+    """The number of Python that a value is or stands for; other values as they are."""
+    if isinstance(value, (Array, *NUMBERS)) or value is None:
+        return value
+    found = _operand(value)
+    return value if found is NotImplemented else found
+
+
+def check_range(number, dtype):
+    """Raises OverflowError if an integer does not fit in an integer dtype."""
+    if dtype in INTEGERS and not iinfo(dtype).min <= number <= iinfo(dtype).max:
+        raise OverflowError(f"the number {number} does not fit in {dtype.name}")
+
+
+def in_float16(number):
+    """A number as one that struct packs as a float16: those that it refuses are rounded to an infinity."""
+    return math.copysign(math.inf, number) if abs(number) >= 65520 else number
 
 
 def set_default_dtype(dtype, /):
@@ -150,7 +188,7 @@ def promote(a, b):
     elif a in FLOATS + COMPLEX and b in FLOATS + COMPLEX:
         found = _promote_inexact(a, b)
     if found is None:
-        raise TypeError(f"{a} and {b} have no common dtype; cast one of them")
+        raise TypeError(f"{a.name} and {b.name} have no common dtype; cast one of them")
     return found
 
 
@@ -167,25 +205,40 @@ def _promote_number(dtype, number):
         if dtype in FLOATS:
             return complex128 if dtype is float64 else complex64
     if not fits:
-        raise TypeError(f"{dtype} and the number {number!r} have no common dtype")
+        raise TypeError(f"{dtype.name} and the number {number!r} have no common dtype")
     return dtype
 
 
 def result_type(*arrays_and_dtypes):
     """The dtype that an op on these arrays, dtypes and numbers has."""
     dtypes = [x.dtype if isinstance(x, Array) else x for x in arrays_and_dtypes if isinstance(x, (Array, DType))]
-    numbers = [x for x in arrays_and_dtypes if not isinstance(x, (Array, DType))]
-    for number in numbers:
-        if not isinstance(number, (builtins.bool, int, float, complex)):
-            raise TypeError(f"{number!r} is neither an array, a dtype nor a number")
+    numbers = [number(x) for x in arrays_and_dtypes if not isinstance(x, (Array, DType))]
+    for one in numbers:
+        if not isinstance(one, NUMBERS):
+            raise TypeError(f"{one!r} is neither an array, a dtype nor a number")
     if not dtypes:
         raise ValueError("result_type needs at least one array or dtype")
     result = dtypes[0]
     for dtype in dtypes[1:]:
         result = promote(result, dtype)
-    for number in numbers:
-        result = _promote_number(result, number)
+    for one in numbers:
+        result = _promote_number(result, one)
     return result
+
+
+def check_array(name, *values):
+    """Raises TypeError if an argument of the function `name` is neither an array nor like one."""
+    for value in values:
+        if not hasattr(value, "dtype"):
+            raise TypeError(f"{name}: {type(value).__name__} is not an array; use compute.asarray")
+
+
+def common(name, *values):
+    """result_type for the arguments of the function `name`, which the message names."""
+    try:
+        return result_type(*values)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
 
 
 def can_cast(from_, to, /):

@@ -9,7 +9,10 @@ from collections import namedtuple
 
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array
-from ._manipulation import _axes, _axis, _flat, concat
+from ._manipulation import _axes, _axis, _flat, _whole, concat
+
+
+_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
 
 
 def _reduced(axis):
@@ -31,6 +34,7 @@ def _reduction(op, x, axis, keepdims, **attributes):
 
 def astype(x, dtype, /, *, copy=True, device=None):
     """`x` converted to `dtype`."""
+    _dtypes.check_array("astype", x)
     if not isinstance(dtype, _core.DType):
         dtype = _dtypes._from_object(dtype)
     if device is not None:
@@ -80,7 +84,12 @@ def _limit(bound, least, greatest):
 
 
 def isclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Whether |x1 - x2| <= atol + rtol |x2|, or both are the same infinity; with `equal_nan`, or both NaN."""
+    """Whether |x1 - x2| <= atol + rtol |x2|, or both are the same infinity; with `equal_nan`, or both NaN.
+
+    Integers and bool are compared as numbers of the default dtype.
+    """
+    x1, x2 = (_ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT) if isinstance(x, Array) and x.dtype not in _INEXACT else x
+              for x in (x1, x2))
     size = _ops.abs(x2) if not isinstance(x2, (int, float, complex)) else abs(x2)
     near = _ops.less_equal(_ops.abs(_ops.subtract(x1, x2)), atol + rtol * size)
     finite = math.isfinite(size) if isinstance(size, (int, float)) else _ops.isfinite(size)
@@ -97,7 +106,8 @@ def allclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 def where(condition, x1, x2, /):
     """`x1` where `condition` is true, else `x2`."""
-    numbers = [x for x in (x1, x2) if isinstance(x, (builtins.bool, int, float, complex))]
+    x1, x2 = _dtypes.number(x1), _dtypes.number(x2)
+    numbers = [x for x in (x1, x2) if isinstance(x, _dtypes.NUMBERS)]
     if len(numbers) == 2 and isinstance(condition, Array):
         dtype = _creation._common_dtype(numbers)
         x1, x2 = (_creation.full((), x, dtype=dtype, device=condition.device) for x in (x1, x2))
@@ -138,6 +148,7 @@ def min(x, /, *, axis=None, keepdims=False):
 
 def mean(x, /, *, axis=None, keepdims=False):
     """The arithmetic mean. That of integers and bool has the default dtype; those of up to 32 bits are added exactly."""
+    _dtypes.check_array("mean", x)
     if x.dtype in _dtypes.FLOATS + _dtypes.COMPLEX:
         return _reduction(_ops.mean, x, axis, keepdims)
     if x.dtype in (_dtypes.int64, _dtypes.uint64):  # their sum might not fit
@@ -174,11 +185,13 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
 
 def argmax(x, /, *, axis=None, keepdims=False):
     """The index of the first greatest element."""
+    axis = None if axis is None else _whole(axis, "argmax")
     return _ops.argmax(x, axis=axis, keepdims=builtins.bool(keepdims))
 
 
 def argmin(x, /, *, axis=None, keepdims=False):
     """The index of the first least element."""
+    axis = None if axis is None else _whole(axis, "argmin")
     return _ops.argmin(x, axis=axis, keepdims=builtins.bool(keepdims))
 
 
@@ -193,6 +206,7 @@ def quantile(x, q, /, *, axis=None, keepdims=False):
 
 def quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the function `name`."""
+    _dtypes.check_array(name, x)
     if x.dtype not in _dtypes.FLOATS:
         raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
     rank = x.ndim
@@ -211,9 +225,18 @@ def quantiles(name, x, q, whole, axis, keepdims):
         below = builtins.min(int(one * last), last)
         places = _creation.asarray([below, builtins.min(below + 1, last)], device=x.device)
         low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
-        value = _ops.where(_ops.isnan(top), top, low + (high - low) * (one * last - below))
+        share = one * last - below
+        value = _ops.where(_ops.isnan(top), top, _between(low, high, share) if share > 0 else low)
         found.append(_core.reshape_view(value, kept if keepdims else kept[:axis] + kept[axis + 1:]))
     return _ops.stack(*found, axis=0) if isinstance(q, (list, tuple)) else found[0]
+
+
+def _between(low, high, share):
+    """The value that is `share` of the way from one array to another."""
+    way = low + (high - low) * share
+    # Their distance may be too great for the dtype, and NaN between infinities.
+    return _ops.where(_ops.isfinite(high - low), way, _ops.where(_ops.equal(low, high), low,
+                                                                 low * (1 - share) + high * share))
 
 
 def median(x, /, *, axis=None, keepdims=False):
@@ -222,8 +245,9 @@ def median(x, /, *, axis=None, keepdims=False):
 
 
 def _only_axis(x, axis, name):
+    _dtypes.check_array(name, x)
     if axis is not None:
-        return axis
+        return _whole(axis, name)
     if x.ndim != 1:
         raise ValueError(f"{name}: an array with {x.ndim} axes needs an axis")
     return 0
@@ -263,6 +287,7 @@ def segment_reduce(x, offsets, /, *, kind="sum"):
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
     """The differences of neighbours along an axis, `n` times."""
+    axis, n = _whole(axis, "diff"), _whole(n, "diff", "n")
     if prepend is not None or append is not None:
         x = concat([part for part in (prepend, x, append) if part is not None], axis=axis)
     return _ops.diff(x, n=n, axis=axis)
@@ -273,6 +298,7 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
 
 def nonzero(x, /):
     """The indices along each axis of the elements that are not zero."""
+    _dtypes.check_array("nonzero", x)
     if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no indices")
     indices, count = _ops.nonzero(x)
@@ -282,20 +308,28 @@ def nonzero(x, /):
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
     """The positions at which the elements of `x2` would be inserted into the sorted vector `x1`."""
+    _dtypes.check_array("searchsorted", x1)
+    dtype = _dtypes.common("searchsorted", x1, x2)
     if not isinstance(x2, Array):
-        x2 = _creation.full((), x2, dtype=_dtypes.result_type(x1, x2), device=x1.device)
-    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+        x2 = _creation.full((), x2, dtype=dtype, device=x1.device)
     x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
     return _ops.searchsorted(x1, x2, sorter, side=side)
 
 
+def _line(x, axis, name):
+    """An array and the axis that the function `name` sorts."""
+    return (_flat(x), 0) if axis is None else (x, _whole(axis, name))
+
+
 def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """`x` sorted along an axis; NaN comes last."""
+    """`x` sorted along an axis, or flattened and sorted without one; NaN comes last."""
+    x, axis = _line(x, axis, "sort")
     return _ops.sort(x, axis=axis, descending=builtins.bool(descending))
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
-    """The indices that sort `x` along an axis."""
+    """The indices that sort `x` along an axis, or the flattened array without one."""
+    x, axis = _line(x, axis, "argsort")
     return _ops.argsort(x, axis=axis, descending=builtins.bool(descending))
 
 
@@ -307,6 +341,7 @@ def top_k(x, k, /, *, axis=-1, largest=True):
 
     Equal elements are in the order of `x`, and NaN comes last. Returns a named tuple (values, indices).
     """
+    k, axis = _whole(k, "top_k", "k"), _whole(axis, "top_k")
     return TopK(*_ops.top_k(x, k=k, axis=axis, largest=builtins.bool(largest)))
 
 
@@ -318,6 +353,7 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
     `weights`, an array of the shape of `x`, the weights are added up instead. `density` divides by the sum and the
     widths, so that the integral is 1. Without a range the call waits for `x`. Counts are int64.
     """
+    _dtypes.check_array("histogram", x)
     if x.dtype in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
         raise TypeError(f"histogram: {x.dtype} is not a real numeric dtype; cast it")
     float_dtype = x.dtype if x.dtype in _dtypes.FLOATS else _dtypes.DEFAULT_FLOAT
@@ -334,6 +370,8 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
         edges = _creation.asarray(bins, dtype=x.dtype if whole else None, device=x.device)
         if edges.ndim != 1 or edges.size < 2:
             raise ValueError(f"histogram: edges of the shape {edges.shape}; expected a vector of 2 or more")
+        if not builtins.bool(all(edges[:-1] <= edges[1:])):
+            raise ValueError("histogram: the edges do not ascend")
     if even and weights is None:
         counts = _ops.histogram(x, bins=bins, minimum=least, maximum=greatest)
     else:
@@ -385,6 +423,10 @@ def bincount(x, /, weights=None, *, minlength=0):
     With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
     waits for `x`. A negative element is a ValueError.
     """
+    _dtypes.check_array("bincount", x)
+    minlength = _whole(minlength, "bincount", "minlength")
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength is {minlength}, which is negative")
     if x.ndim != 1 or x.dtype not in _dtypes.INTEGERS:
         raise TypeError(f"bincount: {x.dtype} with {x.ndim} axes is not a vector of integers")
     if x.size and x.dtype in _dtypes.SIGNED and int(_ops.min(x)) < 0:
@@ -398,8 +440,9 @@ def bincount(x, /, weights=None, *, minlength=0):
                         reduction="add")
 
 
-def _unique(x):
+def _unique(x, name="unique"):
     """The four outputs of unique, cut to the number of values."""
+    _dtypes.check_array(name, x)
     if x.dtype in _dtypes.COMPLEX:
         return _unique_complex(x)
     values, indices, inverse, counts, count = _ops.unique(x)
@@ -426,33 +469,33 @@ UniqueInverse = namedtuple("UniqueInverse", ["values", "inverse_indices"])
 
 def unique_all(x, /):
     """The different values, ascending; the index of the first of each; each element's position; and the counts."""
-    return UniqueAll(*_unique(x))
+    return UniqueAll(*_unique(x, "unique_all"))
 
 
 def unique_counts(x, /):
     """The different values of `x` and how often each occurs."""
-    values, _, _, counts = _unique(x)
+    values, _, _, counts = _unique(x, "unique_counts")
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x, /):
     """The different values of `x` and the position of each element's value."""
-    values, _, inverse, _ = _unique(x)
+    values, _, inverse, _ = _unique(x, "unique_inverse")
     return UniqueInverse(values, inverse)
 
 
 def unique_values(x, /):
     """The different values of `x`."""
-    return _unique(x)[0]
+    return _unique(x, "unique_values")[0]
 
 
 def isin(x1, x2, /, *, invert=False):
     """Whether each element of `x1` is among those of `x2`."""
+    dtype = _dtypes.common("isin", x1, x2)
     if not isinstance(x1, Array):
-        x1 = _creation.full((), x1, dtype=_dtypes.result_type(x2, x1), device=x2.device)
+        x1 = _creation.full((), x1, dtype=dtype, device=x2.device)
     if not isinstance(x2, Array):
-        x2 = _creation.full((), x2, dtype=_dtypes.result_type(x1, x2), device=x1.device)
-    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+        x2 = _creation.full((), x2, dtype=dtype, device=x1.device)
     x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
     if dtype in _dtypes.COMPLEX:
         equal = _ops.equal(_core.reshape_view(_flat(x1), (x1.size, 1)), _flat(x2))
@@ -471,7 +514,7 @@ def matmul(x1, x2, /):
 
 def vecdot(x1, x2, /, *, axis=-1):
     """The sums of the products of elements along an axis, the first operand conjugated."""
-    return _ops.vecdot(x1, x2, axis=axis)
+    return _ops.vecdot(x1, x2, axis=_whole(axis, "vecdot"))
 
 
 def tensordot(x1, x2, /, *, axes=2):

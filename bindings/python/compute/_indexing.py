@@ -125,7 +125,9 @@ class _Plan:
 def _broadcast(arrays):
     from ._manipulation import broadcast_arrays
 
-    common = [x if x.dtype is _dtypes.int64 else _ops.cast(x, dtype=_dtypes.int64) for x in arrays]
+    # No axis is as long as the greatest int64, so that greater indices remain out of range.
+    fitting = [_ops.minimum(x, 2 ** 63 - 1) if x.dtype is _dtypes.uint64 else x for x in arrays]
+    common = [x if x.dtype is _dtypes.int64 else _ops.cast(x, dtype=_dtypes.int64) for x in fitting]
     return broadcast_arrays(*common)
 
 
@@ -150,13 +152,15 @@ def _check_assigned(value, target):
 
 def _as_value(value, target):
     """A value to assign, as an array of the target's dtype, or a number."""
-    if isinstance(value, (builtins.bool, int, float, complex)):
+    value = _dtypes.number(value)
+    if isinstance(value, _dtypes.NUMBERS):
         _dtypes._promote_number(target.dtype, value)
         if isinstance(value, complex) and target.dtype not in _dtypes.COMPLEX:
             raise TypeError(f"elements of {target.dtype} cannot be set to a complex number")
         return value
     if not isinstance(value, Array):
-        value = _creation.asarray(value, device=target.device)
+        numbers = isinstance(value, (list, tuple))  # whose range is checked
+        value = _creation.asarray(value, dtype=target.dtype if numbers else None, device=target.device)
         if value.dtype is not target.dtype:
             value = _ops.cast(value, dtype=target.dtype)
     return _check_assigned(value, target)
@@ -236,6 +240,8 @@ _core.hooks.update(getitem=_getitem, setitem=_setitem, assign=_assign, in_place=
 
 # ---- Functions ------------------------------------------------------------------------------------------------------
 
+from ._manipulation import _flat, _whole  # noqa: E402
+
 
 def take(x, indices, /, *, axis=None):
     """The elements of `x` at `indices` along `axis`."""
@@ -243,12 +249,17 @@ def take(x, indices, /, *, axis=None):
         if x.ndim != 1:
             raise ValueError("take: an array with several axes needs an axis")
         axis = 0
-    return _ops.take(x, indices, axis=axis)
+    return _ops.take(x, indices, axis=_whole(axis, "take"))
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
-    """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`."""
-    return _ops.take_along_axis(x, indices, axis=axis)
+    """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`.
+
+    Without an axis, of the flattened array; `indices` is then a vector.
+    """
+    if axis is None:
+        x, axis = _flat(x), 0
+    return _ops.take_along_axis(x, indices, axis=_whole(axis, "take_along_axis"))
 
 
 def gather_nd(x, indices, /):
@@ -261,7 +272,8 @@ def gather_nd(x, indices, /):
 
 def _updates(updates, x, shape):
     """What is written: an array or a number, broadcast to `shape`."""
-    if isinstance(updates, (builtins.bool, int, float, complex)):
+    updates = _dtypes.number(updates)
+    if isinstance(updates, _dtypes.NUMBERS):
         updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
     return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
 
@@ -273,6 +285,7 @@ def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
     written ("set"), or combined with what is there by "add", "mul", "min" or "max". Of several updates of one element
     "set" keeps any one. Negative indices count from the end.
     """
+    axis = _whole(axis, "scatter")
     return _ops.scatter(x, indices, _updates(updates, x, indices.shape), axis=axis, reduction=reduction)
 
 

@@ -2,11 +2,22 @@
 """Manipulation functions of the standard. Those that only rearrange axes return views."""
 from __future__ import annotations
 
+import operator
+
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array
 
 
+def _whole(value, name, argument="axis"):
+    """An argument of the function `name` that must be an integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {argument} is {value!r}; expected an integer") from None
+
+
 def _axis(axis, rank, name):
+    axis = _whole(axis, name)
     if not -rank <= axis < rank:
         raise IndexError(f"{name}: axis {axis} is out of range for {rank} axes")
     return axis % rank
@@ -69,12 +80,12 @@ def concat(arrays, /, *, axis=0):
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [_flat(x) for x in arrays], 0
-    return _ops.concat(*arrays, axis=axis)
+    return _ops.concat(*arrays, axis=_whole(axis, "concat"))
 
 
 def stack(arrays, /, *, axis=0):
     """Joins arrays of one shape along a new axis."""
-    return _ops.stack(*arrays, axis=axis)
+    return _ops.stack(*arrays, axis=_whole(axis, "stack"))
 
 
 def unstack(x, /, *, axis=0):
@@ -152,11 +163,15 @@ def repeat(x, repeats, /, *, axis=None):
         x, axis = _flat(x), 0
     axis = _axis(axis, x.ndim, "repeat")
     if not isinstance(repeats, Array):
-        return _ops.repeat(x, repeats=repeats, axis=axis)
+        return _ops.repeat(x, repeats=_whole(repeats, "repeat", "repeats"), axis=axis)
+    if repeats.dtype not in _dtypes.INTEGERS:
+        raise TypeError(f"repeat: repeats has the dtype {repeats.dtype.name}; expected integers")
     if repeats.ndim > 1 or repeats.size not in (1, x.shape[axis]):
         raise ValueError(f"repeat: {repeats.shape} repeats for an axis of extent {x.shape[axis]}")
     if repeats.size == 1:
         return _ops.repeat(x, repeats=int(_flat(repeats)[0]), axis=axis)
+    if repeats.dtype in _dtypes.SIGNED and repeats.size and int(_ops.min(repeats)) < 0:
+        raise ValueError("repeat: a number of repeats is negative")
     ends = _ops.cumulative_sum(_ops.cast(repeats, dtype=_dtypes.int64), axis=0)
     count = int(ends[-1]) if ends.size else 0
     positions = _core.empty((count,), _dtypes.int64, x.device)

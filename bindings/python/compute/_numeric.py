@@ -96,6 +96,7 @@ def vsplit(x, indices_or_sections, /):
 
 def _reduced(name, x, axis):
     """The axes that the function `name` reduces."""
+    _dtypes.check_array(name, x)
     return range(x.ndim) if axis is None else _axes(axis, x.ndim, name)
 
 
@@ -401,9 +402,10 @@ def _end(y0, y1, y2, near, far):
 
 
 def _vectors(name, x1, x2):
+    _dtypes.check_array(name, x1, x2)
     if x1.ndim != 1 or x2.ndim != 1 or x1.size == 0 or x2.size == 0:
         raise ValueError(f"{name}: arrays of the shapes {x1.shape} and {x2.shape}; expected vectors with elements")
-    dtype = _dtypes.result_type(constant(x1), constant(x2))
+    dtype = _dtypes.common(name, constant(x1), constant(x2))
     return [x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2)]
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's protocols: its functions called on arrays of this package, as Dask calls them on the blocks of its arrays.
 
-Those that are named here run on the device of the array. NumPy runs all others on a copy on the host, as it does for
-any object with `__array__`.
+Those that are named here run on the device of the array. NumPy runs all others, and these with parameters that ours do
+not have, on a copy on the host, and returns arrays of its own.
 """
 from __future__ import annotations
+
+import inspect
 
 from . import _creation, _functions, _manipulation, _ops
 from ._core import Array, DType
@@ -26,17 +28,40 @@ def _array_ufunc(self, ufunc, method, *inputs, out=None, dtype=None, **options):
                         "compute.asarray or numpy.asarray")
     known = name in _ops.ROWS or name == "matmul"
     usable = all(isinstance(x, (Array, bool, int, float, complex, numpy.generic)) for x in inputs)
-    if method != "__call__" or options or not known or not usable:
+    if not usable or not all(isinstance(x, Array) for x in out or ()) or method == "at":
         return NotImplemented
+    if method != "__call__" or options or not known:
+        if dtype is not None:
+            options["dtype"] = dtype
+        found = getattr(ufunc, method)(*_on_host(inputs), **_on_host(options))
+        return found if out is None else _written(out, found)
     inputs = [x.item() if isinstance(x, numpy.generic) else x for x in inputs]
     if dtype is not None:
         inputs = [_functions.astype(x, dtype, copy=False) if isinstance(x, Array) else x for x in inputs]
     if out is None:
         return _ops.ROWS[name](*inputs) if name in _ops.ROWS else _ops.matmul(*inputs)
-    if not isinstance(out[0], Array):
-        return NotImplemented
     _ops.TABLE[name]["run"](*inputs, out=out[0])
     return out[0]
+
+
+def _on_host(value):
+    """Arguments with arrays of NumPy in the place of arrays."""
+    import numpy
+
+    if isinstance(value, Array):
+        return numpy.asarray(value)
+    if isinstance(value, dict):
+        return {key: _on_host(one) for key, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_on_host(one) for one in value)
+    return value
+
+
+def _written(out, found):
+    """The arrays `out`, into which the results of a ufunc are written."""
+    for target, one in zip(out, found if isinstance(found, tuple) else (found,)):
+        target[...] = one
+    return out if isinstance(found, tuple) else out[0]
 
 
 def _reduction(function):
@@ -87,6 +112,10 @@ def _where(condition, *choices):
     return _functions.where(condition, *choices) if choices else _functions.nonzero(condition)
 
 
+def _reshape_as(a, shape=None, order="C", *, newshape=None, copy=None):
+    return _manipulation.reshape(a, newshape if shape is None else shape, copy=copy)
+
+
 def _squeeze(a, axis=None):
     return _manipulation.squeeze(a, tuple(i for i in range(a.ndim) if a.shape[i] == 1) if axis is None else axis)
 
@@ -101,7 +130,7 @@ _FUNCTIONS = {
     "empty_like": _like(_creation.empty_like), "full_like": _like(_creation.full_like),
     "concatenate": lambda arrays, axis=0: _manipulation.concat(arrays, axis=axis),
     "stack": lambda arrays, axis=0: _manipulation.stack(arrays, axis=axis),
-    "reshape": lambda a, shape, copy=None: _manipulation.reshape(a, shape, copy=copy),
+    "reshape": _reshape_as,
     "tensordot": lambda a, b, axes=2: _functions.tensordot(a, b, axes=axes),
     "expand_dims": lambda a, axis: _manipulation.expand_dims(a, axis),
     "broadcast_to": lambda array, shape: _manipulation.broadcast_to(array, shape),
@@ -109,12 +138,29 @@ _FUNCTIONS = {
 }
 
 
+_SIGNATURES = {name: inspect.signature(run) for name, run in _FUNCTIONS.items()}
+_WRITE = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}  # to their first argument
+
+
+def _has_parameters(name, args, kwargs):
+    """Whether our function has the parameters of a call."""
+    try:
+        given = _SIGNATURES[name].bind(*args, **kwargs).arguments
+    except TypeError:
+        return False
+    return name != "reshape" or given.get("order", "C") == "C"
+
+
 def _array_function(self, function, types, args, kwargs):
     """Runs a function of NumPy on the device if it is known, else on the host."""
-    run = _FUNCTIONS.get(function.__name__) if function.__module__ == "numpy" else None
-    if run is None:
+    name = function.__name__
+    if function.__module__ == "numpy" and name in _FUNCTIONS and _has_parameters(name, args, kwargs):
+        return _FUNCTIONS[name](*args, **kwargs)
+    if name in _WRITE:
         return function._implementation(*args, **kwargs)
-    return run(*args, **kwargs)
+    if isinstance(kwargs.get("out"), Array):
+        raise TypeError(f"{name}: out must be None")
+    return function(*_on_host(args), **_on_host(kwargs))
 
 
 def _dtype(self):

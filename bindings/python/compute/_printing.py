@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from decimal import Decimal
 from struct import pack, unpack
 
@@ -61,17 +62,22 @@ def _round_trip(value, dtype):
         if dtype is _dtypes.bfloat16 or dtype is _dtypes.float16:
             if _narrow(float(text), dtype) == value:
                 break
-        elif unpack("f", pack("f", float(text)))[0] == value:
+        elif _single(float(text)) == value:
             break
     return repr(float(text))
 
 
 def _narrow(value, dtype):
     if dtype is _dtypes.float16:
-        return unpack("e", pack("e", value))[0]
-    bits = unpack("I", pack("f", value))[0]
+        return unpack("e", pack("e", _dtypes.in_float16(value)))[0]
+    bits = unpack("I", pack("f", _single(value)))[0]
     bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
     return unpack("f", pack("I", bits))[0]
+
+
+def _single(value):
+    """The nearest float32, or an infinity."""
+    return array("f", [value])[0]
 
 
 def _split(text):

@@ -10,8 +10,13 @@ The function is called with variables in the place of its arrays. Functions and 
 variable record what they compute. Gradients of elementwise ops are derived by the library from their expressions.
 Comparisons, argmax and the like give plain arrays, and so do float(x) and x.item() numbers, through which no gradient
 passes. An op whose gradient is not known raises a TypeError. There are no gradients of gradients.
+
+An array that a gradient needs must not be changed in place before the function has returned: a RuntimeError names the
+op. Changes by recorded graphs and by other libraries that share the memory are not seen.
 """
 from __future__ import annotations
+
+import math
 
 from . import _core, _creation, _dtypes, _functions, _numpy, _ops
 from ._core import Array
@@ -23,10 +28,12 @@ class Variable:
 
     __array_ufunc__ = None
 
-    def __init__(self, value, inputs=(), backward=None):
+    def __init__(self, value, inputs=(), backward=None, name=None, needed=()):
         self.value = value
         self.inputs = inputs        # the variables that it was computed from, None for constants
         self.backward = backward    # from its gradient to those of the inputs
+        self.name = name            # of the op
+        self.watch = _core.watch(needed) if needed else None  # of arrays whose elements `backward` reads
 
     shape = property(lambda self: self.value.shape)
     dtype = property(lambda self: self.value.dtype)
@@ -65,7 +72,7 @@ class Variable:
                 return [dx]
             return [_added(dy, _positions(x)[key], x)]
 
-        return Variable(x[key], (self,), backward)
+        return Variable(x[key], (self,), backward, "an index", key if isinstance(key, tuple) else (key,))
 
     def __len__(self):
         return len(self.value)
@@ -193,6 +200,10 @@ def _is_view(key):
     return not any(isinstance(one, (Array, list, tuple)) or hasattr(one, "__dlpack__") for one in keys)
 
 
+def _conjugate(x):
+    return _ops.conj(x) if x.dtype in _dtypes.COMPLEX else x
+
+
 def _kept(dy, x, attributes):
     """The gradient of a reduction, with the reduced axes at extent 1."""
     axes = attributes.get("axes")
@@ -212,7 +223,7 @@ def _sum(inputs, outputs, attributes, dy):
 @_rule("mean")
 def _mean(inputs, outputs, attributes, dy):
     count = inputs[0].size / max(outputs[0].size, 1)
-    return [_ops.multiply(_spread(dy, inputs[0], attributes), 1 / count)]
+    return [_ops.multiply(_spread(dy, inputs[0], attributes), 1 / count if count else math.nan)]
 
 
 @_rule("max", "min")
@@ -228,7 +239,7 @@ def _var(inputs, outputs, attributes, dy):
     x = inputs[0]
     count = x.size / max(outputs[0].size, 1) - attributes.get("correction", 0)
     centred = _ops.subtract(x, _ops.mean(x, axes=attributes.get("axes"), keepdims=True))
-    return [_ops.multiply(_ops.multiply(_spread(dy, x, attributes), 2 / count), centred)]
+    return [_ops.multiply(_ops.multiply(_spread(dy, x, attributes), 2 / count if count > 0 else math.inf), centred)]
 
 
 @_rule("std")
@@ -238,7 +249,7 @@ def _std(inputs, outputs, attributes, dy):
 
 @_rule("prod")
 def _prod(inputs, outputs, attributes, dy):
-    x = inputs[0]
+    x = _ops.cast(inputs[0], dtype=outputs[0].dtype)
     axes = attributes.get("axes")
     axes = list(range(x.ndim)) if axes is None else _axes(axes, x.ndim, "gradient")
     order = [i for i in range(x.ndim) if i not in axes] + axes
@@ -248,7 +259,7 @@ def _prod(inputs, outputs, attributes, dy):
     before, after = (_ops.cumulative_prod(rows, axis=-1, exclusive=True, reverse=way) for way in (False, True))
     others = _core.reshape_view(_ops.multiply(before, after), moved.shape)
     others = _core.permute_view(others, sorted(range(x.ndim), key=order.__getitem__))
-    return [_ops.multiply(others, _spread(dy, x, attributes))]
+    return [_ops.multiply(_conjugate(others), _spread(dy, x, attributes))]
 
 
 @_rule("logsumexp")
@@ -260,7 +271,7 @@ def _logsumexp(inputs, outputs, attributes, dy):
 
 def _matrix(x, vector_axis):
     """A vector as a matrix of one row or column."""
-    return x if x.ndim > 1 else _core.reshape_view(x, (1, -1) if vector_axis == 0 else (-1, 1))
+    return x if x.ndim > 1 else _core.reshape_view(x, (1, x.size) if vector_axis == 0 else (x.size, 1))
 
 
 @_rule("matmul")
@@ -274,8 +285,8 @@ def _matmul(inputs, outputs, attributes, dy):
         if a.ndim == 1:
             shape.insert(len(shape) - 1, 1)
         dy = _core.reshape_view(dy, shape)
-    da = _unbroadcast(_ops.matmul(dy, _ops.conj(right.mT) if right.dtype in _dtypes.COMPLEX else right.mT), left.shape)
-    db = _unbroadcast(_ops.matmul(_ops.conj(left.mT) if left.dtype in _dtypes.COMPLEX else left.mT, dy), right.shape)
+    da = _unbroadcast(_ops.matmul(dy, _conjugate(right.mT)), left.shape)
+    db = _unbroadcast(_ops.matmul(_conjugate(left.mT), dy), right.shape)
     return [_core.reshape_view(da, a.shape), _core.reshape_view(db, b.shape)]
 
 
@@ -285,8 +296,7 @@ def _vecdot(inputs, outputs, attributes, dy):
     axis = attributes.get("axis", -1)
     at = axis if axis >= 0 else max(a.ndim, b.ndim) + axis
     dy = _core.reshape_view(dy, (*dy.shape[:at], 1, *dy.shape[at:]))
-    conjugate = _ops.conj(dy) if dy.dtype in _dtypes.COMPLEX else dy
-    return [_unbroadcast(_ops.multiply(conjugate, b), a.shape), _unbroadcast(_ops.multiply(dy, a), b.shape)]
+    return [_unbroadcast(_ops.multiply(_conjugate(dy), b), a.shape), _unbroadcast(_ops.multiply(dy, a), b.shape)]
 
 
 @_rule("tensordot")
@@ -297,8 +307,7 @@ def _tensordot(inputs, outputs, attributes, dy):
     of_result = [list(range(first)), list(range(first, dy.ndim))]
     gradients = []
     for i, j in ((0, 1), (1, 0)):
-        other = _ops.conj(inputs[j]) if inputs[j].dtype in _dtypes.COMPLEX else inputs[j]
-        product = _ops.tensordot(dy, other, axes_a=of_result[j], axes_b=free[j])
+        product = _ops.tensordot(dy, _conjugate(inputs[j]), axes_a=of_result[j], axes_b=free[j])
         # Its axes are the free ones of operand i, then the summed ones in the order of operand j.
         summed = [axis for _, axis in sorted(zip(axes[j], axes[i]))]
         order = free[i] + summed
@@ -331,7 +340,7 @@ def _einsum(inputs, outputs, attributes, dy):
         for label, extent in zip(term, x.shape):
             extents[label] = max(extent, extents.get(label, 1)) if extent != 0 else 0
     full = [_core.broadcast_view(x, [extents[label] for label in term]) for term, x in zip(terms, inputs)]
-    factors = [_ops.conj(x) if x.dtype in _dtypes.COMPLEX else x for x in full]
+    factors = [_conjugate(x) for x in full]
     gradients = []
     for i, (term, x) in enumerate(zip(terms, inputs)):
         others = [j for j in range(len(inputs)) if j != i]
@@ -371,8 +380,8 @@ def _affine(inputs, outputs, attributes, dy):
         before = _ops.affine(*inputs, **{**attributes, "activation": "none"})
         dy, = _row_gradients(activation, [before], dy, (0,))
     transposed = bool(attributes.get("transpose_weight"))
-    rows = _core.reshape_view(x, (-1, x.shape[-1]))
-    flat = _core.reshape_view(dy, (-1, dy.shape[-1]))
+    count = math.prod(x.shape[:-1])
+    rows, flat = (_reshaped(one, (count, one.shape[-1])) for one in (x, dy))
     dx = _core.reshape_view(_ops.matmul(flat, weight if transposed else weight.mT), x.shape)
     dw = _ops.matmul(flat.mT, rows) if transposed else _ops.matmul(rows.mT, flat)
     return [dx, dw, None if bias is None else _ops.sum(flat, axes=[0])]
@@ -449,7 +458,7 @@ def _batch_norm_inference(inputs, outputs, attributes, dy):
     across = [i for i in range(x.ndim) if i != axis]
 
     def along(values):
-        return _core.reshape_view(values, [n if i == axis else 1 for i, n in enumerate(x.shape)])
+        return _along(values, x, attributes)
 
     rstd = _ops.rsqrt(_ops.add(variance, attributes.get("epsilon", 1e-5)))
     normal = _ops.multiply(_ops.subtract(x, along(mean)), along(rstd))
@@ -513,7 +522,7 @@ def _cumulative_sum(inputs, outputs, attributes, dy):
     axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
     if attributes.get("include_initial"):
         dy = _sliced(dy, axis, 1, None)
-    return [_ops.cumulative_sum(dy, axis=axis, reverse=True, dtype=inputs[0].dtype)]
+    return [_ops.cumulative_sum(dy, axis=axis, reverse=True)]
 
 
 @_rule("cumulative_prod")
@@ -524,17 +533,14 @@ def _cumulative_prod(inputs, outputs, attributes, dy):
     y = outputs[0]
     if attributes.get("include_initial"):
         dy, y = _sliced(dy, axis, 1, None), _sliced(y, axis, 1, None)
-    x = _ops.cast(inputs[0], dtype=y.dtype)
-    if x.dtype in _dtypes.COMPLEX:
-        x, y = _ops.conj(x), _ops.conj(y)
+    x, y = _conjugate(_ops.cast(inputs[0], dtype=y.dtype)), _conjugate(y)
     zero = _ops.equal(x, 0)
     zeros = _ops.cumulative_sum(_ops.cast(zero, dtype=_dtypes.int64), axis=axis)
     first = _ops.logical_and(zero, _ops.equal(zeros, 1))
     filled = _ops.where(first, 1, x)
     others = _ops.cumulative_prod(filled, axis=axis)
     behind, at = (_ops.cumulative_sum(_ops.multiply(dy, products), axis=axis, reverse=True) for products in (y, others))
-    dx = _ops.where(_ops.equal(zeros, 0), _ops.divide(behind, filled), _ops.where(first, at, 0))
-    return [_ops.cast(dx, dtype=inputs[0].dtype)]
+    return [_ops.where(_ops.equal(zeros, 0), _ops.divide(behind, filled), _ops.where(first, at, 0))]
 
 
 @_rule("cumulative_max", "cumulative_min")
@@ -663,12 +669,7 @@ def _diagonal(inputs, outputs, attributes, dy):
     return [dx]
 
 
-@_rule("cast")
-def _cast(inputs, outputs, attributes, dy):
-    return [_ops.cast(dy, dtype=inputs[0].dtype)]
-
-
-@_rule("copy")
+@_rule("cast", "copy")
 def _copy(inputs, outputs, attributes, dy):
     return [dy]
 
@@ -680,6 +681,33 @@ def _same_again(inputs, outputs, attributes, dy, name="dropout"):
 
 _RULES["tril"] = lambda *call: _same_again(*call, name="tril")
 _RULES["triu"] = lambda *call: _same_again(*call, name="triu")
+
+# Ops whose rules read the shapes and dtypes of the inputs and outputs alone.
+_LINEAR = {"add", "average_pool", "cast", "concat", "conj", "copy", "cumulative_sum", "diagonal", "diff", "dropout", "imag",
+           "mean", "negative", "pad", "positive", "real", "repeat", "roll", "stack", "subtract", "sum", "tile", "tril",
+           "triu"}
+
+
+def _along(values, x, attributes):
+    """The values of channels as an array with the axes of `x`, of extent 1 but for that of the channels."""
+    axis = _axis(attributes.get("axis", 1), x.ndim, "gradient")
+    return _core.reshape_view(values, [n if i == axis else 1 for i, n in enumerate(x.shape)])
+
+
+def _batch_mean(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    share = _ops.multiply(_along(dy, x, attributes), dy.size / max(x.size, 1))
+    return [_core.broadcast_view(share, x.shape)]
+
+
+def _batch_variance(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    share = _ops.multiply(_along(dy, x, attributes), 2 * dy.size / max(x.size, 1))
+    return [_ops.multiply(share, _ops.subtract(x, _along(outputs[1], x, attributes)))]
+
+
+# Rules for the gradients of outputs other than the first one.
+_OTHER_RULES = {"batch_norm": (_batch_mean, _batch_variance)}
 
 
 # ---- Recording ------------------------------------------------------------------------------------------------------
@@ -715,15 +743,7 @@ def _dispatch(name, inputs, attributes):
         raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number")
     if name.endswith("_view"):
         return _view(name, *inputs)
-    return _record(name, _ops.TABLE[name]["run"], [_operand(x) for x in inputs], attributes)
-
-
-def _operand(x):
-    """A number of NumPy as one of Python; else the operand itself."""
-    if x is None or isinstance(x, (Variable, Array, int, float, complex)):
-        return x
-    number = _core.hooks["operand"](x)
-    return x if number is NotImplemented else number
+    return _record(name, _ops.TABLE[name]["run"], [_dtypes.number(x) for x in inputs], attributes)
 
 
 def _record(name, function, inputs, attributes):
@@ -735,13 +755,22 @@ def _record(name, function, inputs, attributes):
         return outputs  # it has no gradient
     sources = tuple(x if isinstance(x, Variable) else None for x in inputs)
     wanted = tuple(i for i, x in enumerate(sources) if x is not None)
-    if name in _ops.ROWS:
-        first = Variable(listed[0], sources, lambda dy: _row_gradients(name, values, dy, wanted))
-    elif name in _RULES:
-        first = Variable(listed[0], sources, lambda dy: _RULES[name](values, listed, attributes, dy))
-    else:
+    if name not in _ops.ROWS and name not in _RULES:
         raise TypeError(f"the gradient of {name} is not known")
-    return (first, *listed[1:]) if isinstance(outputs, tuple) else first
+    needed = () if name in _LINEAR else (*values, *listed)
+
+    def variable(value, backward):
+        return Variable(value, sources, backward, name, needed)
+
+    if name in _ops.ROWS:
+        return variable(outputs, lambda dy: _row_gradients(name, values, dy, wanted))
+    first = variable(listed[0], lambda dy: _RULES[name](values, listed, attributes, dy))
+    if not isinstance(outputs, tuple):
+        return first
+    others = list(listed[1:])
+    for i, rule in enumerate(_OTHER_RULES.get(name, ())):
+        others[i] = variable(others[i], lambda dy, rule=rule: rule(values, listed, attributes, dy))
+    return (first, *others)
 
 
 _core.hooks["dispatch"] = _dispatch
@@ -761,7 +790,7 @@ def _expression(expression, values):
         found = expression._gradients(plain, wanted, dy)
         return [_unbroadcast(gradient, plain[name].shape) for name, gradient in zip(wanted, found)]
 
-    return Variable(result, tuple(values[name] for name in wanted), backward)
+    return Variable(result, tuple(values[name] for name in wanted), backward, repr(expression), tuple(plain.values()))
 
 
 def _order(last):
@@ -778,6 +807,13 @@ def _order(last):
     return reversed(order)
 
 
+def _fitted(gradient, dtype):
+    """A gradient in the dtype of the variable that it belongs to: that of a real one is real."""
+    if gradient.dtype in _dtypes.COMPLEX and dtype not in _dtypes.COMPLEX:
+        gradient = _ops.real(gradient)
+    return gradient if gradient.dtype is dtype else _ops.cast(gradient, dtype=dtype)
+
+
 def _backward(last):
     """The gradients of `last`, a number, by the identity of the variables behind it."""
     gradients = {id(last): _creation.ones_like(last.value)}
@@ -785,9 +821,13 @@ def _backward(last):
         dy = gradients.get(id(variable))
         if dy is None or variable.backward is None:
             continue
+        if variable.watch is not None and variable.watch.written:
+            raise RuntimeError(f"{variable.name}: an array that its gradient needs was changed in place after the call; "
+                               "change a copy, compute.asarray(x, copy=True)")
         for source, gradient in zip(variable.inputs, variable.backward(dy)):
             if source is None or gradient is None:
                 continue
+            gradient = _fitted(gradient, source.dtype)
             known = gradients.get(id(source))
             gradients[id(source)] = gradient if known is None else _ops.add(known, gradient)
         if variable.inputs:

@@ -29,7 +29,10 @@ def _argument(value):
         return value, _READ_WRITE
     if isinstance(value, Reads):
         return value.array, 1
-    number, dtype = value if isinstance(value, tuple) else (value, _default_dtype(value))
+    number, dtype = value if isinstance(value, tuple) else (_dtypes.number(value), None)
+    number, dtype = _dtypes.number(number), dtype or _default_dtype(number)
+    if isinstance(number, int):
+        _dtypes.check_range(number, dtype)
     if isinstance(number, complex):
         code = "f" if dtype is _dtypes.complex64 else "d"
         return struct.pack(2 * code, number.real, number.imag)

@@ -10,7 +10,7 @@ import math
 
 from . import _core, _creation, _dtypes, _ops, grad
 from ._functions import matmul, tensordot, vecdot
-from ._manipulation import _axes, _axis, _flat, expand_dims, matrix_transpose, moveaxis
+from ._manipulation import _axes, _axis, _flat, _whole, expand_dims, matrix_transpose, moveaxis
 
 __all__ = ["cross", "diagonal", "gemm", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot",
            "trace", "vecdot", "vector_norm"]
@@ -50,7 +50,7 @@ def outer(x1, x2, /):
 
 def cross(x1, x2, /, *, axis=-1):
     """The cross products of vectors of 3 elements along an axis."""
-    rank = builtins.min(x1.ndim, x2.ndim)
+    axis, rank = _whole(axis, "cross"), builtins.min(x1.ndim, x2.ndim)
     if not -rank <= axis < 0 and not (x1.ndim == x2.ndim and 0 <= axis < rank):
         raise IndexError(f"cross: axis {axis} is out of range for {rank} axes")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
@@ -105,7 +105,7 @@ def diagonal(x, /, *, offset=0):
 
 def trace(x, /, *, offset=0, dtype=None):
     """The sums of the diagonals of the matrices of `x`."""
-    return _ops.sum(diagonal(x, offset=offset), axes=[-1], dtype=dtype)
+    return _ops.sum(diagonal(_matrices(x, "trace"), offset=offset), axes=[-1], dtype=dtype)
 
 
 # ---- Norms ----------------------------------------------------------------------------------------------------------

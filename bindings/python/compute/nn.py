@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _dtypes, _ops, random
+from ._manipulation import _whole
 from ._ops import ROWS
 
 for _name in ("gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "log_sigmoid", "mish", "relu",
@@ -23,12 +24,12 @@ def leaky_relu(x, slope=0.01, /):
 
 def softmax(x, /, *, axis=-1):
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
-    return _ops.softmax(x, axis=axis)
+    return _ops.softmax(x, axis=_whole(axis, "softmax"))
 
 
 def log_softmax(x, /, *, axis=-1):
     """The logarithm of softmax."""
-    return _ops.log_softmax(x, axis=axis)
+    return _ops.log_softmax(x, axis=_whole(axis, "log_softmax"))
 
 
 def logsumexp(x, /, *, axis=None, keepdims=False):
@@ -86,12 +87,18 @@ def convolution_transpose(x, weight, bias=None, /, *, strides=None, dilations=No
 
 
 def max_pool(x, /, window, *, strides=None, padding=0):
-    """The greatest elements of windows; without strides they do not overlap."""
+    """The greatest elements of windows; without strides they do not overlap.
+
+    A window of padding alone gives the least value of the dtype, -inf of floating-point ones.
+    """
     return _pool(_ops.max_pool, x, window, strides, padding)
 
 
 def average_pool(x, /, window, *, strides=None, padding=0):
-    """The means of windows, padding left out; without strides they do not overlap."""
+    """The means of windows, padding left out; without strides they do not overlap.
+
+    A window of padding alone gives 0.
+    """
     return _pool(_ops.average_pool, x, window, strides, padding)
 
 
@@ -103,12 +110,12 @@ def _pool(op, x, window, strides, padding):
 
 def layer_norm(x, scale=None, bias=None, /, *, axis=-1, epsilon=1e-5):
     """x with mean 0 and variance 1 over the axes from `axis` on, times scale, plus bias."""
-    return _ops.layer_norm(x, scale, bias, axis=axis, epsilon=epsilon)[0]
+    return _ops.layer_norm(x, scale, bias, axis=_whole(axis, "layer_norm"), epsilon=epsilon)[0]
 
 
 def rms_norm(x, scale=None, /, *, axis=-1, epsilon=1e-5):
     """x over the root of the mean of its squares over the axes from `axis` on, times scale."""
-    return _ops.rms_norm(x, scale, axis=axis, epsilon=epsilon)[0]
+    return _ops.rms_norm(x, scale, axis=_whole(axis, "rms_norm"), epsilon=epsilon)[0]
 
 
 def group_norm(x, scale=None, bias=None, /, *, groups, epsilon=1e-5):
@@ -117,12 +124,17 @@ def group_norm(x, scale=None, bias=None, /, *, groups, epsilon=1e-5):
 
 
 def batch_norm(x, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
-    """The normalised x, and the mean and variance of each channel, for running averages."""
-    return _ops.batch_norm(x, scale, bias, axis=axis, epsilon=epsilon)
+    """The normalised x, and the mean and variance of each channel.
+
+    Inside a function that compute.grad differentiates they are variables; running averages are made of their values,
+    compute.grad.constant(mean).
+    """
+    return _ops.batch_norm(x, scale, bias, axis=_whole(axis, "batch_norm"), epsilon=epsilon)
 
 
 def batch_norm_inference(x, mean, variance, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
     """batch_norm with given statistics."""
+    axis = _whole(axis, "batch_norm_inference")
     return _ops.batch_norm_inference(x, mean, variance, scale, bias, axis=axis, epsilon=epsilon)
 
 
@@ -138,17 +150,18 @@ def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
 
 def cross_entropy(logits, labels, /, *, axis=-1, label_smoothing=0.0, ignore_index=None):
     """-log softmax(logits) of the label, for each element of `labels`."""
+    axis = _whole(axis, "cross_entropy")
     return _ops.cross_entropy(logits, labels, axis=axis, label_smoothing=label_smoothing, ignore_index=ignore_index)[0]
 
 
 def cross_entropy_soft(logits, targets, /, *, axis=-1):
     """-sum(targets log softmax(logits)) along an axis, for targets that are probabilities of the classes."""
-    return _ops.cross_entropy_soft(logits, targets, axis=axis)[0]
+    return _ops.cross_entropy_soft(logits, targets, axis=_whole(axis, "cross_entropy_soft"))[0]
 
 
 def one_hot(x, /, depth, *, axis=-1, dtype=None):
     """1 where the position along the new axis is x, else 0."""
-    return _ops.one_hot(x, depth=depth, axis=axis, dtype=dtype or _dtypes.DEFAULT_FLOAT)
+    return _ops.one_hot(x, depth=depth, axis=_whole(axis, "one_hot"), dtype=dtype or _dtypes.DEFAULT_FLOAT)
 
 
 def embedding(table, indices, /):
@@ -157,5 +170,5 @@ def embedding(table, indices, /):
 
 
 def dropout(x, /, p=0.5, *, generator=None):
-    """0 with probability `p`, else x / (1 - p)."""
+    """0 with probability `p`, which is in [0, 1], else x / (1 - p)."""
     return (generator or random._generator).dropout(x, p)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers by Philox 4x32-10. One seed gives the same bits on every device.
+"""Random numbers by Philox 4x32-10. One seed gives the same numbers on every device.
+
+Integers, bits, flags and permutations are the same bits; uniform and normal numbers are the same within the bounds of
+docs/ops.md. Draws that compare numbers with such a bound (`gamma`, `categorical`, `choice` with probabilities) repeat on
+one device, and may differ on another.
 
 The functions of the module draw from one generator of the process. The shape comes first: `integers(10, 0, 6)` are ten
 throws of a die less 1, where NumPy has `integers(0, 6, 10)`.
@@ -13,6 +17,21 @@ import threading
 from . import _core, _dtypes, _ops
 from ._core import Array
 from ._creation import _shape
+from ._manipulation import _axis
+
+
+def _check_probability(name, p):
+    """Raises ValueError if `p` is a number outside of [0, 1]. To look at an array would wait for it."""
+    p = _dtypes.number(p)
+    if isinstance(p, _dtypes.NUMBERS) and not isinstance(p, complex) and not 0 <= p <= 1:
+        raise ValueError(f"{name}: p is {p}, which is no probability")
+
+
+def _check_bounds(name, lower, upper):
+    """Raises ValueError if two numbers are not bounds."""
+    lower, upper = _dtypes.number(lower), _dtypes.number(upper)
+    if isinstance(lower, (int, float)) and isinstance(upper, (int, float)) and not lower <= upper:
+        raise ValueError(f"{name}: [{lower}, {upper}] is not a range")
 
 
 def _check_array(name, x):
@@ -54,6 +73,12 @@ class Generator:
 
     def uniform(self, shape=(), minimum=0.0, maximum=1.0, *, dtype=None, device=None):
         """Uniformly distributed numbers in [minimum, maximum)."""
+        ends = [_dtypes.number(minimum), _dtypes.number(maximum)]
+        if all(isinstance(end, (int, float)) for end in ends):
+            dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_FLOAT)
+            computed = _dtypes.float64 if dtype is _dtypes.float64 else _dtypes.float32
+            if not abs(float(ends[1]) - float(ends[0])) <= _dtypes.finfo(computed).max:  # true of NaN
+                raise OverflowError(f"uniform: the width of [{minimum}, {maximum}) does not fit in {computed.name}")
         return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
 
     def normal(self, shape=(), mean=0.0, deviation=1.0, *, dtype=None, device=None):
@@ -63,23 +88,40 @@ class Generator:
     def truncated_normal(self, shape=(), mean=0.0, deviation=1.0, lower=-2.0, upper=2.0, *, dtype=None,
                          device=None):
         """Normally distributed numbers between `lower` and `upper` deviations of the mean."""
+        _check_bounds("truncated_normal", lower, upper)
         return self._draw(_ops.random_truncated_normal, shape, dtype, device, mean=mean, deviation=deviation,
                           lower=lower, upper=upper)
 
     def integers(self, shape=(), minimum=0, maximum=2, *, dtype=None, device=None):
         """Random integers in [minimum, maximum); int64 without a dtype."""
         dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_INTEGER)
+        minimum, maximum = (_dtypes.number(x) for x in (minimum, maximum))
         if isinstance(minimum, int) and isinstance(maximum, int):
             if minimum >= maximum:
                 raise ValueError(f"integers: there are none in [{minimum}, {maximum}); the arguments are the shape, "
                                  "the minimum and the maximum")
             limits = _dtypes.iinfo(dtype)
             if minimum < limits.min or maximum - 1 > limits.max:
-                raise OverflowError(f"integers: [{minimum}, {maximum}) does not fit in {dtype}")
+                raise OverflowError(f"integers: [{minimum}, {maximum}) does not fit in {dtype.name}")
+            if maximum >= 2 ** 63:
+                return self._far_integers(shape, minimum, maximum, dtype, device)
         return self._draw(_ops.random_integers, shape, dtype, device, minimum=minimum, maximum=maximum)
+
+    def _far_integers(self, shape, minimum, maximum, dtype, device):
+        """Random integers in [minimum, maximum) of a dtype of 64 bits, where `maximum` does not fit in int64."""
+        if maximum - minimum == 2 ** 64:
+            found, moved = self.bits(shape, dtype=_dtypes.uint64, device=device), 0
+        else:
+            moved = maximum - (2 ** 63 - 1)
+            found = self._draw(_ops.random_integers, shape, _dtypes.int64, device, minimum=minimum - moved,
+                               maximum=maximum - moved)
+        if found.dtype is not dtype:
+            found = _core.strided_view(found, dtype, found.shape, found.strides, 0)
+        return _ops.add(found, moved) if moved else found  # the sum wraps
 
     def bernoulli(self, shape=(), p=0.5, *, dtype=_dtypes.bool, device=None):
         """1 with probability `p`, else 0."""
+        _check_probability("bernoulli", p)
         return self._draw(_ops.random_bernoulli, shape, dtype, device, p=p)
 
     def bits(self, shape=(), *, dtype=_dtypes.uint32, device=None):
@@ -94,15 +136,17 @@ class Generator:
     def shuffle(self, x, *, axis=0):
         """Puts the parts of `x` along an axis in random order, in place. For a new array use take and permutation."""
         _check_array("shuffle", x)
+        axis = _axis(axis, x.ndim, "shuffle")
         x[...] = _ops.take(x, self.permutation(x.shape[axis], device=x.device), axis=axis)
 
     def choice(self, x, shape=(), *, replace=True, p=None, axis=0, device=None):
         """Random parts of `x` along an axis, or random integers in [0, x) if `x` is an integer.
 
-        `p` is a vector of probabilities, which are divided by their sum. Without `replace` no part is chosen twice; the
-        call with `p` then waits for it. `device` is for an integer `x` without `p`.
+        `p` is a vector of probabilities, which are divided by their sum; the call waits for it. Without `replace` no part
+        is chosen twice. `device` is for an integer `x` without `p`.
         """
         if isinstance(x, Array):
+            axis = _axis(axis, x.ndim, "choice")
             n, device = x.shape[axis], x.device
         else:
             n, device = operator.index(x), device if p is None else p.device
@@ -112,6 +156,9 @@ class Generator:
             raise ValueError(f"choice: {count} of {n}{'' if replace else ' without replacement'}")
         if p is not None and p.shape != (n,):
             raise ValueError(f"choice: probabilities of the shape {p.shape} for {n} parts")
+        if p is not None and count > 0:
+            if not (float(_ops.min(p)) >= 0 and 0 < float(_ops.max(p)) < math.inf):  # false of NaN
+                raise ValueError("choice: the probabilities are not numbers of at least 0, of which one is greater")
         indices = _core.reshape_view(self._chosen(n, count, replace, p, device), shape)
         return _ops.take(x, indices, axis=axis) if isinstance(x, Array) else indices
 
@@ -142,7 +189,8 @@ class Generator:
         return _ops.random_gamma(alpha, **self._advance(9 * alpha.size))  # a number takes 9 blocks
 
     def dropout(self, x, p=0.5):
-        """0 with probability `p`, else x / (1 - p)."""
+        """0 with probability `p`, which is in [0, 1], else x / (1 - p)."""
+        _check_probability("dropout", p)
         return _ops.dropout(x, p=p, **self._advance(x.size))
 
 

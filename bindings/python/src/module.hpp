@@ -135,7 +135,8 @@ struct OpObject {
   int32_t output_count;
   bool variadic;
   bool elementwise;
-  bool reduces;  // its result is no larger than its only input
+  bool promotes;  // its inputs have a common dtype
+  bool reduces;   // its result is no larger than its only input
   std::vector<Attribute>* attributes;
 };
 
@@ -250,18 +251,36 @@ const std::vector<PyType_Slot>& operator_slots();
 bool find_operators();
 /// Runs an elementwise op on arrays and numbers of Python. Returns NotImplemented for other operands.
 PyObject* run_elementwise(const compute_op* op, PyObject* const* operands, int count, compute_tensor* output = nullptr);
+/// The number of Python that an object is or stands for, such as an integer of NumPy; empty, perhaps with an exception,
+/// if it is none.
+Ref number_from(PyObject* object);
+/// The range of the common dtype of the arrays of a call, if all are integers: its numbers must be in it.
+class IntegerRange {
+ public:
+  void add(compute_dtype dtype);
+  /// Raises OverflowError if `number` is not in the range.
+  [[nodiscard]] bool holds(PyObject* number) const;
+
+ private:
+  compute_dtype dtype_ = COMPUTE_DTYPE_NONE;
+  bool mixed_ = false;  // numbers of an array that has other elements than integers are the library's to judge
+};
 /// A weak scalar for a number of Python; NULL without an exception if it is none.
 compute_tensor* weak_scalar(PyObject* number);
 /// Whether an op on `tensor` is over so soon that releasing the interpreter would cost more.
 bool is_brief(compute_tensor* tensor);
 
-// ---- ops.cpp, memory.cpp, dlpack.cpp, streams.cpp, programs.cpp -----------------------------------------------------
+// ---- ops.cpp, memory.cpp, dlpack.cpp, streams.cpp, programs.cpp, watches.cpp ----------------------------------------
 
 bool add_ops(PyObject* module);
 bool add_memory(PyObject* module);
 bool add_dlpack(PyObject* module);
 bool add_streams(PyObject* module);
 bool add_programs(PyObject* module);
+bool add_watches(PyObject* module);
+
+/// Notes that a call writes to an array, in front of the call.
+void note_write(compute_tensor* tensor);
 
 /// Reads integers from a sequence, or a single one.
 bool integers_from(PyObject* object, std::vector<int64_t>& out);

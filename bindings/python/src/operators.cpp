@@ -2,6 +2,7 @@
 //
 // Elementwise ops on arrays and numbers of Python: the operators of Array, and the path that elementwise functions
 // share.
+#include <algorithm>
 #include <cstring>
 
 #include "module.hpp"
@@ -75,6 +76,7 @@ class Operands {
     return true;
   }
   [[nodiscard]] bool all_numbers() const { return owned_ + 1 == 1u << count_; }
+  [[nodiscard]] bool is_number(int i) const { return (owned_ & (1u << i)) != 0; }
   [[nodiscard]] bool has_numbers() const { return owned_ != 0; }
   [[nodiscard]] compute_tensor* const* tensors() const { return tensors_; }
   [[nodiscard]] int count() const { return count_; }
@@ -105,7 +107,7 @@ bool in_range(PyObject* number, compute_dtype dtype) {
   if (PyLong_Check(number) == 0 || PyBool_Check(number) != 0) return true;
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
-  if (dtype == COMPUTE_DTYPE_UINT64) return overflow > 0 || value >= 0;
+  if (dtype == COMPUTE_DTYPE_UINT64) return overflow > 0 || (overflow == 0 && value >= 0);
   const auto bits = static_cast<int>(compute_dtype_size(dtype)) * 8;
   const bool is_signed = dtype <= COMPUTE_DTYPE_INT64;
   const int64_t greatest = bits == 64 ? INT64_MAX : (int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
@@ -113,17 +115,26 @@ bool in_range(PyObject* number, compute_dtype dtype) {
   return overflow == 0 && value >= least && value <= greatest;
 }
 
-/// Whether the numbers fit in the dtype of the first array, if that is an integer dtype; raises OverflowError if not.
-bool numbers_fit(PyObject* const* objects, int count) {
-  compute_dtype dtype = COMPUTE_DTYPE_NONE;
-  for (int i = 0; i < count && dtype == COMPUTE_DTYPE_NONE; ++i) {
-    if (is_array(objects[i])) dtype = compute_tensor_dtype(source_of(objects[i]));
+/// The common dtype of two integer dtypes; NONE if there is none.
+compute_dtype common_integer(compute_dtype a, compute_dtype b) {
+  const bool a_is_signed = a <= COMPUTE_DTYPE_INT64, b_is_signed = b <= COMPUTE_DTYPE_INT64;
+  if (a_is_signed == b_is_signed) return std::max(a, b);
+  const compute_dtype is_signed = a_is_signed ? a : b, is_unsigned = a_is_signed ? b : a;
+  return is_unsigned == COMPUTE_DTYPE_UINT64
+             ? COMPUTE_DTYPE_NONE
+             : std::max(is_signed, is_unsigned - COMPUTE_DTYPE_UINT8 + COMPUTE_DTYPE_INT8 + 1);
+}
+
+/// Whether the numbers among the operands fit in the dtype of the arrays; raises OverflowError if one does not.
+bool numbers_fit(const Operands& operands, PyObject* const* objects) {
+  IntegerRange range;
+  for (int i = 0; i < operands.count(); ++i) {
+    if (!operands.is_number(i)) range.add(compute_tensor_dtype(operands.tensors()[i]));
   }
-  if (dtype < COMPUTE_DTYPE_INT8 || dtype > COMPUTE_DTYPE_UINT64) return true;
-  for (int i = 0; i < count; ++i) {
-    if (is_array(objects[i]) || in_range(objects[i], dtype)) continue;
-    PyErr_Format(PyExc_OverflowError, "the number %S does not fit in %s", objects[i], compute_dtype_name(dtype));
-    return false;
+  for (int i = 0; i < operands.count(); ++i) {
+    if (!operands.is_number(i)) continue;
+    const Ref number(number_from(objects[i]));
+    if (!number || !range.holds(number.get())) return false;
   }
   return true;
 }
@@ -244,22 +255,44 @@ compute_tensor* weak_scalar(PyObject* number) {
   return succeeded(compute_tensor_scalar(COMPUTE_DTYPE_COMPLEX128, parts, 1, &tensor)) ? tensor : nullptr;
 }
 
+Ref number_from(PyObject* object) {
+  if (PyLong_Check(object) != 0 || PyFloat_Check(object) != 0 || PyComplex_Check(object) != 0) {
+    return Ref::share(object);
+  }
+  Ref number(call_hook("operand", "(O)", object));
+  return number.get() == Py_NotImplemented ? Ref() : std::move(number);
+}
+
+void IntegerRange::add(compute_dtype dtype) {
+  if (dtype == COMPUTE_DTYPE_BOOL) return;
+  const bool is_integer = dtype >= COMPUTE_DTYPE_INT8 && dtype <= COMPUTE_DTYPE_UINT64;
+  mixed_ |= !is_integer;
+  if (is_integer) dtype_ = dtype_ == COMPUTE_DTYPE_NONE ? dtype : common_integer(dtype_, dtype);
+  mixed_ |= dtype_ == COMPUTE_DTYPE_NONE;
+}
+
+bool IntegerRange::holds(PyObject* number) const {
+  if (mixed_ || dtype_ == COMPUTE_DTYPE_NONE || in_range(number, dtype_)) return true;
+  PyErr_Format(PyExc_OverflowError, "the number %S does not fit in %s", number, compute_dtype_name(dtype_));
+  return false;
+}
+
 PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int count, compute_tensor* output) {
   Operands operands;
   for (int i = 0; i < count; ++i) {
     if (operands.add(objects[i])) [[likely]]
       continue;
     if (PyErr_Occurred() != nullptr) return nullptr;
-    const Ref number(call_hook("operand", "(O)", objects[i]));
-    if (!number) return nullptr;
-    if (number.get() == Py_NotImplemented || !operands.add(number.get())) {
+    const Ref number(number_from(objects[i]));
+    if (!number || !operands.add(number.get())) {
       if (PyErr_Occurred() != nullptr) return nullptr;
       Py_RETURN_NOTIMPLEMENTED;
     }
   }
-  if (operands.has_numbers() && !numbers_fit(objects, count)) return nullptr;
   if (operands.all_numbers()) Py_RETURN_NOTIMPLEMENTED;
+  if (operands.has_numbers() && !numbers_fit(operands, objects)) return nullptr;
   compute_tensor* result = output;
+  if (output != nullptr) note_write(output);
   compute_stream* stream = current_stream;
   if (stream != nullptr) stream = stream_for(operands.device());
   compute_error* error = nullptr;

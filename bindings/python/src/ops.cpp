@@ -3,6 +3,7 @@
 // A function for each op of the library, made from the op table when the module is imported.
 //
 //   op(*inputs, out=None, **attributes)   inputs are arrays, numbers of Python, or None for an absent optional input
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <string>
@@ -139,12 +140,15 @@ class Attributes {
     return true;
   }
 
-  bool add_number(PyObject* object, Value& value, compute_attribute& out) {
-    if (is_array(object)) {
+  bool add_number(PyObject* given, Value& value, compute_attribute& out) {
+    if (is_array(given)) {
       out.kind = COMPUTE_KIND_SCALAR;
-      value.tensor = tensor_of(object);
+      value.tensor = tensor_of(given);
       return value.tensor != nullptr;
     }
+    const Ref number(number_from(given));
+    if (PyErr_Occurred() != nullptr) return false;
+    PyObject* const object = number ? number.get() : given;
     if (PyComplex_Check(object) != 0) {
       out.kind = COMPUTE_KIND_COMPLEX128;
       value.parts[0] = PyComplex_RealAsDouble(object);
@@ -190,6 +194,7 @@ struct Tensors {
   std::vector<compute_tensor*> inputs;
   std::vector<compute_tensor*> outputs;
   std::vector<compute_tensor*> owned;
+  std::vector<Ref> numbers;
 
   Tensors() = default;
   Tensors(const Tensors&) = delete;
@@ -204,12 +209,24 @@ struct Tensors {
       tensor = tensor_of(object);
       if (tensor == nullptr) return false;
     } else if (object != Py_None) {
-      tensor = weak_scalar(object);
+      Ref number(number_from(object));
+      tensor = number ? weak_scalar(number.get()) : nullptr;
       if (tensor == nullptr) return false;  // with an exception only if a number does not fit
       owned.push_back(tensor);
+      numbers.push_back(std::move(number));
     }
     inputs.push_back(tensor);
     return true;
+  }
+  /// Whether the numbers among the inputs fit in the dtype of the arrays; raises OverflowError if one does not.
+  [[nodiscard]] bool numbers_fit() const {
+    IntegerRange range;
+    for (compute_tensor* const tensor : inputs) {
+      if (tensor != nullptr && std::find(owned.begin(), owned.end(), tensor) == owned.end()) {
+        range.add(compute_tensor_dtype(tensor));
+      }
+    }
+    return std::all_of(numbers.begin(), numbers.end(), [&](const Ref& number) { return range.holds(number.get()); });
   }
   /// The device of the work: that of the first tensor that is not on cpu.
   [[nodiscard]] compute_device* device() const {
@@ -313,11 +330,15 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
     if (tensors.add_input(args[i])) continue;
     return PyErr_Occurred() == nullptr ? dispatch(op, args, count, names) : nullptr;
   }
+  if (op.promotes && !tensors.numbers.empty() && !tensors.numbers_fit()) return nullptr;
   while (!op.variadic && tensors.inputs.size() < static_cast<size_t>(op.input_count)) tensors.inputs.push_back(nullptr);
   Attributes attributes;
   PyObject* out = nullptr;
   if (!add_keywords(op, args + count, names, attributes, &out) || !add_outputs(op, out, tensors)) return nullptr;
   const std::vector<compute_tensor*> given = tensors.outputs;
+  for (compute_tensor* const tensor : given) {
+    if (tensor != nullptr) note_write(tensor);
+  }
   compute_stream* stream = current_stream;
   if (stream != nullptr) stream = stream_for(tensors.device());
   compute_error* error = nullptr;
@@ -417,6 +438,7 @@ OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
   op->handle = handle;
   op->name = info.name;
   op->elementwise = info.expression_size > 0;
+  op->promotes = op->elementwise || std::string_view(info.dtypes) == "promote";
   op->attributes = new std::vector<Attribute>;
   split(info.inputs, ' ', [&](std::string_view name) {
     ++op->input_count;

@@ -87,45 +87,59 @@ PyObject* expression_gradient(PyObject* self, PyObject* wanted) {
   return wrap(state.expression_type, error, gradient, compute_expression_release);
 }
 
-bool number_from(PyObject* object, compute_number& number) {
-  number = {};
-  if (is_array(object)) {
-    number.kind = COMPUTE_KIND_SCALAR;
-    number.tensor = tensor_of(object);
-  } else if (PyComplex_Check(object) != 0) {
-    number.kind = COMPUTE_KIND_COMPLEX128;
-    number.real = PyComplex_RealAsDouble(object);
-    number.imaginary = PyComplex_ImagAsDouble(object);
-  } else if (PyLong_Check(object) != 0) {
-    number.kind = COMPUTE_KIND_INT64;
-    number.integer = PyLong_AsLongLong(object);
-  } else {
-    number.kind = COMPUTE_KIND_FLOAT64;
-    number.real = PyFloat_AsDouble(object);
-  }
-  return PyErr_Occurred() == nullptr;
-}
-
 /// The operands of an expression: arrays, and numbers for its scalars.
 struct ExpressionCall {
   std::vector<compute_tensor*> inputs;
   std::vector<compute_number> scalars;
+  std::vector<compute_tensor*> owned;
   compute_device* device = nullptr;
 
+  ExpressionCall() = default;
+  ExpressionCall(const ExpressionCall&) = delete;
+  ExpressionCall& operator=(const ExpressionCall&) = delete;
+  ~ExpressionCall() {
+    for (compute_tensor* const tensor : owned) compute_tensor_release(tensor);
+  }
+
   bool read(PyObject* input_list, PyObject* scalar_list) {
+    IntegerRange range;
     for (Py_ssize_t i = 0; i < PySequence_Size(input_list); ++i) {
       const Ref item(PySequence_GetItem(input_list, i));  // the list keeps it alive
       compute_tensor* const tensor = item ? tensor_from(item.get(), "an expression") : nullptr;
       if (tensor == nullptr) return false;
       inputs.push_back(tensor);
+      range.add(compute_tensor_dtype(tensor));
       if (device == nullptr || is_cpu(device)) device = compute_tensor_device(tensor);
     }
     for (Py_ssize_t i = 0; i < PySequence_Size(scalar_list); ++i) {
       const Ref item(PySequence_GetItem(scalar_list, i));
-      scalars.emplace_back();
-      if (!item || !number_from(item.get(), scalars.back())) return false;
+      if (!item || !add_scalar(item.get(), range)) return false;
     }
     return PyErr_Occurred() == nullptr;
+  }
+  bool add_scalar(PyObject* object, const IntegerRange& range) {
+    scalars.emplace_back();
+    compute_number& scalar = scalars.back();
+    scalar.kind = COMPUTE_KIND_SCALAR;
+    if (is_array(object)) {
+      scalar.tensor = tensor_of(object);
+      return scalar.tensor != nullptr;
+    }
+    const Ref number(number_from(object));
+    if (!number) {
+      if (PyErr_Occurred() == nullptr) PyErr_Format(PyExc_TypeError, "%R is neither an array nor a number", object);
+      return false;
+    }
+    if (PyBool_Check(number.get()) != 0) {
+      scalar.kind = COMPUTE_KIND_INT64;
+      scalar.integer = number.get() == Py_True ? 1 : 0;
+      return true;
+    }
+    if (!range.holds(number.get())) return false;
+    scalar.tensor = weak_scalar(number.get());
+    if (scalar.tensor == nullptr) return false;
+    owned.push_back(scalar.tensor);
+    return true;
   }
   [[nodiscard]] compute_stream* stream() const {
     return current_stream != nullptr && device != nullptr ? stream_for(device) : nullptr;
@@ -144,6 +158,7 @@ PyObject* expression_map(PyObject* self, PyObject* args) {
   for (size_t i = 0; out != Py_None && i < outputs.size(); ++i) {
     PyObject* const one = PyTuple_GetItem(out, static_cast<Py_ssize_t>(i));
     if (one == nullptr || (outputs[i] = tensor_from(one, "out")) == nullptr) return nullptr;
+    note_write(outputs[i]);
   }
   compute_error* error = nullptr;
   {
@@ -258,6 +273,7 @@ PyObject* kernel_launch(PyObject* self, PyObject* args) {
       argument.kind = COMPUTE_ARGUMENT_TENSOR;
       argument.tensor = tensor_of(array);
       if (argument.tensor == nullptr) return nullptr;
+      if ((argument.access & COMPUTE_ACCESS_WRITE) != 0) note_write(argument.tensor);
     } else {
       char* data = nullptr;
       Py_ssize_t size = 0;

@@ -447,11 +447,11 @@ impl Default for AveragePoolOptions<'_> {
     }
 }
 
-/// average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; without
-/// strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
-/// Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
-/// and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1 and
-/// reach = (window - 1) dilation + 1. Error bound: log2.
+/// average_pool: means over windows of [n, c, spatial...]; without count_include_pad padding does not count; a window
+/// of padding alone gives 0; without strides the windows do not overlap; padding is explicit, same (as many windows as
+/// elements / stride) or valid. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance,
+/// rstd, logsumexp) of float16 and bfloat16 are float32. Shape: [n, c, windows...], where windows = floor((extent +
+/// pads - reach) / stride) + 1 and reach = (window - 1) dilation + 1. Error bound: log2.
 pub fn average_pool(x: &Tensor, window: &[i64], options: AveragePoolOptions) -> Result<Tensor> {
     static OP: Op = Op::new(c"average_pool", 1);
     let mut call = Call::new(&OP);
@@ -2018,10 +2018,11 @@ impl Default for MaxPoolOptions<'_> {
     }
 }
 
-/// max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one; without
-/// strides the windows do not overlap; padding is explicit, same (as many windows as elements / stride) or valid.
-/// Dtype: the dtype of x, which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads -
-/// reach) / stride) + 1 and reach = (window - 1) dilation + 1. Exact or correctly rounded.
+/// max_pool: greatest elements of windows of [n, c, spatial...]; padding never wins; NaN if the window has one; a
+/// window of padding alone gives the least value of the dtype, -inf of floating-point ones; without strides the windows
+/// do not overlap; padding is explicit, same (as many windows as elements / stride) or valid. Dtype: the dtype of x,
+/// which is not complex. Shape: [n, c, windows...], where windows = floor((extent + pads - reach) / stride) + 1 and
+/// reach = (window - 1) dilation + 1. Exact or correctly rounded.
 pub fn max_pool(x: &Tensor, window: &[i64], options: MaxPoolOptions) -> Result<Tensor> {
     static OP: Op = Op::new(c"max_pool", 1);
     let mut call = Call::new(&OP);
