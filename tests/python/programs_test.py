@@ -2,6 +2,7 @@
 """Gradients, networks, optimisers, random numbers, expressions, kernels and graphs."""
 import collections
 import pickle
+import struct
 
 import compute as cp
 import numpy as np
@@ -317,6 +318,22 @@ class Gradients(Case):
         self.check(lambda x: cp.sum(nn.batch_norm(x)[1] ** 2.0) + cp.sum(cp.exp(nn.batch_norm(x)[2])), (3, 2, 2))
         self.check(lambda x: cp.sum(cp.square(nn.batch_norm(x, axis=0)[0] * cp.sum(nn.batch_norm(x)[1]))), (3, 2))
 
+        running = cp.zeros(2)
+
+        def assigned(x):
+            running[...] = nn.batch_norm(x)[1]
+
+        with self.assertRaisesRegex(TypeError, "compute.grad.constant"):
+            grad.gradients(assigned)(cp.ones((3, 2)))
+
+        def kept(x):
+            y, mean, _ = nn.batch_norm(x)
+            running[...] = grad.constant(mean)
+            return cp.sum(y)
+
+        grad.gradients(kept)(cp.ones((3, 2)))
+        self.assertEqual(running.tolist(), [1, 1])
+
     def test_gradients_have_the_dtype_of_their_input(self):
         def array(dtype, *shape):
             return cp.asarray(self.numbers(dtype, shape, 1, 5), copy=True)
@@ -549,6 +566,14 @@ class Programs(Case):
         finally:
             cp.set_default_dtype(cp.float32)
         self.assertEqual([x.dtype for x in (*made, cp.random.normal(2))], [cp.float64] * 3 + [cp.float32])
+
+    def test_numbers_as_arguments_of_kernels(self):
+        for number, expected in ((np.int64(3), struct.pack("q", 3)), (np.float32(0.5), struct.pack("d", 0.5)),
+                                 ((np.int16(3), cp.int8), struct.pack("b", 3)), ((3, cp.float32), struct.pack("f", 3))):
+            self.assertEqual(cp.kernels._argument(number), expected)
+        for number in ((300, cp.int8), (np.int64(-1), cp.uint32), 2 ** 63):
+            with self.assertRaises(OverflowError):
+                cp.kernels._argument(number)
 
     def test_integers_at_the_ends_of_64_bits(self):
         for dtype, least, end in (("int64", -2 ** 63, 2 ** 63), ("uint64", 0, 2 ** 64)):

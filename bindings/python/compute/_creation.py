@@ -316,7 +316,8 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         return _adopt(obj, dtype, device, copy)
     if hasattr(obj, "__array__"):
         return _adopt(obj.__array__(), dtype, device, copy)
-    raise TypeError(f"asarray: {type(obj).__name__} is not an array, a number or a sequence of numbers")
+    hint = "; compute.grad.constant(x) is the value of a variable" if hasattr(obj, "backward") else ""
+    raise TypeError(f"asarray: {type(obj).__name__} is not an array, a number or a sequence of numbers{hint}")
 
 
 _CPU, _CUDA = 1, 2

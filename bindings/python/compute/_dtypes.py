@@ -54,6 +54,7 @@ _core.hooks["dtype"] = _from_object
 
 
 NUMBERS = (builtins.bool, int, float, complex)
+PLAIN = (Array, *NUMBERS)
 
 
 def _operand(value):
@@ -72,7 +73,7 @@ _core.hooks["operand"] = _operand
 
 def number(value):
     """The number of Python that a value is or stands for; other values as they are."""
-    if isinstance(value, (Array, *NUMBERS)) or value is None:
+    if isinstance(value, PLAIN) or value is None:
         return value
     found = _operand(value)
     return value if found is NotImplemented else found

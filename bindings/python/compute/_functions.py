@@ -106,7 +106,10 @@ def allclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 def where(condition, x1, x2, /):
     """`x1` where `condition` is true, else `x2`."""
-    x1, x2 = _dtypes.number(x1), _dtypes.number(x2)
+    if not isinstance(x1, _dtypes.PLAIN):
+        x1 = _dtypes.number(x1)
+    if not isinstance(x2, _dtypes.PLAIN):
+        x2 = _dtypes.number(x2)
     numbers = [x for x in (x1, x2) if isinstance(x, _dtypes.NUMBERS)]
     if len(numbers) == 2 and isinstance(condition, Array):
         dtype = _creation._common_dtype(numbers)

@@ -258,6 +258,7 @@ Ref number_from(PyObject* object);
 class IntegerRange {
  public:
   void add(compute_dtype dtype);
+  [[nodiscard]] bool is_limited() const { return !mixed_ && dtype_ != COMPUTE_DTYPE_NONE; }
   /// Raises OverflowError if `number` is not in the range.
   [[nodiscard]] bool holds(PyObject* number) const;
 

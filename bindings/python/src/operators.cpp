@@ -72,12 +72,13 @@ class Operands {
     compute_tensor* const scalar = weak_scalar(object);
     if (scalar == nullptr) return false;
     owned_ |= 1u << count_;
+    has_integers_ |= PyLong_Check(object) != 0;
     tensors_[count_++] = scalar;
     return true;
   }
   [[nodiscard]] bool all_numbers() const { return owned_ + 1 == 1u << count_; }
   [[nodiscard]] bool is_number(int i) const { return (owned_ & (1u << i)) != 0; }
-  [[nodiscard]] bool has_numbers() const { return owned_ != 0; }
+  [[nodiscard]] bool has_integers() const { return has_integers_; }
   [[nodiscard]] compute_tensor* const* tensors() const { return tensors_; }
   [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] bool brief() const {
@@ -99,6 +100,7 @@ class Operands {
  private:
   compute_tensor* tensors_[4]{};
   unsigned owned_ = 0;
+  bool has_integers_ = false;
   int count_ = 0;
 };
 
@@ -131,8 +133,13 @@ bool numbers_fit(const Operands& operands, PyObject* const* objects) {
   for (int i = 0; i < operands.count(); ++i) {
     if (!operands.is_number(i)) range.add(compute_tensor_dtype(operands.tensors()[i]));
   }
+  if (!range.is_limited()) return true;
   for (int i = 0; i < operands.count(); ++i) {
-    if (!operands.is_number(i)) continue;
+    if (!operands.is_number(i) || PyFloat_Check(objects[i]) != 0) continue;
+    if (PyLong_Check(objects[i]) != 0) {
+      if (!range.holds(objects[i])) return false;
+      continue;
+    }
     const Ref number(number_from(objects[i]));
     if (!number || !range.holds(number.get())) return false;
   }
@@ -272,7 +279,7 @@ void IntegerRange::add(compute_dtype dtype) {
 }
 
 bool IntegerRange::holds(PyObject* number) const {
-  if (mixed_ || dtype_ == COMPUTE_DTYPE_NONE || in_range(number, dtype_)) return true;
+  if (!is_limited() || in_range(number, dtype_)) return true;
   PyErr_Format(PyExc_OverflowError, "the number %S does not fit in %s", number, compute_dtype_name(dtype_));
   return false;
 }
@@ -290,7 +297,7 @@ PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int co
     }
   }
   if (operands.all_numbers()) Py_RETURN_NOTIMPLEMENTED;
-  if (operands.has_numbers() && !numbers_fit(operands, objects)) return nullptr;
+  if (operands.has_integers() && !numbers_fit(operands, objects)) return nullptr;
   compute_tensor* result = output;
   if (output != nullptr) note_write(output);
   compute_stream* stream = current_stream;

@@ -194,7 +194,7 @@ struct Tensors {
   std::vector<compute_tensor*> inputs;
   std::vector<compute_tensor*> outputs;
   std::vector<compute_tensor*> owned;
-  std::vector<Ref> numbers;
+  std::vector<Ref> integers;
 
   Tensors() = default;
   Tensors(const Tensors&) = delete;
@@ -213,20 +213,20 @@ struct Tensors {
       tensor = number ? weak_scalar(number.get()) : nullptr;
       if (tensor == nullptr) return false;  // with an exception only if a number does not fit
       owned.push_back(tensor);
-      numbers.push_back(std::move(number));
+      if (PyLong_Check(number.get()) != 0) integers.push_back(std::move(number));
     }
     inputs.push_back(tensor);
     return true;
   }
-  /// Whether the numbers among the inputs fit in the dtype of the arrays; raises OverflowError if one does not.
-  [[nodiscard]] bool numbers_fit() const {
+  /// Whether the integers among the inputs fit in the dtype of the arrays; raises OverflowError if one does not.
+  [[nodiscard]] bool integers_fit() const {
     IntegerRange range;
     for (compute_tensor* const tensor : inputs) {
       if (tensor != nullptr && std::find(owned.begin(), owned.end(), tensor) == owned.end()) {
         range.add(compute_tensor_dtype(tensor));
       }
     }
-    return std::all_of(numbers.begin(), numbers.end(), [&](const Ref& number) { return range.holds(number.get()); });
+    return std::all_of(integers.begin(), integers.end(), [&](const Ref& number) { return range.holds(number.get()); });
   }
   /// The device of the work: that of the first tensor that is not on cpu.
   [[nodiscard]] compute_device* device() const {
@@ -330,7 +330,7 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
     if (tensors.add_input(args[i])) continue;
     return PyErr_Occurred() == nullptr ? dispatch(op, args, count, names) : nullptr;
   }
-  if (op.promotes && !tensors.numbers.empty() && !tensors.numbers_fit()) return nullptr;
+  if (op.promotes && !tensors.integers.empty() && !tensors.integers_fit()) return nullptr;
   while (!op.variadic && tensors.inputs.size() < static_cast<size_t>(op.input_count)) tensors.inputs.push_back(nullptr);
   Attributes attributes;
   PyObject* out = nullptr;
