@@ -490,6 +490,55 @@ TEST(SourceGenerator, SelectionsOfAllSizesMakeAHandfulOfKernels) {
   EXPECT_LE(keys.size(), 4u);
 }
 
+// Operands of small elements whose loops reach less than 2^31 bytes one by one, and more together: in the nest of
+// `outer` steps, and along an axis or in a matrix. All are too large to run.
+struct FarOp {
+  static std::deque<FarOp> all(int64_t outer) {
+    constexpr compute_dtype kI8 = COMPUTE_DTYPE_INT8, kF16 = COMPUTE_DTYPE_FLOAT16, kI64 = COMPUTE_DTYPE_INT64;
+    const int64_t lines = 9, terms = 2683000, step = 100, half_step = 50;
+    std::deque<FarOp> ops;
+    const auto add = [&](const char* name) -> TestOp& { return ops.emplace_back(name).op; };
+    const auto add_along = [&](const char* name) -> TestOp& {
+      return add(name).tensor(kI8, {lines, terms}, {outer, step}).integers("axis", {1});
+    };
+    const std::vector<int64_t> far = {lines, 10 * terms}, far_strides = {outer, 10};
+    add("gather").tensor(kI8, far, far_strides).tensor(kI64, {lines, 2}).output(kI8, {lines, 2}).integers("axis", {1});
+    add("scatter").tensor(kI64, {lines, 2}).tensor(kI8, {lines, 2}).output(kI8, far, far_strides);
+    ops.back().op.text("reduction", "set").integers("axis", {1});
+    add_along("scan").output(kI8, {lines, terms}).text("kind", "max").dtype("accumulator", kI8);
+    add_along("sort").output(kI8, {lines, terms}).text("outputs", "values");
+    add("segmented_reduce").tensor(kI8, {terms, lines}, {step, outer}).tensor(kI64, {4}).output(kI8, {3, lines});
+    ops.back().op.text("kind", "max").dtype("accumulator", kI8);
+    add("take_grad")
+        .tensor(kF16, {terms, lines}, {half_step, outer / 2})
+        .tensor(kI64, {terms})
+        .output(kF16, {7, lines});
+    ops.back().op.integers("size", {7}).integers("deterministic", {1});
+    add("contraction").tensor(kI8, {lines, 30, 30}, {outer, 8000000, 1000});
+    ops.back().op.tensor(kI8, {lines, 30, 2}).output(kI8, {lines, 30, 2});
+    return ops;
+  }
+  explicit FarOp(const char* name) : op(name), name(name) {}
+  TestOp op;
+  const char* name;
+};
+
+TEST(SourceGenerator, OffsetsOfAllLoopsTogetherDecideTheirWidth) {
+  constexpr int64_t kFar = 268300000;
+  for (const int64_t outer : {kFar / 2, kFar}) {
+    std::deque<FarOp> ops = FarOp::all(outer);
+    for (FarOp& far : ops) {
+      SCOPED_TRACE(far.name);
+      const Op op = far.op.view();
+      ASSERT_FALSE(refuse_op(op, gpu()));
+      // The one that reads what reaches far.
+      const Launch launch = make_recipe(op, gpu()).launches.back();
+      const bool is_wide = kernel_source(op, gpu(), launch).text.find("typedef i64 ix;") != std::string::npos;
+      EXPECT_EQ(is_wide, outer == kFar);
+    }
+  }
+}
+
 TEST_F(GeneratedText, CompilesEveryForm) {
   const std::vector<int64_t> square = {256, 256}, turned = {1, 256};
   for (const compute_dtype dtype : std::initializer_list<compute_dtype>{

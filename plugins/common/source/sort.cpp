@@ -5,6 +5,7 @@
 // places where digits begin, and each tile, sorted by the digit, moves its elements there. All passes are stable. See
 // N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for manycore GPUs" (2009).
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "plugins/common/source/ops.hpp"
@@ -168,9 +169,13 @@ class SortBuilder {
 
   KernelBuilder begin(const char* what) const {
     KernelBuilder builder(dialect_, what, with_text_);
-    builder.is_wide = needs_wide(nest_, sizes_, std::max(lines() * terms_, lines() * 256 * tiles_) * 2);
-    for (size_t i = 0; i < steps_.size(); ++i)
-      builder.is_wide = builder.is_wide || (std::abs(steps_[i]) + 1) * terms_ * sizes_[i] > INT32_MAX / 4;
+    std::array<int64_t, 3> along{};
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      along[i] = (std::abs(steps_[i]) + 1) * terms_;
+      builder.is_wide = builder.is_wide || along[i] * sizes_[i] > INT32_MAX / 4;
+    }
+    builder.is_wide =
+        builder.is_wide || needs_wide(nest_, sizes_, std::max(lines() * terms_, lines() * 256 * tiles_) * 2, along);
     builder.sign(dtype_);
     builder.sign(descending_);
     builder.sign(nest_.rank);

@@ -153,9 +153,9 @@ class TakeGradBuilder {
   };
   Words begin(KernelBuilder& builder, int64_t columns, int64_t points) const {
     const std::array<int32_t, 2> sizes = {size_, size_};
-    builder.is_wide = needs_wide(nest_, sizes, std::max(points, chunks_ * 2 * nest_.points())) ||
-                      (std::abs(source_step_) + 1) * rows_ * size_ > INT32_MAX / 4 ||
-                      (std::abs(target_step_) + 1) * limit_ * size_ > INT32_MAX / 4;
+    const std::array<int64_t, 2> along = {(std::abs(source_step_) + 1) * rows_, (std::abs(target_step_) + 1) * limit_};
+    builder.is_wide = needs_wide(nest_, sizes, std::max(points, chunks_ * 2 * nest_.points()), along) ||
+                      along[0] * size_ > INT32_MAX / 4 || along[1] * size_ > INT32_MAX / 4;
     builder.sign(dtype_);
     builder.sign(nest_.rank);
     builder.pointer(Pointer::kTensor, 0, nest_.offsets[0] * size_);
