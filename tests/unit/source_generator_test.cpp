@@ -2,6 +2,11 @@
 // Generated kernels: what their keys and arguments depend on, and that their texts compile.
 #include "tests/unit/generated_kernels.hpp"
 
+#include <map>
+#include <regex>
+#include <sstream>
+#include <utility>
+
 namespace compute::common::generated {
 namespace {
 
@@ -327,6 +332,51 @@ TEST_F(GeneratedText, CompilesSorts) {
     TestOp permutation("random_permutation");
     permutation.output(COMPUTE_DTYPE_INT32, {extent}).scalars({COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_INT64});
     expect_compiles(permutation);
+  }
+}
+
+// Bytes of the arrays that a kernel has in local memory, whose extents are sums of products and quotients.
+int64_t local_bytes(const std::string& text) {
+  static const std::map<std::string, int64_t> kSizes = {{"u8", 1},  {"u16", 2}, {"i32", 4}, {"u32", 4}, {"f32", 4},
+                                                        {"i64", 8}, {"u64", 8}, {"f64", 8}, {"ix", 8},  {"int", 4}};
+  static const std::regex kArray("COMPUTE_LOCAL (\\w+) \\w+\\[([^\\]]+)\\]");
+  int64_t bytes = 0;
+  for (std::sregex_iterator found(text.begin(), text.end(), kArray), end; found != end; ++found) {
+    std::istringstream extent((*found)[2].str());
+    int64_t sum = 0, product = 0, number = 0;
+    char operation = '+';
+    do {
+      extent >> number;
+      if (operation == '+') sum += std::exchange(product, number);
+      if (operation == '*') product *= number;
+      if (operation == '/') product /= number;
+    } while (extent >> operation);
+    bytes += kSizes.at((*found)[1].str()) * (sum + product);
+  }
+  return bytes;
+}
+
+TEST(SourceGenerator, SortsFitIntoLocalMemory) {
+  EXPECT_EQ(local_bytes("COMPUTE_LOCAL u64 a[64 + 64 / 32]; COMPUTE_LOCAL u16 b[17 * 4];"), 66 * 8 + 68 * 2);
+  for (const int64_t kibibytes : {32, 40, 48, 64}) {
+    Dialect dialect = gpu();
+    dialect.language = Language::kOpenclC;
+    dialect.local_memory_bytes = kibibytes << 10;
+    for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
+             COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT64}) {
+      for (const int64_t extent : {1000, 2000, 4000, 100000}) {
+        SCOPED_TRACE(cat(kibibytes, " KiB, ", extent, " of ", dtype_name(dtype)));
+        TestOp op("sort");
+        op.tensor(dtype, {extent}).output(dtype, {extent}).text("outputs", "values").integers("axis", {0});
+        const Op view = op.view();
+        ASSERT_FALSE(refuse_op(view, dialect));
+        int64_t most = 0;
+        for (const Launch& launch : make_recipe(view, dialect).launches)
+          most = std::max(most, local_bytes(kernel_source(view, dialect, launch).text));
+        EXPECT_GT(most, 0);
+        EXPECT_LE(most, dialect.local_memory_bytes);
+      }
+    }
   }
 }
 

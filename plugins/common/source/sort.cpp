@@ -164,7 +164,8 @@ class SortBuilder {
   // Elements of a tile for each work item.
   int items() const {
     const bool is_large = dialect_.local_memory_bytes >= 46 << 10;
-    return texts_.is_wide ? (is_large && has_lanes() ? 12 : 8) : is_large ? 16 : 8;
+    if (!texts_.is_wide) return is_large ? 16 : 8;
+    return !is_large ? 4 : has_lanes() ? 12 : 8;
   }
 
   KernelBuilder begin(const char* what) const {
