@@ -476,6 +476,13 @@ void test_attention(Case& c) {
     special.set(7 * 64 + 1, oracle::Value::of(std::numeric_limits<Real>::quiet_NaN()));
     const Operand ordinary = c.numbers({1, 1, 70, 64});
     c.run({}, {ordinary, ordinary, c.session.upload(special)}, "special values");
+    // A query that is NaN has no sum, and a logsumexp that is NaN.
+    for (const int64_t features : {16, 64}) {
+      Array queries = c.inputs.uniform(c.dtype, {1, 1, 70, features}, -2, 2);
+      queries.set(7 * features + 1, oracle::Value::of(std::numeric_limits<Real>::quiet_NaN()));
+      c.run({}, {c.session.upload(queries), c.numbers({1, 1, 70, features}), c.numbers({1, 1, 70, features})},
+            "a query that is NaN");
+    }
   }
   for (const Lengths& s : lengths(c)) {
     const std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
