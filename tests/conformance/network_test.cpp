@@ -613,6 +613,11 @@ void test_take_grad(Case& c) {
     for (const int64_t deterministic : {0, 1}) run(dy, indices, axis, size, type, layout, deterministic);
   };
   for (Layout layout : layouts_of(c)) check({40, 6}, {40}, 0, 7, dtype::INT64, layout);
+  for (const int64_t deterministic : {0, 1}) {
+    const Attributes given = {{"size", int64_t{7}}, {"deterministic", deterministic}};
+    c.run(given, {broadcast(c.numbers({20, 1, 4}), {20, 3, 4}), c.integers({20, 3}, 7)}, "rows that repeat");
+    c.run(given, {c.numbers({20, 3, 4}), broadcast(c.integers({20, 1}, 7), {20, 3})}, "indices that repeat");
+  }
   if (!c.full()) return;
   check({3, 5, 4, 6}, {5, 4}, 1, 9, dtype::INT32, Layout::CONTIGUOUS);
   check({3, 50}, {50}, -1, 4, dtype::INT64, Layout::NEGATIVE);

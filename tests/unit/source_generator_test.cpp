@@ -97,10 +97,11 @@ TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
 
 // The first position of the greatest of an axis.
 struct ArgmaxOp {
-  ArgmaxOp(const std::vector<int64_t>& shape, int64_t axis, compute_dtype dtype = kF32) {
+  ArgmaxOp(const std::vector<int64_t>& shape, int64_t axis, compute_dtype dtype = kF32,
+           const std::vector<int64_t>& strides = {}) {
     std::vector<int64_t> reduced = shape;
     reduced[static_cast<size_t>(axis)] = 1;
-    op.tensor(dtype, shape).output(COMPUTE_DTYPE_INT64, reduced).text("kind", "max").integers("axis", {axis});
+    op.tensor(dtype, shape, strides).output(COMPUTE_DTYPE_INT64, reduced).text("kind", "max").integers("axis", {axis});
   }
   TestOp op{"arg_reduce"};
 };
@@ -113,6 +114,25 @@ TEST(SourceGenerator, PlacesOfFewOutputsAreFoundInOneLaunch) {
   Dialect without_counters = gpu();
   without_counters.counters = 0;
   EXPECT_EQ(make_recipe(op.op.view(), without_counters).launches.size(), 2u);
+}
+
+// No vector holds the same element again and again.
+TEST(SourceGenerator, PlacesOfRepeatedElementsAreFoundOneByOne) {
+  Dialect host = gpu();
+  host.is_host = true;
+  const auto has_vectors = [](ArgmaxOp op, const Dialect& dialect) {
+    const Op view = op.op.view();
+    return kernel_source(view, dialect, make_recipe(view, dialect).launches.at(0)).text.find("vector_f32") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(has_vectors(ArgmaxOp({256}, 0), gpu()));
+  EXPECT_FALSE(has_vectors(ArgmaxOp({256}, 0, kF32, {0}), gpu()));
+  EXPECT_FALSE(has_vectors(ArgmaxOp({8, 64, 64}, 2, kF32, {1, 0, 0}), gpu()));
+  EXPECT_FALSE(has_vectors(ArgmaxOp({8, 64}, 1, kF32, {0, 0}), gpu()));
+  for (const Dialect& dialect : {gpu(), host}) {
+    EXPECT_TRUE(has_vectors(ArgmaxOp({8, 64}, 0), dialect));
+    EXPECT_FALSE(has_vectors(ArgmaxOp({64, 1}, 1, kF32, {0, 1}), dialect));
+  }
 }
 
 // The first input less the result of the last of `stages`, over a matrix.

@@ -192,6 +192,10 @@ std::vector<int64_t> strides_of(const compute_plugin_tensor& tensor) {
   return {tensor.strides, tensor.strides + tensor.rank};
 }
 
+std::optional<int64_t> row_major_step(const compute_plugin_tensor& tensor) {
+  return row_major_step(shape_of(tensor), strides_of(tensor));
+}
+
 VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size, int lanes) {
   const int32_t bytes = vector_alignment(size, lanes);
   VectorText vector;

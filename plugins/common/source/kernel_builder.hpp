@@ -3,6 +3,7 @@
 // elements.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -125,6 +126,8 @@ std::vector<int64_t> strides_of(const compute_plugin_tensor& tensor);
 inline std::span<const int64_t> shape_of(const compute_plugin_tensor& tensor) {
   return {tensor.shape, static_cast<size_t>(tensor.rank)};
 }
+/// The step from each element to the next in row-major order, if it is the same everywhere.
+std::optional<int64_t> row_major_step(const compute_plugin_tensor& tensor);
 
 /// The type of `lanes` elements that are loaded at once, which is declared in the builder's globals; and its words.
 struct VectorText {

@@ -142,16 +142,11 @@ class SortBuilder {
   }
 
  private:
-  // All elements as one line, which is_line() has found.
+  // All elements as one line, which have a row-major step.
   void take_all(const compute_plugin_tensor& src) {
-    terms_ = stored_ = 1;
-    int64_t step = 1;
-    for (int32_t i = src.rank; i-- > 0;) {
-      if (terms_ == 1 && src.shape[i] > 1) step = src.strides[i];
-      terms_ *= src.shape[i];
-    }
+    for (const int64_t extent : shape_of(src)) terms_ *= extent;
     stored_ = terms_;
-    steps_ = {step};
+    steps_ = {row_major_step(src).value()};
     sizes_ = {dtype_size(dtype_)};
     nest_.strides.resize(1);
     nest_.offsets = {0};
@@ -452,17 +447,6 @@ class SortBuilder {
   int64_t keys_at_[2] = {}, positions_at_[2] = {}, counts_at_ = 0, sums_at_ = 0;
 };
 
-// Whether the elements are a line: the stride of each axis goes on from the axes inside it.
-bool is_line(const compute_plugin_tensor& src) {
-  int64_t next = 0;  // 0: there is none yet
-  for (int32_t i = src.rank; i-- > 0;) {
-    if (src.shape[i] == 1) continue;
-    if (next != 0 && src.strides[i] != next) return false;
-    next = src.strides[i] * src.shape[i];
-  }
-  return true;
-}
-
 std::optional<Refusal> refuse_elements(const Op& op, const compute_plugin_tensor& src, const Dialect& dialect) {
   int64_t elements = 1;
   for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
@@ -489,7 +473,7 @@ SortedKeys add_sorted_keys(BuiltRecipe& recipe, const Op& op, const Dialect& dia
 }
 
 std::optional<Refusal> refuse_sorted_keys(const Op& op, const Dialect& dialect) {
-  if (!is_line(op.input(0)))
+  if (!row_major_step(op.input(0)))
     return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 0, cat(op.name(), ": the input is not row-major"), ""};
   return refuse_sort_shape(op, dialect);
 }
@@ -498,7 +482,7 @@ std::optional<Refusal> refuse_sorted_rows(const Op& op, const Dialect& dialect) 
   const compute_plugin_tensor& indices = op.input(1);
   if (indices.dtype == COMPUTE_DTYPE_UINT64)
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 1, cat(op.name(), ": indices of uint64 are not supported"), ""};
-  if (!is_line(indices))
+  if (!row_major_step(indices))
     return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 1, cat(op.name(), ": the indices are not row-major"), ""};
   if (op.integer("size", 0) > INT32_MAX)
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, cat(op.name(), ": 2^31 rows or more"), ""};
