@@ -60,6 +60,21 @@ LoopNest collapse(std::span<const int64_t> shape, std::span<const int64_t* const
   return nest;
 }
 
+std::optional<int64_t> row_major_step(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  std::optional<int64_t> step;
+  int64_t next = 0;  // the stride that goes on from the axes inside
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (shape[i] == 1) continue;
+    if (!step) {
+      step = strides[i];
+    } else if (strides[i] != next) {
+      return std::nullopt;
+    }
+    next = strides[i] * shape[i];
+  }
+  return step.value_or(1);
+}
+
 void move_loop(LoopNest& nest, int from, int to) {
   const auto move = [&](std::array<int64_t, kMaxRank>& values) {
     std::rotate(values.begin() + to, values.begin() + from, values.begin() + from + 1);

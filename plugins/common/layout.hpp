@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,10 @@ struct LoopNest {
 ///
 /// `strides[i]` contains operand i's strides, as many as `shape` has extents; all extents are at least 1.
 LoopNest collapse(std::span<const int64_t> shape, std::span<const int64_t* const> strides, int leader);
+
+/// The step from each element to the next in row-major order, if it is the same everywhere. It is 0 if all elements are
+/// one, and 1 if there is only one.
+std::optional<int64_t> row_major_step(std::span<const int64_t> shape, std::span<const int64_t> strides);
 
 /// Moves loop `from` to the place before loop `to`, `to` <= `from`.
 void move_loop(LoopNest& nest, int from, int to);

@@ -476,6 +476,13 @@ void test_attention(Case& c) {
     special.set(7 * 64 + 1, oracle::Value::of(std::numeric_limits<Real>::quiet_NaN()));
     const Operand ordinary = c.numbers({1, 1, 70, 64});
     c.run({}, {ordinary, ordinary, c.session.upload(special)}, "special values");
+    // A query that is NaN has no sum, and a logsumexp that is NaN.
+    for (const int64_t features : {16, 64}) {
+      Array queries = c.inputs.uniform(c.dtype, {1, 1, 70, features}, -2, 2);
+      queries.set(7 * features + 1, oracle::Value::of(std::numeric_limits<Real>::quiet_NaN()));
+      c.run({}, {c.session.upload(queries), c.numbers({1, 1, 70, features}), c.numbers({1, 1, 70, features})},
+            "a query that is NaN");
+    }
   }
   for (const Lengths& s : lengths(c)) {
     const std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
@@ -606,6 +613,11 @@ void test_take_grad(Case& c) {
     for (const int64_t deterministic : {0, 1}) run(dy, indices, axis, size, type, layout, deterministic);
   };
   for (Layout layout : layouts_of(c)) check({40, 6}, {40}, 0, 7, dtype::INT64, layout);
+  for (const int64_t deterministic : {0, 1}) {
+    const Attributes given = {{"size", int64_t{7}}, {"deterministic", deterministic}};
+    c.run(given, {broadcast(c.numbers({20, 1, 4}), {20, 3, 4}), c.integers({20, 3}, 7)}, "rows that repeat");
+    c.run(given, {c.numbers({20, 3, 4}), broadcast(c.integers({20, 1}, 7), {20, 3})}, "indices that repeat");
+  }
   if (!c.full()) return;
   check({3, 5, 4, 6}, {5, 4}, 1, 9, dtype::INT32, Layout::CONTIGUOUS);
   check({3, 50}, {50}, -1, 4, dtype::INT64, Layout::NEGATIVE);

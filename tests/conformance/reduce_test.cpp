@@ -287,8 +287,15 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
     const Operand x = session.upload(inputs.uniform(dtype, shape, -5, 5), layout);
     session.expect(op, attributes, std::span(&x, 1), bound, std::string(name(layout)) + ", " + what);
   };
+  const auto run_broadcast = [&](const Shape& base, const Shape& shape, const Attributes& attributes) {
+    const Operand x = broadcast(session.upload(inputs.uniform(dtype, base, -5, 5)), shape);
+    session.expect(op, attributes, std::span(&x, 1), bound, "broadcast, " + what);
+  };
   run({1009}, {});
   run({23, 31}, {{"axis", int64_t{1}}});
+  run_broadcast({1}, {1000}, {});
+  run_broadcast({8, 1, 1}, {8, 64, 64}, {{"axis", int64_t{2}}});
+  run_broadcast({8, 1, 64}, {8, 64, 64}, {{"axis", int64_t{1}}});
   if (session.level() != Level::FULL) return;
   for (int64_t n : {1, 2, 7, 8, 9, 33, 129, 20011}) run({n}, {});
   run({23, 31}, {});
@@ -302,7 +309,7 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
   run({2500, 41}, {{"axis", int64_t{0}}}, Layout::STEPPED);
   run({}, {});
   run({0, 3}, {{"axis", int64_t{1}}});
-  for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED}) {
+  for (Layout layout : kEveryLayout) {
     run({11, 13}, {{"axis", int64_t{0}}}, layout);
     run({11, 13}, {{"axis", int64_t{1}}}, layout);
     run({3, 5, 4}, {}, layout);

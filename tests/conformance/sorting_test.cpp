@@ -34,7 +34,8 @@ class Case {
   }
   std::vector<Layout> layouts() const {
     if (!full()) return {Layout::CONTIGUOUS};
-    return {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED};
+    return {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::NEGATIVE,
+            Layout::BROADCAST,  Layout::OFFSET,     Layout::PERMUTED};
   }
 
   const Session& session;
@@ -158,7 +159,10 @@ void test_nonzero(Case& c) {
 
 void test_unique(Case& c) {
   for (Layout layout : c.layouts()) c.run({}, {c.special({4, 13}, layout)}, name(layout));
+  c.run({}, {broadcast(c.special({13, 1, 1}), {13, 3, 2})}, "elements that repeat");
   if (!c.full()) return;
+  c.run({}, {broadcast(c.special({13, 1, 5}), {13, 3, 5})}, "rows that repeat");
+  c.run({}, {broadcast(c.uniform({6000, 1}, -1000, 1000), {6000, 3})}, "a long line of elements that repeat");
   c.run({}, {c.special({1000})}, "many");
   c.run({}, {c.uniform({300, 150}, -1000, 1000)}, "a long line");
   c.run({}, {c.uniform({1})}, "one");

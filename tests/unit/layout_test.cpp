@@ -43,6 +43,22 @@ std::vector<std::vector<int64_t>> visit(const std::vector<int64_t>& shape,
   return visit(plain);
 }
 
+TEST(RowMajorStep, IsTheSameEverywhere) {
+  const auto step = [](const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+    return row_major_step(shape, strides);
+  };
+  EXPECT_EQ(step({2, 3, 4}, {12, 4, 1}), 1);
+  EXPECT_EQ(step({2, 3, 4}, {-36, -12, -3}), -3);
+  EXPECT_EQ(step({2, 1, 4}, {4, 99, 1}), 1);
+  EXPECT_EQ(step({2, 3}, {0, 0}), 0);
+  EXPECT_EQ(step({}, {}), 1);
+  EXPECT_EQ(step({1, 1}, {7, 7}), 1);
+  EXPECT_EQ(step({2, 3}, {1, 2}), std::nullopt);
+  EXPECT_EQ(step({2, 3}, {1, 0}), std::nullopt);
+  EXPECT_EQ(step({2, 3}, {0, 1}), std::nullopt);
+  EXPECT_EQ(step({2, 3, 4}, {4, 0, 1}), std::nullopt);
+}
+
 TEST(Collapse, ContiguousOperandsBecomeOneLoop) {
   const LoopNest nest = collapse_of({2, 3, 4}, {{12, 4, 1}, {12, 4, 1}}, 1);
   EXPECT_EQ(nest.rank, 1);

@@ -2,6 +2,11 @@
 // Generated kernels: what their keys and arguments depend on, and that their texts compile.
 #include "tests/unit/generated_kernels.hpp"
 
+#include <map>
+#include <regex>
+#include <sstream>
+#include <utility>
+
 namespace compute::common::generated {
 namespace {
 
@@ -92,10 +97,11 @@ TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
 
 // The first position of the greatest of an axis.
 struct ArgmaxOp {
-  ArgmaxOp(const std::vector<int64_t>& shape, int64_t axis, compute_dtype dtype = kF32) {
+  ArgmaxOp(const std::vector<int64_t>& shape, int64_t axis, compute_dtype dtype = kF32,
+           const std::vector<int64_t>& strides = {}) {
     std::vector<int64_t> reduced = shape;
     reduced[static_cast<size_t>(axis)] = 1;
-    op.tensor(dtype, shape).output(COMPUTE_DTYPE_INT64, reduced).text("kind", "max").integers("axis", {axis});
+    op.tensor(dtype, shape, strides).output(COMPUTE_DTYPE_INT64, reduced).text("kind", "max").integers("axis", {axis});
   }
   TestOp op{"arg_reduce"};
 };
@@ -108,6 +114,25 @@ TEST(SourceGenerator, PlacesOfFewOutputsAreFoundInOneLaunch) {
   Dialect without_counters = gpu();
   without_counters.counters = 0;
   EXPECT_EQ(make_recipe(op.op.view(), without_counters).launches.size(), 2u);
+}
+
+// No vector holds the same element again and again.
+TEST(SourceGenerator, PlacesOfRepeatedElementsAreFoundOneByOne) {
+  Dialect host = gpu();
+  host.is_host = true;
+  const auto has_vectors = [](ArgmaxOp op, const Dialect& dialect) {
+    const Op view = op.op.view();
+    return kernel_source(view, dialect, make_recipe(view, dialect).launches.at(0)).text.find("vector_f32") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(has_vectors(ArgmaxOp({256}, 0), gpu()));
+  EXPECT_FALSE(has_vectors(ArgmaxOp({256}, 0, kF32, {0}), gpu()));
+  EXPECT_FALSE(has_vectors(ArgmaxOp({8, 64, 64}, 2, kF32, {1, 0, 0}), gpu()));
+  EXPECT_FALSE(has_vectors(ArgmaxOp({8, 64}, 1, kF32, {0, 0}), gpu()));
+  for (const Dialect& dialect : {gpu(), host}) {
+    EXPECT_TRUE(has_vectors(ArgmaxOp({8, 64}, 0), dialect));
+    EXPECT_FALSE(has_vectors(ArgmaxOp({64, 1}, 1, kF32, {0, 1}), dialect));
+  }
 }
 
 // The first input less the result of the last of `stages`, over a matrix.
@@ -330,6 +355,51 @@ TEST_F(GeneratedText, CompilesSorts) {
   }
 }
 
+// Bytes of the arrays that a kernel has in local memory, whose extents are sums of products and quotients.
+int64_t local_bytes(const std::string& text) {
+  static const std::map<std::string, int64_t> kSizes = {{"u8", 1},  {"u16", 2}, {"i32", 4}, {"u32", 4}, {"f32", 4},
+                                                        {"i64", 8}, {"u64", 8}, {"f64", 8}, {"ix", 8},  {"int", 4}};
+  static const std::regex kArray("COMPUTE_LOCAL (\\w+) \\w+\\[([^\\]]+)\\]");
+  int64_t bytes = 0;
+  for (std::sregex_iterator found(text.begin(), text.end(), kArray), end; found != end; ++found) {
+    std::istringstream extent((*found)[2].str());
+    int64_t sum = 0, product = 0, number = 0;
+    char operation = '+';
+    do {
+      extent >> number;
+      if (operation == '+') sum += std::exchange(product, number);
+      if (operation == '*') product *= number;
+      if (operation == '/') product /= number;
+    } while (extent >> operation);
+    bytes += kSizes.at((*found)[1].str()) * (sum + product);
+  }
+  return bytes;
+}
+
+TEST(SourceGenerator, SortsFitIntoLocalMemory) {
+  EXPECT_EQ(local_bytes("COMPUTE_LOCAL u64 a[64 + 64 / 32]; COMPUTE_LOCAL u16 b[17 * 4];"), 66 * 8 + 68 * 2);
+  for (const int64_t kibibytes : {32, 40, 48, 64}) {
+    Dialect dialect = gpu();
+    dialect.language = Language::kOpenclC;
+    dialect.local_memory_bytes = kibibytes << 10;
+    for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
+             COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT64}) {
+      for (const int64_t extent : {1000, 2000, 4000, 100000}) {
+        SCOPED_TRACE(cat(kibibytes, " KiB, ", extent, " of ", dtype_name(dtype)));
+        TestOp op("sort");
+        op.tensor(dtype, {extent}).output(dtype, {extent}).text("outputs", "values").integers("axis", {0});
+        const Op view = op.view();
+        ASSERT_FALSE(refuse_op(view, dialect));
+        int64_t most = 0;
+        for (const Launch& launch : make_recipe(view, dialect).launches)
+          most = std::max(most, local_bytes(kernel_source(view, dialect, launch).text));
+        EXPECT_GT(most, 0);
+        EXPECT_LE(most, dialect.local_memory_bytes);
+      }
+    }
+  }
+}
+
 TestOp take_grad(compute_dtype dtype, int64_t count, int64_t size, int64_t columns, int64_t deterministic = 1) {
   TestOp op("take_grad");
   op.tensor(dtype, {count, columns}).tensor(COMPUTE_DTYPE_INT64, {count}).output(dtype, {size, columns});
@@ -488,6 +558,55 @@ TEST(SourceGenerator, SelectionsOfAllSizesMakeAHandfulOfKernels) {
     for (const Launch& launch : make_recipe(op.view(), gpu()).launches) keys.insert(launch.key.low);
   }
   EXPECT_LE(keys.size(), 4u);
+}
+
+// Operands of small elements whose loops reach less than 2^31 bytes one by one, and more together: in the nest of
+// `outer` steps, and along an axis or in a matrix. All are too large to run.
+struct FarOp {
+  static std::deque<FarOp> all(int64_t outer) {
+    constexpr compute_dtype kI8 = COMPUTE_DTYPE_INT8, kF16 = COMPUTE_DTYPE_FLOAT16, kI64 = COMPUTE_DTYPE_INT64;
+    const int64_t lines = 9, terms = 2683000, step = 100, half_step = 50;
+    std::deque<FarOp> ops;
+    const auto add = [&](const char* name) -> TestOp& { return ops.emplace_back(name).op; };
+    const auto add_along = [&](const char* name) -> TestOp& {
+      return add(name).tensor(kI8, {lines, terms}, {outer, step}).integers("axis", {1});
+    };
+    const std::vector<int64_t> far = {lines, 10 * terms}, far_strides = {outer, 10};
+    add("gather").tensor(kI8, far, far_strides).tensor(kI64, {lines, 2}).output(kI8, {lines, 2}).integers("axis", {1});
+    add("scatter").tensor(kI64, {lines, 2}).tensor(kI8, {lines, 2}).output(kI8, far, far_strides);
+    ops.back().op.text("reduction", "set").integers("axis", {1});
+    add_along("scan").output(kI8, {lines, terms}).text("kind", "max").dtype("accumulator", kI8);
+    add_along("sort").output(kI8, {lines, terms}).text("outputs", "values");
+    add("segmented_reduce").tensor(kI8, {terms, lines}, {step, outer}).tensor(kI64, {4}).output(kI8, {3, lines});
+    ops.back().op.text("kind", "max").dtype("accumulator", kI8);
+    add("take_grad")
+        .tensor(kF16, {terms, lines}, {half_step, outer / 2})
+        .tensor(kI64, {terms})
+        .output(kF16, {7, lines});
+    ops.back().op.integers("size", {7}).integers("deterministic", {1});
+    add("contraction").tensor(kI8, {lines, 30, 30}, {outer, 8000000, 1000});
+    ops.back().op.tensor(kI8, {lines, 30, 2}).output(kI8, {lines, 30, 2});
+    return ops;
+  }
+  explicit FarOp(const char* name) : op(name), name(name) {}
+  TestOp op;
+  const char* name;
+};
+
+TEST(SourceGenerator, OffsetsOfAllLoopsTogetherDecideTheirWidth) {
+  constexpr int64_t kFar = 268300000;
+  for (const int64_t outer : {kFar / 2, kFar}) {
+    std::deque<FarOp> ops = FarOp::all(outer);
+    for (FarOp& far : ops) {
+      SCOPED_TRACE(far.name);
+      const Op op = far.op.view();
+      ASSERT_FALSE(refuse_op(op, gpu()));
+      // The one that reads what reaches far.
+      const Launch launch = make_recipe(op, gpu()).launches.back();
+      const bool is_wide = kernel_source(op, gpu(), launch).text.find("typedef i64 ix;") != std::string::npos;
+      EXPECT_EQ(is_wide, outer == kFar);
+    }
+  }
 }
 
 TEST_F(GeneratedText, CompilesEveryForm) {

@@ -145,6 +145,7 @@ class ArgReduceBuilder {
     pass_.kept = collapse_operands(kept_shape, std::vector{strides_of(input), strides_of(op.output(0))}, 0);
     pass_.sources = {reduction_.dtype};
     pass_.alignments = {input.alignment};
+    pass_.loads_vectors = true;
   }
 
   BuiltRecipe build() {

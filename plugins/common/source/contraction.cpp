@@ -9,6 +9,7 @@
 // Where this keeps more of a GPU busy, the depth is divided, and a second kernel adds up the parts. Products with a
 // vector on one side are reductions, see vector_products.cpp.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "plugins/common/matrix_product.hpp"
@@ -153,12 +154,14 @@ class ContractionBuilder {
 
   bool is_wide() const {
     const std::vector<int32_t> sizes(tensors_.size(), size_);
-    const auto reach = [&](size_t i, int64_t rows, int64_t columns) {
-      return (std::llabs(stride(i, 0)) * rows + std::llabs(stride(i, 1)) * columns) * size_ > INT32_MAX / 2;
-    };
-    bool is_wide = needs_wide(space_.nest(), sizes, space_.points()) || reach(0, m_, k_) || reach(1, k_, n_);
-    for (size_t i = 2; i < tensors_.size(); ++i) is_wide = is_wide || reach(i, m_, n_);
-    return is_wide;
+    std::array<int64_t, 5> matrices{};
+    bool is_wide = false;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const int64_t rows = i == 1 ? k_ : m_, columns = i == 0 ? k_ : n_;
+      matrices[i] = std::llabs(stride(i, 0)) * rows + std::llabs(stride(i, 1)) * columns;
+      is_wide = is_wide || matrices[i] * size_ > INT32_MAX / 2;
+    }
+    return is_wide || needs_wide(space_.nest(), sizes, space_.points(), matrices);
   }
 
   void sign_operands() {

@@ -52,7 +52,7 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   const LoopNest nest = collapse_operands(shape_of(output), strides, 2);
   const int32_t size = dtype_size(output.dtype), index_size = dtype_size(indices.dtype);
   const std::array<int32_t, 4> sizes = {size, index_size, size, 1};
-  builder.is_wide = needs_wide(nest, sizes, nest.points()) || limit * std::abs(axis_stride) * size > INT32_MAX / 2;
+  builder.is_wide = needs_wide(nest, sizes, nest.points(), std::array<int64_t, 4>{limit * std::abs(axis_stride)});
   // One index for several elements that follow one another.
   int lanes = 1;
   if (nest.rank > 0 && !dialect.is_host) {
@@ -221,9 +221,9 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
   const LoopNest nest = collapse_operands(shape, strides, 1);
   const int32_t size = dtype_size(output.dtype), index_size = dtype_size(indices.dtype);
   const std::array<int32_t, 4> sizes = {index_size, size, size, 1};
-  builder.is_wide = needs_wide(nest, sizes, nest.points()) || limit * std::abs(axis_stride) * size > INT32_MAX / 2;
-  for (size_t i = 0; i < 4 && (by_lines || locally); ++i)
-    builder.is_wide = builder.is_wide || std::abs(line_strides[i]) * line * sizes[i] > INT32_MAX / 2;
+  std::array<int64_t, 4> further = {0, 0, limit * std::abs(axis_stride), 0};
+  for (size_t i = 0; i < 4 && (by_lines || locally); ++i) further[i] += std::abs(line_strides[i]) * line;
+  builder.is_wide = needs_wide(nest, sizes, nest.points(), further);
   const compute_dtype dtype = output.dtype;
   builder.sign(static_cast<int64_t>(combine));
   builder.sign(combine == Combine::set ? -size : dtype);

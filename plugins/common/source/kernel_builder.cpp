@@ -176,11 +176,12 @@ std::vector<int64_t> index_strides(int32_t rank, int32_t axis) {
   return strides;
 }
 
-bool needs_wide(const LoopNest& nest, std::span<const int32_t> sizes, int64_t points) {
+bool needs_wide(const LoopNest& nest, std::span<const int32_t> sizes, int64_t points,
+                std::span<const int64_t> further) {
   constexpr int64_t kLimit = INT32_MAX - (1 << 20);  // what rounding up to groups may add
   if (points > kLimit) return true;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    int64_t span = 1;
+    int64_t span = further.empty() ? 1 : 1 + further[i];
     for (int axis = 0; axis < nest.rank; ++axis) span += std::llabs(nest.strides[i][axis]) * (nest.extents[axis] - 1);
     if (span * sizes[i] > kLimit) return true;
   }
@@ -189,6 +190,10 @@ bool needs_wide(const LoopNest& nest, std::span<const int32_t> sizes, int64_t po
 
 std::vector<int64_t> strides_of(const compute_plugin_tensor& tensor) {
   return {tensor.strides, tensor.strides + tensor.rank};
+}
+
+std::optional<int64_t> row_major_step(const compute_plugin_tensor& tensor) {
+  return row_major_step(shape_of(tensor), strides_of(tensor));
 }
 
 VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size, int lanes) {

@@ -3,6 +3,7 @@
 // elements.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -116,13 +117,17 @@ LoopNest collapse_operands(std::span<const int64_t> shape, std::span<const std::
 /// The strides that give the position along `axis` as an offset.
 std::vector<int64_t> index_strides(int32_t rank, int32_t axis);
 
-/// Whether offsets and positions need 64 bits, for these byte spans and `points`.
-bool needs_wide(const LoopNest& nest, std::span<const int32_t> sizes, int64_t points);
+/// Whether offsets and positions need 64 bits, for `points` and operands with elements of `sizes` bytes. A kernel adds
+/// up to `further[i]` elements to the offsets of operand i in the nest, or nothing if `further` is empty.
+bool needs_wide(const LoopNest& nest, std::span<const int32_t> sizes, int64_t points,
+                std::span<const int64_t> further = {});
 
 std::vector<int64_t> strides_of(const compute_plugin_tensor& tensor);
 inline std::span<const int64_t> shape_of(const compute_plugin_tensor& tensor) {
   return {tensor.shape, static_cast<size_t>(tensor.rank)};
 }
+/// The step from each element to the next in row-major order, if it is the same everywhere.
+std::optional<int64_t> row_major_step(const compute_plugin_tensor& tensor);
 
 /// The type of `lanes` elements that are loaded at once, which is declared in the builder's globals; and its words.
 struct VectorText {

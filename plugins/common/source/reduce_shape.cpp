@@ -28,7 +28,7 @@ int choose_lanes(const ReducePass& pass, const Dialect& dialect, const LoopNest&
       if (!is_output && !is_row(fast.strides[i][inner])) return 1;
       continue;
     }
-    if (!is_row(fast.strides[i][inner])) return 1;
+    if (!is_row(fast.strides[i][inner]) || (pass.loads_vectors && fast.strides[i][inner] == 0)) return 1;
     if (fast.strides[i][inner] != 0) greatest = std::max(greatest, dtype_size(pass.sources[i]));
   }
   for (int lanes = dialect.is_host ? std::min(64 / greatest, 16) : std::min(16 / greatest, 8); lanes > 1; lanes /= 2) {

@@ -23,6 +23,7 @@ struct ReducePass {
   LoopNest kept, combined;  // operands: sources, index axes, and in `kept` the output last
   std::vector<compute_dtype> sources;
   std::vector<int32_t> alignments;
+  bool loads_vectors = false;   // of neighbouring elements, even from a source that does not move along the lanes
   bool from_workspace = false;  // the one source is a table of partial results
   bool to_workspace = false;
   bool is_shared = false;  // the groups of an output leave partial results, which the last of them combines

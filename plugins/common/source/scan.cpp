@@ -76,10 +76,9 @@ class ScanBuilder {
     KernelBuilder builder(dialect_, totals ? "scan_totals" : "scan", with_text_);
     const compute_dtype from = op_.input(0).dtype, to = op_.output(0).dtype;
     const int32_t sizes[] = {dtype_size(from), dtype_size(to)};
-    builder.is_wide = needs_wide(nest_, sizes, lines() * splits_);
-    for (size_t i = 0; i < 2; ++i) {
-      builder.is_wide = builder.is_wide || (std::abs(steps_[i]) + 1) * terms_ * sizes[i] > INT32_MAX / 4;
-    }
+    const int64_t along[] = {(std::abs(steps_[0]) + 1) * terms_, (std::abs(steps_[1]) + 1) * terms_};
+    builder.is_wide = needs_wide(nest_, sizes, lines() * splits_, along);
+    for (size_t i = 0; i < 2; ++i) builder.is_wide = builder.is_wide || along[i] * sizes[i] > INT32_MAX / 4;
     builder.sign(static_cast<int64_t>(kind_));
     builder.sign(from);
     builder.sign(to);

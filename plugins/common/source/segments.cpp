@@ -33,9 +33,10 @@ BuiltRecipe build_segments(const Op& op, const Dialect& dialect, bool with_text)
   const int64_t across =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(columns, dialect.group_size))));
   const int64_t along = dialect.group_size / across, blocks = divide_up(columns, across);
-  builder.is_wide = needs_wide(nest, sizes, segments * blocks) ||
-                    (std::abs(first_stride(x)) + 1) * rows * sizes[0] > INT32_MAX / 4 ||
-                    (std::abs(first_stride(output)) + 1) * segments * sizes[1] > INT32_MAX / 4 ||
+  const std::array<int64_t, 2> reach = {(std::abs(first_stride(x)) + 1) * rows,
+                                        (std::abs(first_stride(output)) + 1) * segments};
+  builder.is_wide = needs_wide(nest, sizes, segments * blocks, reach) || reach[0] * sizes[0] > INT32_MAX / 4 ||
+                    reach[1] * sizes[1] > INT32_MAX / 4 ||
                     (std::abs(first_stride(offsets)) + 1) * segments * 8 > INT32_MAX / 4;
   for (const int64_t value :
        {int64_t{dtype}, int64_t{wide}, int64_t{output.dtype}, static_cast<int64_t>(kind), int64_t{nest.rank}, across})

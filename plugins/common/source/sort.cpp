@@ -5,6 +5,7 @@
 // places where digits begin, and each tile, sorted by the digit, moves its elements there. All passes are stable. See
 // N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for manycore GPUs" (2009).
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "plugins/common/source/ops.hpp"
@@ -141,16 +142,11 @@ class SortBuilder {
   }
 
  private:
-  // All elements as one line, which is_line() has found.
+  // All elements as one line, which have a row-major step.
   void take_all(const compute_plugin_tensor& src) {
-    terms_ = stored_ = 1;
-    int64_t step = 1;
-    for (int32_t i = src.rank; i-- > 0;) {
-      if (terms_ == 1 && src.shape[i] > 1) step = src.strides[i];
-      terms_ *= src.shape[i];
-    }
+    for (const int64_t extent : shape_of(src)) terms_ *= extent;
     stored_ = terms_;
-    steps_ = {step};
+    steps_ = {row_major_step(src).value()};
     sizes_ = {dtype_size(dtype_)};
     nest_.strides.resize(1);
     nest_.offsets = {0};
@@ -163,14 +159,19 @@ class SortBuilder {
   // Elements of a tile for each work item.
   int items() const {
     const bool is_large = dialect_.local_memory_bytes >= 46 << 10;
-    return texts_.is_wide ? (is_large && has_lanes() ? 12 : 8) : is_large ? 16 : 8;
+    if (!texts_.is_wide) return is_large ? 16 : 8;
+    return !is_large ? 4 : has_lanes() ? 12 : 8;
   }
 
   KernelBuilder begin(const char* what) const {
     KernelBuilder builder(dialect_, what, with_text_);
-    builder.is_wide = needs_wide(nest_, sizes_, std::max(lines() * terms_, lines() * 256 * tiles_) * 2);
-    for (size_t i = 0; i < steps_.size(); ++i)
-      builder.is_wide = builder.is_wide || (std::abs(steps_[i]) + 1) * terms_ * sizes_[i] > INT32_MAX / 4;
+    std::array<int64_t, 3> along{};
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      along[i] = (std::abs(steps_[i]) + 1) * terms_;
+      builder.is_wide = builder.is_wide || along[i] * sizes_[i] > INT32_MAX / 4;
+    }
+    builder.is_wide =
+        builder.is_wide || needs_wide(nest_, sizes_, std::max(lines() * terms_, lines() * 256 * tiles_) * 2, along);
     builder.sign(dtype_);
     builder.sign(descending_);
     builder.sign(nest_.rank);
@@ -446,17 +447,6 @@ class SortBuilder {
   int64_t keys_at_[2] = {}, positions_at_[2] = {}, counts_at_ = 0, sums_at_ = 0;
 };
 
-// Whether the elements are a line: the stride of each axis goes on from the axes inside it.
-bool is_line(const compute_plugin_tensor& src) {
-  int64_t next = 0;  // 0: there is none yet
-  for (int32_t i = src.rank; i-- > 0;) {
-    if (src.shape[i] == 1) continue;
-    if (next != 0 && src.strides[i] != next) return false;
-    next = src.strides[i] * src.shape[i];
-  }
-  return true;
-}
-
 std::optional<Refusal> refuse_elements(const Op& op, const compute_plugin_tensor& src, const Dialect& dialect) {
   int64_t elements = 1;
   for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
@@ -483,7 +473,7 @@ SortedKeys add_sorted_keys(BuiltRecipe& recipe, const Op& op, const Dialect& dia
 }
 
 std::optional<Refusal> refuse_sorted_keys(const Op& op, const Dialect& dialect) {
-  if (!is_line(op.input(0)))
+  if (!row_major_step(op.input(0)))
     return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 0, cat(op.name(), ": the input is not row-major"), ""};
   return refuse_sort_shape(op, dialect);
 }
@@ -492,7 +482,7 @@ std::optional<Refusal> refuse_sorted_rows(const Op& op, const Dialect& dialect) 
   const compute_plugin_tensor& indices = op.input(1);
   if (indices.dtype == COMPUTE_DTYPE_UINT64)
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 1, cat(op.name(), ": indices of uint64 are not supported"), ""};
-  if (!is_line(indices))
+  if (!row_major_step(indices))
     return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 1, cat(op.name(), ": the indices are not row-major"), ""};
   if (op.integer("size", 0) > INT32_MAX)
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, cat(op.name(), ": 2^31 rows or more"), ""};

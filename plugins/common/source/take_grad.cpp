@@ -27,16 +27,10 @@ struct TakenAxes {
     axis = static_cast<int32_t>(given < 0 ? given + output.rank : given);
   }
 
-  // The step of dy from one index to the next, if there is one.
+  // The step of dy from one index to the next, if it is the same everywhere.
   std::optional<int64_t> step() const {
-    int64_t step = 0, next = 0;
-    for (int32_t i = axis + taken; i-- > axis;) {
-      if (dy.shape[i] == 1) continue;
-      if (next == 0) step = dy.strides[i];
-      if (next != 0 && dy.strides[i] != next) return std::nullopt;
-      next = dy.strides[i] * dy.shape[i];
-    }
-    return step;
+    const auto first = static_cast<size_t>(axis), count = static_cast<size_t>(taken);
+    return row_major_step(shape_of(dy).subspan(first, count), std::span(dy.strides, dy.rank).subspan(first, count));
   }
 
   // The other axes, with the strides of dy and of the output.
@@ -97,8 +91,9 @@ class TakeGradBuilder {
       const int32_t alignment = size_ * count;
       const auto is_aligned = [&](int64_t elements) { return elements * size_ % alignment == 0; };
       bool good = nest_.strides[0][inner] == 1 && nest_.strides[1][inner] == 1 && nest_.extents[inner] % count == 0 &&
-                  axes_.dy.alignment >= alignment && axes_.output.alignment >= alignment && is_aligned(source_step_) &&
-                  is_aligned(target_step_) && is_aligned(nest_.offsets[0]) && is_aligned(nest_.offsets[1]);
+                  axes_.dy.alignment >= alignment && axes_.output.alignment >= alignment &&
+                  (rows_ == 1 || is_aligned(source_step_)) && is_aligned(target_step_) &&
+                  is_aligned(nest_.offsets[0]) && is_aligned(nest_.offsets[1]);
       for (int k = 0; k < inner; ++k) good = good && is_aligned(nest_.strides[0][k]) && is_aligned(nest_.strides[1][k]);
       return good;
     };
@@ -153,9 +148,9 @@ class TakeGradBuilder {
   };
   Words begin(KernelBuilder& builder, int64_t columns, int64_t points) const {
     const std::array<int32_t, 2> sizes = {size_, size_};
-    builder.is_wide = needs_wide(nest_, sizes, std::max(points, chunks_ * 2 * nest_.points())) ||
-                      (std::abs(source_step_) + 1) * rows_ * size_ > INT32_MAX / 4 ||
-                      (std::abs(target_step_) + 1) * limit_ * size_ > INT32_MAX / 4;
+    const std::array<int64_t, 2> along = {(std::abs(source_step_) + 1) * rows_, (std::abs(target_step_) + 1) * limit_};
+    builder.is_wide = needs_wide(nest_, sizes, std::max(points, chunks_ * 2 * nest_.points()), along) ||
+                      along[0] * size_ > INT32_MAX / 4 || along[1] * size_ > INT32_MAX / 4;
     builder.sign(dtype_);
     builder.sign(nest_.rank);
     builder.pointer(Pointer::kTensor, 0, nest_.offsets[0] * size_);

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 
+#include "plugins/common/layout.hpp"
 #include "plugins/cpu/order/pairs.hpp"
 #include "plugins/cpu/order/radix.hpp"
 #include "plugins/cpu/threads.hpp"
@@ -29,25 +30,13 @@ int64_t element_count(const compute_plugin_tensor& tensor) {
   return count;
 }
 
-// The step in elements from each element to the next in row-major order; nothing if there is no such step.
-std::optional<int64_t> row_major_step(const compute_plugin_tensor& tensor) {
-  int64_t step = 1, next = 0;
-  bool is_first = true;
-  for (int32_t i = tensor.rank - 1; i >= 0; --i) {
-    if (tensor.shape[i] == 1) continue;
-    if (is_first) {
-      step = tensor.strides[i];
-      is_first = false;
-    } else if (tensor.strides[i] != next) {
-      return std::nullopt;
-    }
-    next = tensor.strides[i] * tensor.shape[i];
-  }
-  return step;
+std::optional<int64_t> step_of(const compute_plugin_tensor& tensor) {
+  const auto rank = static_cast<size_t>(tensor.rank);
+  return common::row_major_step({tensor.shape, rank}, {tensor.strides, rank});
 }
 
 std::optional<Refusal> refuse_layout(const Op& op) {
-  if (row_major_step(op.input(0)) != 1) {
+  if (step_of(op.input(0)) != 1) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, 0, std::string(op.name()) + ": the input is not row-major", ""};
   }
   return std::nullopt;
@@ -244,7 +233,7 @@ class UniquePlan final : public Plan {
       : dtype_(op.input(0).dtype),
         size_(common::dtype_size(dtype_)),
         n_(element_count(op.input(0))),
-        inverse_(op.output(2), *row_major_step(op.output(2))),
+        inverse_(op.output(2), *step_of(op.output(2))),
         together_(SharedSort::is_for(1, n_, thread_count())),
         shared_(together_ ? SharedSort(n_, thread_count()) : SharedSort()) {
     for (size_t i = 0; i < rows_.size(); ++i) {
@@ -390,7 +379,7 @@ std::optional<Refusal> refuse_unique(const Op& op) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "unique: complex numbers are not supported", ""};
   if (element_count(src) > int64_t{UINT32_MAX})
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "unique: 2^32 elements or more", ""};
-  if (!row_major_step(op.output(2)))
+  if (!step_of(op.output(2)))
     return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, op.input_count() + 2, "unique: the inverse is not row-major", ""};
   return refuse_layout(op);
 }
