@@ -280,12 +280,12 @@ Scores scores_of(std::span<const Array> inputs, size_t first, size_t mask_index,
     }
     std::vector<Tracked> exponentials;
     for (const Tracked& score : scores)
-      if (score.value > -kInfinity) exponentials.push_back(exp(score - Tracked(greatest)));
+      if (score.value != -kInfinity) exponentials.push_back(exp(score - Tracked(greatest)));
     const Tracked lse = exponentials.empty() ? Tracked(-kInfinity) : log(sum(exponentials)) + Tracked(greatest);
     result.logsumexp[row] = lse;
     for (int64_t j = 0; j < m; ++j) {
       const Tracked& score = scores[static_cast<size_t>(j)];
-      if (score.value > -kInfinity) result.weights[{row[0], row[1], row[2], j}] = exp(score - lse);
+      if (score.value != -kInfinity) result.weights[{row[0], row[1], row[2], j}] = exp(score - lse);
     }
   });
   return result;
