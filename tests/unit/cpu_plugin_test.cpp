@@ -117,8 +117,14 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     return code;
   }
 
+  static compute_attribute attribute(const char* name, int32_t kind, const void* values, size_t count = 1) {
+    return {sizeof(compute_attribute),   0,     nullptr, name, static_cast<int64_t>(std::strlen(name)), kind, 0,
+            static_cast<int64_t>(count), values};
+  }
+
   // Prepares and runs; the plan is released at once, since queued work keeps it.
-  compute_error_code run(const char* name, const std::vector<Operand>& inputs, const Operand& output, int64_t axis = -1,
+  compute_error_code run(const char* name, const std::vector<Operand>& inputs, const Operand& output,
+                         const std::vector<compute_attribute>& attributes = {},
                          const compute_plugin_expression* expression = nullptr, uint64_t fault = 0) {
     std::vector<std::vector<int64_t>> strides;
     std::vector<compute_plugin_tensor> tensors;
@@ -135,7 +141,6 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
                          COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
       places.push_back({buffer_of(operand.data), 0});
     }
-    const compute_attribute attribute = {sizeof attribute, 0, nullptr, "axis", 4, COMPUTE_KIND_INT64, 0, 1, &axis};
     compute_plugin_op op{};
     op.struct_size = sizeof op;
     op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
@@ -144,8 +149,8 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     op.input_count = static_cast<int32_t>(inputs.size());
     op.output_count = 1;
     op.tensors = tensors.data();
-    op.attributes = &attribute;
-    op.attribute_count = axis >= 0;
+    op.attributes = attributes.data();
+    op.attribute_count = static_cast<int32_t>(attributes.size());
     op.expressions = &expression;
     op.expression_count = expression != nullptr;
     return run(op, places, nullptr, fault);
@@ -189,7 +194,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     const int32_t operands[] = {0, 0}, output = 1;
     const compute_plugin_expression expression = {
         sizeof expression, COMPUTE_PLUGIN_STRUCT_EXPRESSION, nullptr, {}, 2, 1, 0, 1, nodes, operands, 2, &output};
-    return run("map", {{COMPUTE_DTYPE_FLOAT32, {n}, x}}, {COMPUTE_DTYPE_FLOAT32, {n}, y}, -1, &expression);
+    return run("map", {{COMPUTE_DTYPE_FLOAT32, {n}, x}}, {COMPUTE_DTYPE_FLOAT32, {n}, y}, {}, &expression);
   }
 
   uint64_t device_ = 0, stream_ = 0, number_ = 0;
@@ -342,12 +347,14 @@ TEST_P(CpuPlugin, ADestroyedStreamFinishesItsWork) {
 // ---- Faults ---------------------------------------------------------------------------------------------------------
 
 TEST_P(CpuPlugin, WritesTheFirstFaultIntoTheRecord) {
+  const int64_t axis = 0;
   const int32_t x[] = {1, 2, 3}, indices[] = {0, -1, 3, -4};
   int32_t y[4] = {};
   alignas(64) compute_plugin_fault fault = {};
-  EXPECT_EQ(run("gather", {{COMPUTE_DTYPE_INT32, {3}, x}, {COMPUTE_DTYPE_INT32, {4}, indices}},
-                {COMPUTE_DTYPE_INT32, {4}, y}, 0, nullptr, buffer_of(&fault)),
-            COMPUTE_OK);
+  EXPECT_EQ(
+      run("gather", {{COMPUTE_DTYPE_INT32, {3}, x}, {COMPUTE_DTYPE_INT32, {4}, indices}}, {COMPUTE_DTYPE_INT32, {4}, y},
+          {attribute("axis", COMPUTE_KIND_INT64, &axis)}, nullptr, buffer_of(&fault)),
+      COMPUTE_OK);
   EXPECT_EQ(finish(), COMPUTE_OK);
   EXPECT_EQ(fault.code, COMPUTE_PLUGIN_FAULT_INDEX);
   EXPECT_EQ(fault.argument, 1);
@@ -359,12 +366,13 @@ TEST_P(CpuPlugin, WritesTheFirstFaultIntoTheRecord) {
 }
 
 TEST_P(CpuPlugin, AFaultWithoutARecordIsAnError) {
+  const int64_t axis = 0;
   const int32_t x[] = {1, 2, 3}, indices[] = {7};
   int32_t y[1] = {};
   ASSERT_EQ(finish(), COMPUTE_OK);
   const uint64_t good = number_;
   const auto code = run("gather", {{COMPUTE_DTYPE_INT32, {3}, x}, {COMPUTE_DTYPE_INT32, {1}, indices}},
-                        {COMPUTE_DTYPE_INT32, {1}, y}, 0);
+                        {COMPUTE_DTYPE_INT32, {1}, y}, {attribute("axis", COMPUTE_KIND_INT64, &axis)});
   float z = 1;
   if (is_immediate()) {  // the call's own, and it does not stick
     EXPECT_EQ(code, COMPUTE_ERROR_KERNEL_FAILED);
@@ -392,43 +400,19 @@ TEST_P(CpuPlugin, TheFirstBadSegmentIsReportedWhicheverThreadComesFirst) {
   std::vector<float> x(kRows, 1), y(kSegments);
   std::vector<int64_t> offsets(kSegments + 1);
   for (int64_t i = 0; i <= kSegments; ++i) offsets[static_cast<size_t>(i)] = i <= kFirst ? i : kRows + i;
-  const int64_t shapes[] = {kRows, kSegments + 1, kSegments}, step = 1;
-  const auto tensor = [&](int operand, int32_t dtype, int32_t access) {
-    return compute_plugin_tensor{sizeof(compute_plugin_tensor),
-                                 COMPUTE_PLUGIN_STRUCT_TENSOR,
-                                 nullptr,
-                                 dtype,
-                                 1,
-                                 shapes + operand,
-                                 &step,
-                                 access,
-                                 4,
-                                 COMPUTE_PLUGIN_LAYOUT_STRIDED,
-                                 0};
-  };
-  const compute_plugin_tensor tensors[] = {tensor(0, COMPUTE_DTYPE_FLOAT32, COMPUTE_PLUGIN_TENSOR_INPUT),
-                                           tensor(1, COMPUTE_DTYPE_INT64, COMPUTE_PLUGIN_TENSOR_INPUT),
-                                           tensor(2, COMPUTE_DTYPE_FLOAT32, COMPUTE_PLUGIN_TENSOR_OUTPUT)};
   const compute_string kind = {"sum", 3};
   const compute_dtype accumulator = COMPUTE_DTYPE_FLOAT32;
-  const compute_attribute attributes[] = {
-      {sizeof(compute_attribute), 0, nullptr, "kind", 4, COMPUTE_KIND_STRING, 0, 1, &kind},
-      {sizeof(compute_attribute), 0, nullptr, "accumulator", 11, COMPUTE_KIND_DTYPE, 0, 1, &accumulator}};
-  compute_plugin_op op{};
-  op.struct_size = sizeof op;
-  op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
-  op.name = {"segmented_reduce", 16};
-  op.version = 1;
-  op.input_count = 2;
-  op.output_count = 1;
-  op.tensors = tensors;
-  op.attributes = attributes;
-  op.attribute_count = 2;
-  const std::vector<compute_plugin_operand> places = {
-      {buffer_of(x.data()), 0}, {buffer_of(offsets.data()), 0}, {buffer_of(y.data()), 0}};
+  const auto reduce = [&](uint64_t fault) {
+    return run(
+        "segmented_reduce",
+        {{COMPUTE_DTYPE_FLOAT32, {kRows}, x.data()}, {COMPUTE_DTYPE_INT64, {kSegments + 1}, offsets.data()}},
+        {COMPUTE_DTYPE_FLOAT32, {kSegments}, y.data()},
+        {attribute("kind", COMPUTE_KIND_STRING, &kind), attribute("accumulator", COMPUTE_KIND_DTYPE, &accumulator)},
+        nullptr, fault);
+  };
   for (int round = 0; round < 20; ++round) {
     alignas(64) compute_plugin_fault fault = {};
-    EXPECT_EQ(run(op, places, nullptr, buffer_of(&fault)), COMPUTE_OK);
+    EXPECT_EQ(reduce(buffer_of(&fault)), COMPUTE_OK);
     EXPECT_EQ(finish(), COMPUTE_OK);
     EXPECT_EQ(fault.code, COMPUTE_PLUGIN_FAULT_INDEX);
     EXPECT_EQ(fault.argument, 1);
@@ -438,7 +422,7 @@ TEST_P(CpuPlugin, TheFirstBadSegmentIsReportedWhicheverThreadComesFirst) {
     EXPECT_EQ(y[kFirst - 1], 1);
   }
   // Without a record the run fails, and no thread is lost.
-  const auto code = run(op, places, nullptr);
+  const auto code = reduce(0);
   EXPECT_EQ(is_immediate() ? code : finish(), COMPUTE_ERROR_KERNEL_FAILED);
 }
 
@@ -542,16 +526,11 @@ class CpuPluginRows : public CpuPlugin {
     std::vector<compute_string> names;
     for (const char* kind : kinds) names.push_back({kind, static_cast<int64_t>(std::strlen(kind))});
     const std::vector<int32_t> accumulators(kinds.size(), COMPUTE_DTYPE_FLOAT32);
-    const auto attribute = [](const char* name, int32_t kind, size_t count, const void* values) {
-      return compute_attribute{
-          sizeof(compute_attribute),   0,     nullptr, name, static_cast<int64_t>(std::strlen(name)), kind, 0,
-          static_cast<int64_t>(count), values};
-    };
     const compute_attribute attributes[] = {
-        attribute("axes", COMPUTE_KIND_INT64, axes.size(), axes.data()),
-        attribute("kinds", COMPUTE_KIND_STRING, names.size(), names.data()),
-        attribute("accumulators", COMPUTE_KIND_DTYPE, accumulators.size(), accumulators.data()),
-        attribute("stored", COMPUTE_KIND_INT64, stored.size(), stored.data())};
+        attribute("axes", COMPUTE_KIND_INT64, axes.data(), axes.size()),
+        attribute("kinds", COMPUTE_KIND_STRING, names.data(), names.size()),
+        attribute("accumulators", COMPUTE_KIND_DTYPE, accumulators.data(), accumulators.size()),
+        attribute("stored", COMPUTE_KIND_INT64, stored.data(), stored.size())};
     std::vector<const compute_plugin_expression*> finished;
     for (RowExpression& expression : expressions) finished.push_back(expression.finish());
     std::vector<compute_plugin_scalar> values(scalars.size());
@@ -788,43 +767,16 @@ class CpuPluginBits : public CpuPlugin {
       threads_setting = threads;
       CpuPlugin::SetUp();
       std::vector<float>& y = results.emplace_back(x.size());
-      const int64_t shape[] = {rows, columns}, strides[] = {columns, 1}, reverse = 0;
+      const int64_t reverse = 0;
       const compute_string kind = {"sum", 3};
       const int32_t accumulator = COMPUTE_DTYPE_FLOAT32;
-      const auto attribute = [](const char* name, int32_t type, const void* value) {
-        return compute_attribute{
-            sizeof(compute_attribute), 0, nullptr, name, static_cast<int64_t>(std::strlen(name)), type, 0, 1, value};
-      };
-      const compute_attribute attributes[] = {
-          attribute("axis", COMPUTE_KIND_INT64, &axis), attribute("kind", COMPUTE_KIND_STRING, &kind),
-          attribute("exclusive", COMPUTE_KIND_INT64, &exclusive), attribute("reverse", COMPUTE_KIND_INT64, &reverse),
-          attribute("accumulator", COMPUTE_KIND_DTYPE, &accumulator)};
-      const auto tensor = [&](int32_t access) {
-        return compute_plugin_tensor{sizeof(compute_plugin_tensor),
-                                     COMPUTE_PLUGIN_STRUCT_TENSOR,
-                                     nullptr,
-                                     COMPUTE_DTYPE_FLOAT32,
-                                     2,
-                                     shape,
-                                     strides,
-                                     access,
-                                     4,
-                                     COMPUTE_PLUGIN_LAYOUT_STRIDED,
-                                     0};
-      };
-      const compute_plugin_tensor tensors[] = {tensor(COMPUTE_PLUGIN_TENSOR_INPUT),
-                                               tensor(COMPUTE_PLUGIN_TENSOR_OUTPUT)};
-      compute_plugin_op op{};
-      op.struct_size = sizeof op;
-      op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
-      op.name = {"scan", 4};
-      op.version = 1;
-      op.input_count = 1;
-      op.output_count = 1;
-      op.tensors = tensors;
-      op.attributes = attributes;
-      op.attribute_count = 5;
-      EXPECT_EQ(run(op, {{buffer_of(x.data()), 0}, {buffer_of(y.data()), 0}}, nullptr), COMPUTE_OK);
+      EXPECT_EQ(run("scan", {{COMPUTE_DTYPE_FLOAT32, {rows, columns}, x.data()}},
+                    {COMPUTE_DTYPE_FLOAT32, {rows, columns}, y.data()},
+                    {attribute("axis", COMPUTE_KIND_INT64, &axis), attribute("kind", COMPUTE_KIND_STRING, &kind),
+                     attribute("exclusive", COMPUTE_KIND_INT64, &exclusive),
+                     attribute("reverse", COMPUTE_KIND_INT64, &reverse),
+                     attribute("accumulator", COMPUTE_KIND_DTYPE, &accumulator)}),
+                COMPUTE_OK);
       EXPECT_EQ(finish(), COMPUTE_OK);
       CpuPlugin::TearDown();
     }

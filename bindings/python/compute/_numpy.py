@@ -6,7 +6,7 @@ not have, on a copy on the host, and returns arrays of its own.
 """
 from __future__ import annotations
 
-import inspect
+import functools
 
 from . import _creation, _functions, _manipulation, _ops
 from ._core import Array, DType
@@ -138,14 +138,20 @@ _FUNCTIONS = {
 }
 
 
-_SIGNATURES = {name: inspect.signature(run) for name, run in _FUNCTIONS.items()}
 _WRITE = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}  # to their first argument
+
+
+@functools.cache
+def _signature(name):
+    import inspect  # takes a tenth of the package's own time to import
+
+    return inspect.signature(_FUNCTIONS[name])
 
 
 def _has_parameters(name, args, kwargs):
     """Whether our function has the parameters of a call."""
     try:
-        given = _SIGNATURES[name].bind(*args, **kwargs).arguments
+        given = _signature(name).bind(*args, **kwargs).arguments
     except TypeError:
         return False
     return name != "reshape" or given.get("order", "C") == "C"

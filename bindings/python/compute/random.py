@@ -158,7 +158,7 @@ class Generator:
             raise ValueError(f"choice: probabilities of the shape {p.shape} for {n} parts")
         if p is not None and count > 0:
             if not (float(_ops.min(p)) >= 0 and 0 < float(_ops.max(p)) < math.inf):  # false of NaN
-                raise ValueError("choice: the probabilities are not numbers of at least 0, of which one is greater")
+                raise ValueError("choice: p must be finite numbers of at least 0 that are not all 0")
         indices = _core.reshape_view(self._chosen(n, count, replace, p, device), shape)
         return _ops.take(x, indices, axis=axis) if isinstance(x, Array) else indices
 
