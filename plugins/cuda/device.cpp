@@ -11,6 +11,7 @@
 
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
+#include "plugins/cuda/matmul.hpp"
 
 namespace compute::cuda {
 namespace {
@@ -105,6 +106,7 @@ Device::~Device() {
       cu.mem_free_host(block.fault_record);
       if (block.counters != 0) cu.mem_free(block.counters);
     }
+    blas_.reset();
     dnn_.reset();
     kernels_.clear();
   } catch (...) {
@@ -113,14 +115,26 @@ Device::~Device() {
   cu.device_primary_ctx_release(info_.handle);
 }
 
+template <class Handle>
+std::unique_ptr<Handle> Device::make_handle() const {
+  try {
+    return std::make_unique<Handle>();
+  } catch (const Error& error) {  // an old device, for example
+    common::log(COMPUTE_LOG_WARNING, "load", error.message + "; " + info_.name + " uses generated kernels instead");
+    return nullptr;
+  }
+}
+
+BlasHandle* Device::blas() {
+  std::call_once(blas_once_, [this] {
+    if (cublas_lt() != nullptr) blas_ = make_handle<BlasHandle>();
+  });
+  return blas_.get();
+}
+
 DnnHandle* Device::dnn() {
   std::call_once(dnn_once_, [this] {
-    if (cudnn() == nullptr) return;
-    try {
-      dnn_ = std::make_unique<DnnHandle>();
-    } catch (const Error& error) {  // an old device, for example
-      common::log(COMPUTE_LOG_WARNING, "load", error.message + "; " + info_.name + " uses generated kernels instead");
-    }
+    if (cudnn() != nullptr) dnn_ = make_handle<DnnHandle>();
   });
   return dnn_.get();
 }
