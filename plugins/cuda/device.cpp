@@ -324,6 +324,13 @@ void Device::give_launch_memory(const LaunchMemory& memory) noexcept {
   }
 }
 
+std::shared_ptr<const LaunchMemory> Device::share_launch_memory() {
+  return {new LaunchMemory(take_launch_memory()), [this](const LaunchMemory* memory) {
+            give_launch_memory(*memory);
+            delete memory;
+          }};
+}
+
 void Device::reach(const Device& other) {
   const std::lock_guard lock(mutex_);
   if (!reached_.insert(other.info_.handle).second) return;

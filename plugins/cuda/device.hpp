@@ -83,6 +83,8 @@ class Device {
   /// Zeroed memory. When it is given back no kernel uses it, and the counters are 0.
   LaunchMemory take_launch_memory();
   void give_launch_memory(const LaunchMemory& memory) noexcept;
+  /// The same; its last owner gives it back.
+  std::shared_ptr<const LaunchMemory> share_launch_memory();
 
   /// Enables access between the memory of this device and of `other`, if the hardware supports it; checked once per
   /// pair.

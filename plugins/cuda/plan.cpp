@@ -173,7 +173,7 @@ void KernelPlan::add_to(GraphBuilder& graph, const compute_plugin_run& run, cons
     node.kernel = step.kernel;
     node.grid = step.grid;
     node.words.resize(step.words.size());
-    fill_words(step, run, graph.memory(), node.words.data());
+    fill_words(step, run, *graph.memory(), node.words.data());
     for (const common::ScalarSlot& scalar : step.scalars) {
       const int32_t slot = slots != nullptr ? slots[scalar.scalar] : -1;
       if (slot >= 0) node.slots.push_back({scalar.word, slot});

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fake_cuda.hpp"
+#include "runs_kernels.hpp"
 
 namespace {
 
@@ -167,6 +168,30 @@ TEST(CudaGraph, PutsSlotsIntoItsNodes) {
     std::memcpy(&bits, &factor, sizeof bits);
     EXPECT_NE(std::find(launches[0].words.begin(), launches[0].words.end(), bits), launches[0].words.end()) << factor;
   }
+}
+
+// Kernels of graphs have memory for what they find out of range: 8 KiB for each graph.
+TEST(CudaGraph, GivesItsMemoryBack) {
+  NEEDS_NVRTC();
+  const Device device = Device::open("cuda0");
+  const Stream stream(device);
+  const Tensor x = device.from_host(std::vector<float>{1, 2, 3, 4}),
+               indices = device.from_host(std::vector<int64_t>{2, 0});
+  const auto record_and_run = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      Tensor y;
+      const Graph graph = Graph::record(stream, [&] { y = compute::take(x, indices, 0, stream); });
+      graph.run(stream);
+      compute::check(compute_stream_synchronize(stream.get()));
+      if (!runs_kernels(device)) continue;
+      EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 1}));
+    }
+  };
+  constexpr int kGraphs = 640;
+  record_and_run(kGraphs / 10);
+  const int64_t before = device.statistics().memory_available;
+  record_and_run(kGraphs);
+  EXPECT_LT(before - device.statistics().memory_available, kGraphs * 4096);
 }
 
 // ---- User kernels ---------------------------------------------------------------------------------------------------
