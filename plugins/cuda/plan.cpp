@@ -97,6 +97,8 @@ KernelPlan::KernelPlan(Device& device, const Op& op) : device_(device) {
     const size_t bytes = launch.table.size() * sizeof(int64_t);
     check(cu.mem_alloc(&steps_.back().table, bytes), "allocating a plan's table");
     check(cu.memcpy_htod(steps_.back().table, launch.table.data(), bytes), "copying a plan's table");
+    // From pageable memory the call may return before the copy has ended, and streams do not wait for the default one.
+    check(cu.stream_synchronize(nullptr), "copying a plan's table");
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 without a GPU: memory is host memory, copies and fills happen at once, kernels are taken and not run.
-// With it the CUDA plugin is tested from enumeration to launch where there is no device.
+// With it the CUDA plugin is tested from enumeration to launch where there is no device. cuMemcpyHtoD returns before
+// its copy has ended, as it may from pageable memory; the copy ends when somebody waits for the default stream.
 //
 //   FAKE_CUDA_CAPABILITY   90: the devices' compute capability
 //   FAKE_CUDA_MEMORY       bytes of each device
@@ -58,8 +59,15 @@ int64_t number(const char* variable, int64_t otherwise) {
   return text != nullptr && *text != '\0' ? std::atoll(text) : otherwise;
 }
 
+struct UnfinishedCopy {
+  CUdeviceptr dst;
+  std::vector<char> bytes;
+};
+
 struct State {
   std::mutex mutex;
+  std::vector<UnfinishedCopy> copies;  // of the default stream
+  int64_t copy_count = 0;              // so many were begun
   std::map<uint64_t, size_t> allocations;
   int64_t used = 0;
   std::vector<FakeLaunch> launches;
@@ -98,11 +106,18 @@ CUresult count_launch(CUfunction function, const uint64_t* words, size_t count) 
   if (fault_after >= 0 && launches > fault_after) s.faulted.store(true);
   if (!s.keeps_launches) return CUDA_SUCCESS;
   const std::lock_guard lock(s.mutex);
-  s.launches.push_back({function->name, {words, words + count}});
+  s.launches.push_back({function->name, {words, words + count}, !s.copies.empty()});
   return CUDA_SUCCESS;
 }
 
 void* at(CUdeviceptr address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
+
+// With the lock held.
+void finish_copies() {
+  State& s = state();
+  for (const UnfinishedCopy& copy : s.copies) std::memcpy(at(copy.dst), copy.bytes.data(), copy.bytes.size());
+  s.copies.clear();
+}
 
 }  // namespace
 
@@ -122,6 +137,11 @@ extern "C" __attribute__((visibility("default"))) void fake_cuda_keep_launches(i
 }
 
 extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_used_bytes() { return state().used; }
+
+extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_copies() {
+  const std::lock_guard lock(state().mutex);
+  return state().copy_count;
+}
 
 // ---- The driver -----------------------------------------------------------------------------------------------------
 
@@ -233,6 +253,7 @@ FAKE cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
 FAKE cuMemFree_v2(CUdeviceptr address) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
+  finish_copies();
   const auto found = s.allocations.find(address);
   if (found == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
   s.used -= static_cast<int64_t>(found->second);
@@ -253,11 +274,17 @@ FAKE cuPointerGetAttribute(void* data, int32_t, CUdeviceptr) {
   return ready();
 }
 FAKE cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, size_t bytes) {
-  std::memcpy(at(dst), src, bytes);
-  return ready();
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  ++s.copy_count;
+  const auto* data = static_cast<const char*>(src);
+  s.copies.push_back({dst, {data, data + bytes}});
+  return CUDA_SUCCESS;
 }
 FAKE cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_t bytes, CUstream) {
-  return cuMemcpyHtoD_v2(dst, src, bytes);
+  std::memcpy(at(dst), src, bytes);
+  return ready();
 }
 FAKE cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, size_t bytes, CUstream) {
   std::memcpy(dst, at(src), bytes);
@@ -298,7 +325,12 @@ FAKE cuStreamDestroy_v2(CUstream stream) {
   return CUDA_SUCCESS;
 }
 FAKE cuStreamQuery(CUstream) { return ready(); }
-FAKE cuStreamSynchronize(CUstream) { return ready(); }
+FAKE cuStreamSynchronize(CUstream stream) {
+  if (stream != nullptr) return ready();
+  const std::lock_guard lock(state().mutex);
+  finish_copies();
+  return ready();
+}
 FAKE cuStreamWaitEvent(CUstream, CUevent, unsigned) { return ready(); }
 FAKE cuStreamBeginCapture_v2(CUstream stream, int32_t) {
   stream->capture = new CUgraph_st;

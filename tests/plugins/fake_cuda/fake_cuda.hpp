@@ -12,7 +12,9 @@
 struct FakeLaunch {
   std::string kernel;
   std::vector<uint64_t> words;
+  bool is_before_a_copy = false;  // of the default stream, which had not ended
 };
 
 using FakeTakeLaunches = std::vector<FakeLaunch>* (*)();  // fake_cuda_take_launches; the caller deletes
 using FakeKeepLaunches = void (*)(int);                   // fake_cuda_keep_launches; off for measurements
+using FakeCopies = int64_t (*)();  // fake_cuda_copies: those of the default stream that were begun
