@@ -48,6 +48,12 @@ Math math_setting() {
   return text == "fast" ? Math::kFast : text == "tf32" ? Math::kTf32 : Math::kStrict;
 }
 
+// What LaunchMemory is taken from.
+void free_block(const LaunchMemory& block) noexcept {
+  cu.mem_free_host(block.fault_record);
+  if (block.counters != 0) cu.mem_free(block.counters);
+}
+
 CUcontext retain_context(const DeviceInfo& info) {
   CUcontext context = nullptr;
   const CUresult result = cu.device_primary_ctx_retain(&context, info.handle);
@@ -102,10 +108,7 @@ Device::~Device() {
     for (const CUevent event : timed_events_) cu.event_destroy(event);
     if (reference_ != nullptr) cu.event_destroy(reference_);
     if (clock_stream_ != nullptr) cu.stream_destroy(clock_stream_);
-    for (const LaunchMemory& block : memory_blocks_) {
-      cu.mem_free_host(block.fault_record);
-      if (block.counters != 0) cu.mem_free(block.counters);
-    }
+    for (const LaunchMemory& block : memory_blocks_) free_block(block);
     blas_.reset();
     dnn_.reset();
     kernels_.clear();
@@ -301,11 +304,18 @@ LaunchMemory Device::take_launch_memory() {
     check(cu.mem_host_alloc(&records, kMemoriesPerBlock * sizeof(compute_plugin_fault),
                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
           "allocating fault records");
-    LaunchMemory& block = memory_blocks_.emplace_back();
+    LaunchMemory block;
     block.fault_record = static_cast<compute_plugin_fault*>(records);
-    check(cu.mem_alloc(&block.counters, kMemoriesPerBlock * kCounterBytes), "allocating counters");
-    check(cu.memset_d8_async(block.counters, 0, kMemoriesPerBlock * kCounterBytes, nullptr), "clearing counters");
-    check(cu.stream_synchronize(nullptr), "clearing counters");
+    try {
+      check(cu.mem_alloc(&block.counters, kMemoriesPerBlock * kCounterBytes), "allocating counters");
+      check(cu.memset_d8_async(block.counters, 0, kMemoriesPerBlock * kCounterBytes, nullptr), "clearing counters");
+      check(cu.stream_synchronize(nullptr), "clearing counters");
+      free_memory_.reserve(kMemoriesPerBlock);
+      memory_blocks_.push_back(block);
+    } catch (...) {
+      free_block(block);
+      throw;
+    }
     for (size_t i = 0; i < kMemoriesPerBlock; ++i)
       free_memory_.push_back({block.fault_record + i, block.counters + i * kCounterBytes});
   }

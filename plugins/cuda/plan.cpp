@@ -71,7 +71,8 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
   return std::unique_ptr<Plan>(std::make_unique<KernelPlan>(device, op));
 }
 
-KernelPlan::KernelPlan(Device& device, const Op& op) : device_(device) {
+// The other constructor is complete, so that the destructor frees the tables of a plan that is not finished.
+KernelPlan::KernelPlan(Device& device, const Op& op) : KernelPlan(device) {
   const Recipe recipe = common::make_recipe(op, device.dialect());
   workspace_bytes = recipe.workspace_bytes;
   reports_faults = recipe.reports_faults;

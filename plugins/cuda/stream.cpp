@@ -45,10 +45,14 @@ class PunctualSleep {
 }  // namespace
 
 Stream::Stream(Device& device, int32_t priority)
-    : device_(device),
-      owns_handle_(true),
-      memory_(device.take_launch_memory()),
-      handle_(create_stream(device, priority)) {}
+    : device_(device), owns_handle_(true), memory_(device.take_launch_memory()) {
+  try {
+    handle_ = create_stream(device, priority);
+  } catch (...) {
+    device_.give_launch_memory(memory_);
+    throw;
+  }
+}
 
 Stream::Stream(Device& device, CUstream handle)
     : device_(device), owns_handle_(false), memory_(device.take_launch_memory()), handle_(handle) {}

@@ -145,68 +145,108 @@ TEST(CudaKernel, IsMadeOnceForAllSizes) {
   EXPECT_LE(device.statistics().kernels_compiled - before, 3);
 }
 
-// Words of a launch that do not fit in its parameters are a table in the device's memory.
-TEST(CudaKernel, HasItsTableWhenItRuns) {
-  NEEDS_NVRTC();
-  const Device device = Device::open("cuda0");
-  const bool is_real = runs_kernels(device);
-  const auto copies = fake<FakeCopies>("fake_cuda_copies");
-  constexpr size_t kRank = 16, kInputs = 32;
-  std::string text;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < kInputs; ++i) {
-    names.push_back("a" + std::to_string(i));
-    text += (i > 0 ? " + " : "") + names.back();
-  }
-  std::vector<const char*> pointers;
-  for (const std::string& name : names) pointers.push_back(name.c_str());
-  const compute::Expression sum(text, pointers);
-  for (size_t longer = 0; longer < kRank; ++longer) {  // each shape has a plan of its own
-    std::vector<int64_t> shape(kRank, 2);
-    shape[longer] = 3;
-    // Every input is broadcast along other axes, so that no two axes are one.
-    std::vector<Tensor> inputs;
-    std::vector<std::vector<int64_t>> strides;
-    std::vector<std::vector<float>> values;
+// A sum of many broadcast operands with many axes: the words of its launch do not fit in the kernel's parameters, and
+// are a table in the device's memory. Each shape has a plan of its own.
+class SumOfMany {
+ public:
+  SumOfMany(const Device& device, size_t longer) : shape_(kRank, 2) {
+    shape_[longer] = 3;
     for (size_t i = 0; i < kInputs; ++i) {
-      std::vector<int64_t> extents = shape;
+      // Along other axes each, so that no two axes are one.
+      std::vector<int64_t> extents = shape_;
       for (size_t axis = 0; axis < kRank; ++axis) {
         if ((axis * 5 + i * 3) % 7 < 3) extents[axis] = 1;
       }
-      std::vector<int64_t>& steps = strides.emplace_back(kRank, 0);
+      std::vector<int64_t>& steps = strides_.emplace_back(kRank, 0);
       int64_t count = 1;
       for (size_t axis = kRank; axis-- > 0; count *= extents[axis]) steps[axis] = extents[axis] == 1 ? 0 : count;
-      std::vector<float>& data = values.emplace_back(static_cast<size_t>(count));
+      std::vector<float>& data = values_.emplace_back(static_cast<size_t>(count));
       for (size_t at = 0; at < data.size(); ++at) data[at] = static_cast<float>((at * 7 + i + longer) % 32);
-      inputs.push_back(device.from_host(data, extents));
+      inputs_.push_back(device.from_host(data, extents));
     }
-    const Stream stream(device);
-    const int64_t before = is_real ? 0 : copies();
-    take_launches();
-    const Tensor y = compute::map(sum, inputs, {}, stream);
-    compute::check(compute_stream_synchronize(stream.get()));
-    if (!is_real) {
-      EXPECT_EQ(copies() - before, 1) << "the kernel has no table";
-      const std::vector<FakeLaunch> launches = take_launches();
-      EXPECT_EQ(launches.size(), 1u);
-      for (const FakeLaunch& launch : launches) EXPECT_FALSE(launch.is_before_a_copy);
-      continue;
-    }
-    std::vector<float> expected;
+  }
+
+  Tensor run(const Stream& stream) const { return compute::map(expression(), inputs_, {}, stream); }
+
+  std::vector<float> expected() const {
+    std::vector<float> sums;
     std::vector<int64_t> index(kRank, 0);
     for (size_t axis = 1; axis > 0;) {
-      float total = 0;
+      float sum = 0;
       for (size_t i = 0; i < kInputs; ++i) {
         int64_t place = 0;
-        for (size_t a = 0; a < kRank; ++a) place += index[a] * strides[i][a];
-        total += values[i][static_cast<size_t>(place)];
+        for (size_t a = 0; a < kRank; ++a) place += index[a] * strides_[i][a];
+        sum += values_[i][static_cast<size_t>(place)];
       }
-      expected.push_back(total);
+      sums.push_back(sum);
       axis = kRank;
-      while (axis > 0 && ++index[axis - 1] == shape[axis - 1]) index[--axis] = 0;
+      while (axis > 0 && ++index[axis - 1] == shape_[axis - 1]) index[--axis] = 0;
     }
-    EXPECT_EQ(y.to_vector<float>(), expected) << longer;
+    return sums;
   }
+
+  static constexpr size_t kRank = 16;
+
+ private:
+  static constexpr size_t kInputs = 32;
+
+  static compute::Expression expression() {
+    std::string text;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < kInputs; ++i) {
+      names.push_back("a" + std::to_string(i));
+      text += (i > 0 ? " + " : "") + names.back();
+    }
+    std::vector<const char*> pointers;
+    for (const std::string& name : names) pointers.push_back(name.c_str());
+    return compute::Expression(text, pointers);
+  }
+
+  std::vector<int64_t> shape_;
+  std::vector<Tensor> inputs_;
+  std::vector<std::vector<int64_t>> strides_;
+  std::vector<std::vector<float>> values_;
+};
+
+TEST(CudaKernel, HasItsTableWhenItRuns) {
+  NEEDS_NVRTC();
+  const Device device = Device::open("cuda0");
+  for (size_t longer = 0; longer < SumOfMany::kRank; ++longer) {
+    const SumOfMany sum(device, longer);
+    const Stream stream(device);
+    const auto copies = fake<FakeCopies>("fake_cuda_copies");
+    const int64_t before = copies != nullptr ? copies() : 0;
+    take_launches();
+    const Tensor y = sum.run(stream);
+    compute::check(compute_stream_synchronize(stream.get()));
+    if (copies == nullptr) {  // a GPU
+      EXPECT_EQ(y.to_vector<float>(), sum.expected()) << longer;
+      continue;
+    }
+    EXPECT_EQ(copies() - before, 1) << "the kernel has no table";
+    const std::vector<FakeLaunch> launches = take_launches();
+    EXPECT_EQ(launches.size(), 1u);
+    for (const FakeLaunch& launch : launches) EXPECT_FALSE(launch.is_before_a_copy);
+  }
+}
+
+TEST(CudaKernel, LeavesNoTableIfItIsNotMade) {
+  NEEDS_NVRTC();
+  const auto fail = fake<FakeFail>("fake_cuda_fail");
+  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  const Device device = Device::open("cuda0");
+  const Stream stream(device);
+  const SumOfMany sum(device, 0), other(device, SumOfMany::kRank - 1);
+  static_cast<void>(sum.run(stream));  // compiles, and leaves memory of the size in core's pool
+  compute::check(compute_stream_synchronize(stream.get()));
+  const auto used = fake<FakeUsedBytes>("fake_cuda_used_bytes");
+  const int64_t before = used();
+  for (const char* function : {"cuMemAlloc_v2", "cuMemcpyHtoD_v2", "cuStreamSynchronize"}) {
+    fail(function, 1);
+    EXPECT_EQ(thrown_by([&] { return other.run(stream); }).first, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY) << function;
+    EXPECT_EQ(used(), before) << function;
+  }
+  static_cast<void>(other.run(stream));
 }
 
 TEST(CudaGraph, PutsSlotsIntoItsNodes) {

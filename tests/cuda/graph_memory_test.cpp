@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "fake_cuda.hpp"
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/device.hpp"
 #include "plugins/cuda/graph.hpp"
@@ -193,6 +194,48 @@ TEST_F(CudaGraphMemory, IsNotCheckedIfRunsHaveRecords) {
   *of_core.fault_record = {};
   device->give_launch_memory(of_core);
 }
+
+// ---- Failures of the driver -----------------------------------------------------------------------------------------
+
+template <class Function>
+Function fake(const char* name) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return library != nullptr ? reinterpret_cast<Function>(dlsym(library, name)) : nullptr;
+}
+
+TEST_F(CudaGraphMemory, IsNotTakenByStreamsThatAreNotMade) {
+  const auto fail = fake<FakeFail>("fake_cuda_fail");
+  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  compute_plugin_fault* const record = next_record();
+  fail("cuStreamCreateWithPriority", 1);
+  EXPECT_THROW(Stream(*device, 0), Error);
+  EXPECT_EQ(next_record(), record);
+  for (const char* function : {"cuStreamCreateWithPriority", "cuGraphCreate", "cuGraphInstantiateWithFlags"}) {
+    fail(function, 1);
+    EXPECT_THROW(graph(), Error) << function;
+    // The graph's own stream gives its memory back after the graph.
+    std::vector<LaunchMemory> taken = {device->take_launch_memory(), device->take_launch_memory()};
+    EXPECT_TRUE(taken[0].fault_record == record || taken[1].fault_record == record) << function;
+    for (const LaunchMemory& memory : taken) device->give_launch_memory(memory);
+  }
+}
+
+TEST_F(CudaGraphMemory, IsFreedIfItCannotBeMadeReady) {
+  const auto fail = fake<FakeFail>("fake_cuda_fail");
+  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  const auto used = fake<FakeUsedBytes>("fake_cuda_used_bytes");
+  const auto blocks = fake<FakeHostBlocks>("fake_cuda_host_blocks");
+  const int64_t used_before = used(), blocks_before = blocks();
+  for (const char* function : {"cuMemHostAlloc", "cuMemAlloc_v2", "cuMemsetD8Async", "cuStreamSynchronize"}) {
+    fail(function, 1);
+    EXPECT_THROW(device->take_launch_memory(), Error) << function;
+    EXPECT_EQ(used(), used_before) << function;
+    EXPECT_EQ(blocks(), blocks_before) << function;
+  }
+  device->give_launch_memory(device->take_launch_memory());
+}
+
+// ---- Threads --------------------------------------------------------------------------------------------------------
 
 // Other threads ask a stream how far it is while graphs that ran on it come and go.
 TEST_F(CudaGraphMemory, ComesAndGoesWhileStreamsAreAsked) {

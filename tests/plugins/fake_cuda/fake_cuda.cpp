@@ -74,6 +74,9 @@ struct State {
   std::atomic<int64_t> launch_count{0};
   std::atomic<bool> faulted{false};
   bool keeps_launches = true;
+  std::atomic<const char*> failing{nullptr};
+  std::atomic<int64_t> calls_until_failure{0};
+  std::atomic<int64_t> host_blocks{0};
   CUctx_st contexts[kDevices] = {{0}, {1}};
 };
 
@@ -88,8 +91,14 @@ CUresult sticky() {
   return state().faulted.load(std::memory_order_relaxed) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 
-CUresult ready() {
+CUresult ready(const char* function = __builtin_FUNCTION()) {
   if (current == nullptr) return 201;  // CUDA_ERROR_INVALID_CONTEXT
+  State& s = state();
+  const char* failing = s.failing.load();
+  if (failing != nullptr && std::strcmp(failing, function) == 0 && --s.calls_until_failure == 0) {
+    s.failing.store(nullptr);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   return sticky();
 }
 
@@ -141,6 +150,14 @@ extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_used_bytes()
 extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_copies() {
   const std::lock_guard lock(state().mutex);
   return state().copy_count;
+}
+
+extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_host_blocks() { return state().host_blocks; }
+
+// `function` is a literal.
+extern "C" __attribute__((visibility("default"))) void fake_cuda_fail(const char* function, int64_t call) {
+  state().calls_until_failure = call;
+  state().failing = function;
 }
 
 // ---- The driver -----------------------------------------------------------------------------------------------------
@@ -262,11 +279,14 @@ FAKE cuMemFree_v2(CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 FAKE cuMemHostAlloc(void** address, size_t bytes, unsigned) {
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   *address = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return ready();
+  ++state().host_blocks;
+  return CUDA_SUCCESS;
 }
 FAKE cuMemFreeHost(void* address) {
   std::free(address);
+  --state().host_blocks;
   return CUDA_SUCCESS;
 }
 FAKE cuPointerGetAttribute(void* data, int32_t, CUdeviceptr) {
@@ -317,8 +337,9 @@ FAKE cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned value, size_t wi
   return ready();
 }
 FAKE cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   *stream = new CUstream_st;
-  return ready();
+  return CUDA_SUCCESS;
 }
 FAKE cuStreamDestroy_v2(CUstream stream) {
   delete stream;
@@ -426,8 +447,9 @@ FAKE cuGraphExecDestroy(CUgraphExec executable) {
   return CUDA_SUCCESS;
 }
 FAKE cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   node->words = words_of(parameters->extra);
-  return ready();
+  return CUDA_SUCCESS;
 }
 FAKE cuGraphExecChildGraphNodeSetParams(CUgraphExec, CUgraphNode, CUgraph) { return ready(); }
 FAKE cuGraphUpload(CUgraphExec, CUstream) { return ready(); }
