@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace compute::cuda {
 namespace {
@@ -105,10 +106,10 @@ void Graph::make() {
   check(cu.graph_instantiate(&executable_, graph_, 0), "instantiating a graph");
 }
 
-// Runs in flight keep the values that they were launched with.
+// Runs in flight keep the values that they were launched with. If it fails, the next call sets all nodes.
 void Graph::update(const compute_plugin_scalar* slots) {
-  const auto differs = [&](int32_t slot) {
-    return !has_values_ ||
+  const auto differs = [&, had_values = std::exchange(has_values_, false)](int32_t slot) {
+    return !had_values ||
            std::memcmp(values_[static_cast<size_t>(slot)].bits, slots[slot].bits, sizeof slots[slot].bits) != 0;
   };
   for (GraphKernel& node : builder_.kernels) {

@@ -276,6 +276,42 @@ TEST(CudaGraph, PutsSlotsIntoItsNodes) {
   }
 }
 
+// A run that failed after it had set some of its nodes does not leave them with that run's values.
+TEST(CudaGraph, SetsEveryNodeAfterAFailure) {
+  NEEDS_NVRTC();
+  const auto fail = fake<FakeFail>("fake_cuda_fail");
+  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  const Device device = Device::open("cuda0");
+  const Stream stream(device);
+  const Tensor x = device.from_host(std::vector<float>(64, 1));
+  compute_tensor* made = nullptr;
+  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
+  const Tensor slot(made);
+  Tensor y;
+  const Graph graph =
+      Graph::record(stream, [&] { y = compute::multiply(compute::add(x, slot, stream), slot, stream); });
+  const auto nodes_with = [&](float value) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    int64_t count = 0;
+    for (const FakeLaunch& launch : take_launches())
+      count += std::find(launch.words.begin(), launch.words.end(), bits) != launch.words.end() ? 1 : 0;
+    return count;
+  };
+  take_launches();
+  graph.set_scalar(slot, 2.5f);
+  graph.run(stream);
+  compute::check(compute_stream_synchronize(stream.get()));
+  EXPECT_EQ(nodes_with(2.5f), 2);
+  graph.set_scalar(slot, 3.5f);
+  fail("cuGraphExecKernelNodeSetParams_v2", 2);
+  EXPECT_EQ(thrown_by([&] { graph.run(stream); }).first, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  graph.set_scalar(slot, 2.5f);
+  graph.run(stream);
+  compute::check(compute_stream_synchronize(stream.get()));
+  EXPECT_EQ(nodes_with(2.5f), 2);
+}
+
 // Kernels of graphs have memory for what they find out of range: 8 KiB for each graph.
 TEST(CudaGraph, GivesItsMemoryBack) {
   NEEDS_NVRTC();
