@@ -11,6 +11,7 @@
 
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
+#include "plugins/cuda/matmul.hpp"
 
 namespace compute::cuda {
 namespace {
@@ -45,6 +46,12 @@ int64_t host_now_ns() { return std::chrono::nanoseconds(std::chrono::steady_cloc
 Math math_setting() {
   const std::string text = common::setting("COMPUTE_MATH").value_or("strict");
   return text == "fast" ? Math::kFast : text == "tf32" ? Math::kTf32 : Math::kStrict;
+}
+
+// What LaunchMemory is taken from.
+void free_block(const LaunchMemory& block) noexcept {
+  cu.mem_free_host(block.fault_record);
+  if (block.counters != 0) cu.mem_free(block.counters);
 }
 
 CUcontext retain_context(const DeviceInfo& info) {
@@ -101,10 +108,8 @@ Device::~Device() {
     for (const CUevent event : timed_events_) cu.event_destroy(event);
     if (reference_ != nullptr) cu.event_destroy(reference_);
     if (clock_stream_ != nullptr) cu.stream_destroy(clock_stream_);
-    for (const LaunchMemory& block : memory_blocks_) {
-      cu.mem_free_host(block.fault_record);
-      if (block.counters != 0) cu.mem_free(block.counters);
-    }
+    for (const LaunchMemory& block : memory_blocks_) free_block(block);
+    blas_.reset();
     dnn_.reset();
     kernels_.clear();
   } catch (...) {
@@ -113,14 +118,26 @@ Device::~Device() {
   cu.device_primary_ctx_release(info_.handle);
 }
 
+template <class Handle>
+std::unique_ptr<Handle> Device::make_handle() const {
+  try {
+    return std::make_unique<Handle>();
+  } catch (const Error& error) {  // an old device, for example
+    common::log(COMPUTE_LOG_WARNING, "load", error.message + "; " + info_.name + " uses generated kernels instead");
+    return nullptr;
+  }
+}
+
+BlasHandle* Device::blas() {
+  std::call_once(blas_once_, [this] {
+    if (cublas_lt() != nullptr) blas_ = make_handle<BlasHandle>();
+  });
+  return blas_.get();
+}
+
 DnnHandle* Device::dnn() {
   std::call_once(dnn_once_, [this] {
-    if (cudnn() == nullptr) return;
-    try {
-      dnn_ = std::make_unique<DnnHandle>();
-    } catch (const Error& error) {  // an old device, for example
-      common::log(COMPUTE_LOG_WARNING, "load", error.message + "; " + info_.name + " uses generated kernels instead");
-    }
+    if (cudnn() != nullptr) dnn_ = make_handle<DnnHandle>();
   });
   return dnn_.get();
 }
@@ -287,11 +304,18 @@ LaunchMemory Device::take_launch_memory() {
     check(cu.mem_host_alloc(&records, kMemoriesPerBlock * sizeof(compute_plugin_fault),
                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
           "allocating fault records");
-    LaunchMemory& block = memory_blocks_.emplace_back();
+    LaunchMemory block;
     block.fault_record = static_cast<compute_plugin_fault*>(records);
-    check(cu.mem_alloc(&block.counters, kMemoriesPerBlock * kCounterBytes), "allocating counters");
-    check(cu.memset_d8_async(block.counters, 0, kMemoriesPerBlock * kCounterBytes, nullptr), "clearing counters");
-    check(cu.stream_synchronize(nullptr), "clearing counters");
+    try {
+      check(cu.mem_alloc(&block.counters, kMemoriesPerBlock * kCounterBytes), "allocating counters");
+      check(cu.memset_d8_async(block.counters, 0, kMemoriesPerBlock * kCounterBytes, nullptr), "clearing counters");
+      check(cu.stream_synchronize(nullptr), "clearing counters");
+      free_memory_.reserve(kMemoriesPerBlock);
+      memory_blocks_.push_back(block);
+    } catch (...) {
+      free_block(block);
+      throw;
+    }
     for (size_t i = 0; i < kMemoriesPerBlock; ++i)
       free_memory_.push_back({block.fault_record + i, block.counters + i * kCounterBytes});
   }
@@ -308,6 +332,13 @@ void Device::give_launch_memory(const LaunchMemory& memory) noexcept {
   } catch (...) {
     // Some kilobytes less until the device is closed.
   }
+}
+
+std::shared_ptr<const LaunchMemory> Device::share_launch_memory() {
+  return {new LaunchMemory(take_launch_memory()), [this](const LaunchMemory* memory) {
+            give_launch_memory(*memory);
+            delete memory;
+          }};
 }
 
 void Device::reach(const Device& other) {

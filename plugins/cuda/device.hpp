@@ -20,6 +20,7 @@
 
 namespace compute::cuda {
 
+class BlasHandle;
 class DnnHandle;
 
 /// The precision of float32 matrix products: COMPUTE_MATH.
@@ -48,8 +49,9 @@ class Device {
   Math math() const { return math_; }
   KernelTable& kernels() { return kernels_; }
 
-  /// cuDNN's handle, made at first need. NULL if cuDNN was not found or does not support the device. The device's
-  /// context must be current.
+  /// The device's own handles of cuBLASLt and cuDNN, made at first need. NULL if the library was not found or does not
+  /// support the device. The device's context must be current.
+  BlasHandle* blas();
   DnnHandle* dnn();
 
   /// Makes the context current for a scope.
@@ -81,6 +83,8 @@ class Device {
   /// Zeroed memory. When it is given back no kernel uses it, and the counters are 0.
   LaunchMemory take_launch_memory();
   void give_launch_memory(const LaunchMemory& memory) noexcept;
+  /// The same; its last owner gives it back.
+  std::shared_ptr<const LaunchMemory> share_launch_memory();
 
   /// Enables access between the memory of this device and of `other`, if the hardware supports it; checked once per
   /// pair.
@@ -112,6 +116,10 @@ class Device {
   std::set<CUdevice> reached_;
   std::set<std::string> names_;
 
+  template <class Handle>
+  std::unique_ptr<Handle> make_handle() const;
+  std::once_flag blas_once_;
+  std::unique_ptr<BlasHandle> blas_;
   std::once_flag dnn_once_;
   std::unique_ptr<DnnHandle> dnn_;
 

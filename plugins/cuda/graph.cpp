@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace compute::cuda {
 namespace {
@@ -29,30 +30,28 @@ CUDA_KERNEL_NODE_PARAMS parameters_of(GraphKernel& node, void** extra, size_t* b
 }  // namespace
 
 Graph::Graph(Device& device, const compute_plugin_graph& graph)
-    : device_(device), builder_(device), internal_(device, 0), values_(static_cast<size_t>(graph.slot_count)) {
+    : builder_(device), internal_(device, 0), values_(static_cast<size_t>(graph.slot_count)) {
   try {
     for (int64_t i = 0; i < graph.node_count; ++i) {
       const compute_plugin_graph_node& node = *common::at_step(graph.nodes, i);
       if (node.kind != COMPUTE_PLUGIN_GRAPH_NODE_RUN)
         throw Error(COMPUTE_ERROR_UNSUPPORTED, "a graph can contain op runs only");
       const auto* plan = reinterpret_cast<const Plan*>(static_cast<uintptr_t>(node.plan));
-      has_faults_ = has_faults_ || plan->reports_faults;
+      has_faults_ = has_faults_ || (plan->reports_faults && node.run->fault.buffer == 0);
       plan->add_to(builder_, *node.run, node.scalar_slots);
     }
     make();
   } catch (...) {
-    device_.give_launch_memory(builder_.memory());
     if (executable_ != nullptr) cu.graph_exec_destroy(executable_);
     if (graph_ != nullptr) cu.graph_destroy(graph_);
     throw;
   }
 }
 
+// Every run has finished, so nothing writes to the memory any more, which the builder gives back.
 Graph::~Graph() {
   if (executable_ != nullptr) cu.graph_exec_destroy(executable_);
   if (graph_ != nullptr) cu.graph_destroy(graph_);
-  // Every run has finished, so nothing writes to it; but a stream may still look, and finds it zero.
-  if (!has_faults_) device_.give_launch_memory(builder_.memory());
 }
 
 CUgraph Graph::capture(GraphCapture& node) {
@@ -107,10 +106,10 @@ void Graph::make() {
   check(cu.graph_instantiate(&executable_, graph_, 0), "instantiating a graph");
 }
 
-// Runs in flight keep the values that they were launched with.
+// Runs in flight keep the values that they were launched with. If it fails, the next call sets all nodes.
 void Graph::update(const compute_plugin_scalar* slots) {
-  const auto differs = [&](int32_t slot) {
-    return !has_values_ ||
+  const auto differs = [&, had_values = std::exchange(has_values_, false)](int32_t slot) {
+    return !had_values ||
            std::memcmp(values_[static_cast<size_t>(slot)].bits, slots[slot].bits, sizeof slots[slot].bits) != 0;
   };
   for (GraphKernel& node : builder_.kernels) {
@@ -145,7 +144,7 @@ void Graph::update(const compute_plugin_scalar* slots) {
 
 void Graph::run(Stream& stream, const compute_plugin_scalar* slots) {
   if (!values_.empty()) update(slots);
-  if (has_faults_) stream.watch(builder_.memory().fault_record);
+  if (has_faults_) stream.watch(builder_.memory());
   stream.note_launch("a graph");
   const CUresult result = cu.graph_launch(executable_, stream.handle());
   if (result != CUDA_SUCCESS) throw stream.failure(result, "launching a graph");

@@ -41,7 +41,7 @@ struct GraphCapture {
 /// Collects the nodes of a graph, each after the one before.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(Device& device) : device_(device), memory_(device.take_launch_memory()) {}
+  explicit GraphBuilder(Device& device) : device_(device), memory_(device.share_launch_memory()) {}
 
   void add(GraphKernel node) {
     order_.push_back({true, kernels.size()});
@@ -66,7 +66,7 @@ class GraphBuilder {
   }
 
   Device& device() const { return device_; }
-  const LaunchMemory& memory() const { return memory_; }
+  const std::shared_ptr<const LaunchMemory>& memory() const { return memory_; }
 
   struct Entry {
     bool is_kernel;
@@ -79,7 +79,7 @@ class GraphBuilder {
 
  private:
   Device& device_;
-  const LaunchMemory memory_;
+  const std::shared_ptr<const LaunchMemory> memory_;
   std::vector<Entry> order_;
 };
 
@@ -98,12 +98,11 @@ class Graph {
   CUgraph capture(GraphCapture& node);
   void update(const compute_plugin_scalar* slots);
 
-  Device& device_;
   GraphBuilder builder_;
   Stream internal_;                            // the stream on which runs are captured
   std::vector<compute_plugin_scalar> values_;  // of the slots, as the nodes have them now
   bool has_values_ = false;
-  bool has_faults_ = false;
+  bool has_faults_ = false;  // some runs report faults and have no record
   CUgraph graph_ = nullptr;
   CUgraphExec executable_ = nullptr;
 };

@@ -240,11 +240,6 @@ struct CublasLtLibrary {
     COMPUTE_CUBLASLT_FUNCTIONS(COMPUTE_CUBLASLT_FIND)
 #undef COMPUTE_CUBLASLT_FIND
     if (missing != nullptr) return std::string("has no ") + missing;
-    const cublasStatus status = library.api.create(&library.handle);
-    if (status != CUBLAS_STATUS_SUCCESS) {
-      return "cannot be initialized: cublasLtCreate returned " + std::to_string(status) + ", " +
-             library.api.get_status_string(status);
-    }
     // 130000 for 13.0.0 from version 12.2 on, 12000 for 12.0.0 before.
     const size_t version = library.api.get_version();
     const size_t major = version >= 100000 ? version / 10000 : version / 1000;

@@ -29,7 +29,6 @@ struct Nvrtc {
 
 struct CublasLt {
   CublasLtApi api{};
-  cublasLtHandle handle = nullptr;
 };
 
 struct Cudnn {

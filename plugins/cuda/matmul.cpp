@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "plugins/common/compiling.hpp"
 #include "plugins/common/matrix_product.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/cuda/graph.hpp"
@@ -104,7 +105,7 @@ bool takes_bias(const Op& op, const MatrixProduct& placed) {
 
 class MatmulPlan final : public Plan {
  public:
-  MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& types);
+  MatmulPlan(const BlasHandle& handle, const Op& op, const MatrixProduct& problem, const Types& types);
 
   // False if cuBLASLt knows no algorithm.
   bool find_algorithm(const Op& op, const Types& types);
@@ -115,6 +116,7 @@ class MatmulPlan final : public Plan {
  private:
   int64_t alignment(const Op& op, int operand) const;
 
+  const BlasHandle& handle_;
   const MatrixProduct problem_;
   const bool is_widened_;  // c is float32, and a and b are halves
   const int64_t element_bytes_[kOperands];
@@ -132,8 +134,9 @@ class MatmulPlan final : public Plan {
   compute_plugin_scalar one_{};
 };
 
-MatmulPlan::MatmulPlan(const Op& op, const MatrixProduct& problem, const Types& types)
-    : problem_(problem),
+MatmulPlan::MatmulPlan(const BlasHandle& handle, const Op& op, const MatrixProduct& problem, const Types& types)
+    : handle_(handle),
+      problem_(problem),
       is_widened_(op.input(0).dtype != op.output(0).dtype),
       element_bytes_{common::dtype_size(op.input(0).dtype), common::dtype_size(op.input(1).dtype),
                      common::dtype_size(op.output(0).dtype), common::dtype_size(op.output(0).dtype)},
@@ -226,7 +229,7 @@ bool MatmulPlan::find_algorithm(const Op& op, const Types& types) {
   std::array<cublasLtMatmulHeuristicResult, 4> results{};
   int found = 0;
   const cublasStatus status = api.matmul_algo_get_heuristic(
-      cublas_lt()->handle, description_.value, layouts_[kA].value, layouts_[kB].value, layouts_[kAddend].value,
+      handle_.get(), description_.value, layouts_[kA].value, layouts_[kB].value, layouts_[kAddend].value,
       layouts_[kC].value, preference.value, static_cast<int>(results.size()), results.data(), &found);
   if (status != CUBLAS_STATUS_SUCCESS) return false;
   for (int i = 0; i < found; ++i) {
@@ -248,11 +251,10 @@ cublasStatus MatmulPlan::multiply(const compute_plugin_run& run, const void* alp
     lock.lock();
     set_bias(bias.buffer + static_cast<uint64_t>(bias.offset_bytes));
   }
-  const CublasLt& library = *cublas_lt();
-  return library.api.matmul(library.handle, description_.value, alpha, pointer(at[kA]), layouts_[kA].value,
-                            pointer(at[kB]), layouts_[kB].value, beta, pointer(at[kAddend]), layouts_[kAddend].value,
-                            pointer(at[kC]), layouts_[kC].value, &algorithm_, workspace,
-                            static_cast<size_t>(workspace_bytes), stream.handle());
+  return cublas_lt()->api.matmul(handle_.get(), description_.value, alpha, pointer(at[kA]), layouts_[kA].value,
+                                 pointer(at[kB]), layouts_[kB].value, beta, pointer(at[kAddend]),
+                                 layouts_[kAddend].value, pointer(at[kC]), layouts_[kC].value, &algorithm_, workspace,
+                                 static_cast<size_t>(workspace_bytes), stream.handle());
 }
 
 void MatmulPlan::run(const compute_plugin_run& run, Stream& stream) const {
@@ -321,6 +323,13 @@ bool is_faster_in_parts(const Device& device, const Op& op, const MatrixProduct&
 
 }  // namespace
 
+BlasHandle::BlasHandle() {
+  const common::Compiling compiling;
+  require(cublas_lt()->api.create(&handle_), "opening a device");
+}
+
+BlasHandle::~BlasHandle() { cublas_lt()->api.destroy(handle_); }
+
 MatmulVerdict judge_matmul(Device& device, const Op& op) {
   MatmulVerdict verdict;
   const compute_dtype dtype = op.input(0).dtype, result = op.output(0).dtype;
@@ -344,6 +353,10 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   if (cublas_lt() == nullptr) {
     report_missing_library();
     verdict.reason = "cuBLASLt was not found: tried " + tried_in_short(cublas_lt_report());
+    return verdict;
+  }
+  if (device.blas() == nullptr) {
+    verdict.reason = "cuBLASLt does not support the device";
     return verdict;
   }
   const double products = static_cast<double>(problem.m) * static_cast<double>(problem.n) *
@@ -383,7 +396,7 @@ std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
   MatrixProduct problem = common::read_product(op);
   common::place_operands(problem);
   const Types types = *types_of(op.input(0).dtype, op.fast_math() ? Math::kFast : device.math());
-  auto plan = std::make_unique<MatmulPlan>(op, problem, types);
+  auto plan = std::make_unique<MatmulPlan>(*device.blas(), op, problem, types);
   return plan->find_algorithm(op, types) ? std::move(plan) : nullptr;
 }
 

@@ -11,6 +11,22 @@
 
 namespace compute::cuda {
 
+/// A handle of cuBLASLt, which belongs to the device whose context was current when it was made. Threads may share it:
+/// a call states its stream and its workspace, and the handle keeps neither.
+class BlasHandle {
+ public:
+  /// The device's context must be current, also at the end.
+  BlasHandle();
+  ~BlasHandle();
+  BlasHandle(const BlasHandle&) = delete;
+  BlasHandle& operator=(const BlasHandle&) = delete;
+
+  cublasLtHandle get() const { return handle_; }
+
+ private:
+  cublasLtHandle handle_ = nullptr;
+};
+
 struct MatmulVerdict {
   bool is_taken = false;
   std::string reason;  // why it is refused

@@ -71,7 +71,8 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
   return std::unique_ptr<Plan>(std::make_unique<KernelPlan>(device, op));
 }
 
-KernelPlan::KernelPlan(Device& device, const Op& op) : device_(device) {
+// The other constructor is complete, so that the destructor frees the tables of a plan that is not finished.
+KernelPlan::KernelPlan(Device& device, const Op& op) : KernelPlan(device) {
   const Recipe recipe = common::make_recipe(op, device.dialect());
   workspace_bytes = recipe.workspace_bytes;
   reports_faults = recipe.reports_faults;
@@ -97,6 +98,8 @@ KernelPlan::KernelPlan(Device& device, const Op& op) : device_(device) {
     const size_t bytes = launch.table.size() * sizeof(int64_t);
     check(cu.mem_alloc(&steps_.back().table, bytes), "allocating a plan's table");
     check(cu.memcpy_htod(steps_.back().table, launch.table.data(), bytes), "copying a plan's table");
+    // From pageable memory the call may return before the copy has ended, and streams do not wait for the default one.
+    check(cu.stream_synchronize(nullptr), "copying a plan's table");
   }
 }
 
@@ -173,7 +176,7 @@ void KernelPlan::add_to(GraphBuilder& graph, const compute_plugin_run& run, cons
     node.kernel = step.kernel;
     node.grid = step.grid;
     node.words.resize(step.words.size());
-    fill_words(step, run, graph.memory(), node.words.data());
+    fill_words(step, run, *graph.memory(), node.words.data());
     for (const common::ScalarSlot& scalar : step.scalars) {
       const int32_t slot = slots != nullptr ? slots[scalar.scalar] : -1;
       if (slot >= 0) node.slots.push_back({scalar.word, slot});

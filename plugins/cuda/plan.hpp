@@ -66,6 +66,7 @@ class KernelPlan final : public Plan {
     CUdeviceptr table;
   };
 
+  explicit KernelPlan(Device& device) : device_(device) {}
   static void fill_words(const Step& step, const compute_plugin_run& run, const LaunchMemory& own, uint64_t* words);
 
   Device& device_;

@@ -155,6 +155,14 @@ compute_error* copy_peer(uint64_t stream, uint64_t src_device, const compute_plu
   });
 }
 
+// Libraries free what their plans hold in the context that is current.
+void plan_release(uint64_t device, uint64_t plan) {
+  common::core().error_free(guard([&] {
+    const Current current = object<Device>(device).current();
+    delete &object<Plan>(plan);
+  }));
+}
+
 // ---- The table ------------------------------------------------------------------------------------------------------
 
 constexpr compute_plugin_device_table device_table() {
@@ -177,6 +185,7 @@ constexpr compute_plugin_device_table device_table() {
   table.copy = copy;
   table.fill = fill;
   table.copy_peer = copy_peer;
+  table.plan_release = plan_release;
   return table;
 }
 

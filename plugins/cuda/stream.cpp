@@ -45,10 +45,14 @@ class PunctualSleep {
 }  // namespace
 
 Stream::Stream(Device& device, int32_t priority)
-    : device_(device),
-      owns_handle_(true),
-      memory_(device.take_launch_memory()),
-      handle_(create_stream(device, priority)) {}
+    : device_(device), owns_handle_(true), memory_(device.take_launch_memory()) {
+  try {
+    handle_ = create_stream(device, priority);
+  } catch (...) {
+    device_.give_launch_memory(memory_);
+    throw;
+  }
+}
 
 Stream::Stream(Device& device, CUstream handle)
     : device_(device), owns_handle_(false), memory_(device.take_launch_memory()), handle_(handle) {}
@@ -182,7 +186,11 @@ void Stream::look_for_faults() {
                fault.argument));
   };
   look(memory_.fault_record);
-  for (compute_plugin_fault* record : watched_) look(record);
+  std::erase_if(watched_, [&](const std::weak_ptr<const LaunchMemory>& watched) {
+    const std::shared_ptr<const LaunchMemory> memory = watched.lock();
+    if (memory) look(memory->fault_record);
+    return !memory;
+  });
 }
 
 // With the lock held: takes the marks that have finished. They finish in order, so that one query stands for all marks
@@ -273,14 +281,10 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
   return reached;
 }
 
-void Stream::watch(compute_plugin_fault* record) {
+void Stream::watch(const std::shared_ptr<const LaunchMemory>& memory) {
   const std::lock_guard lock(mutex_);
-  if (std::find(watched_.begin(), watched_.end(), record) == watched_.end()) watched_.push_back(record);
-}
-
-void Stream::unwatch(compute_plugin_fault* record) {
-  const std::lock_guard lock(mutex_);
-  std::erase(watched_, record);
+  const auto is_memory = [&](const std::weak_ptr<const LaunchMemory>& watched) { return watched.lock() == memory; };
+  if (std::none_of(watched_.begin(), watched_.end(), is_memory)) watched_.push_back(memory);
 }
 
 }  // namespace compute::cuda

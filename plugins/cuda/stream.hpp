@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -58,9 +59,8 @@ class Stream {
   /// What its launches share. The record is for faults of runs that have no record; it is checked with each mark that
   /// finishes.
   const LaunchMemory& memory() const { return memory_; }
-  /// Also checks another record, that of a graph, until it is removed.
-  void watch(compute_plugin_fault* record);
-  void unwatch(compute_plugin_fault* record);
+  /// Also checks another record, that of a graph, as long as the graph owns it.
+  void watch(const std::shared_ptr<const LaunchMemory>& memory);
 
   /// The error for a result of a call on this stream, with the work that may be at fault.
   Error failure(CUresult result, const char* what);
@@ -109,7 +109,7 @@ class Stream {
   int32_t error_argument_ = -1;
   int64_t error_native_code_ = 0;
   std::string error_message_;
-  std::vector<compute_plugin_fault*> watched_;
+  std::vector<std::weak_ptr<const LaunchMemory>> watched_;
 
   // Times are read from the driver many at a time and without the lock above, so that whoever submits does not wait.
   void read_times();

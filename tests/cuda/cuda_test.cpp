@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fake_cuda.hpp"
+#include "runs_kernels.hpp"
 
 namespace {
 
@@ -31,7 +32,9 @@ Function fake(const char* name) {
 }
 
 std::vector<FakeLaunch> take_launches() {
-  const std::unique_ptr<std::vector<FakeLaunch>> launches(fake<FakeTakeLaunches>("fake_cuda_take_launches")());
+  const auto take = fake<FakeTakeLaunches>("fake_cuda_take_launches");
+  if (take == nullptr) return {};  // the driver is that of a GPU
+  const std::unique_ptr<std::vector<FakeLaunch>> launches(take());
   return *launches;
 }
 
@@ -142,6 +145,110 @@ TEST(CudaKernel, IsMadeOnceForAllSizes) {
   EXPECT_LE(device.statistics().kernels_compiled - before, 3);
 }
 
+// A sum of many broadcast operands with many axes: the words of its launch do not fit in the kernel's parameters, and
+// are a table in the device's memory. Each shape has a plan of its own.
+class SumOfMany {
+ public:
+  SumOfMany(const Device& device, size_t longer) : shape_(kRank, 2) {
+    shape_[longer] = 3;
+    for (size_t i = 0; i < kInputs; ++i) {
+      // Along other axes each, so that no two axes are one.
+      std::vector<int64_t> extents = shape_;
+      for (size_t axis = 0; axis < kRank; ++axis) {
+        if ((axis * 5 + i * 3) % 7 < 3) extents[axis] = 1;
+      }
+      std::vector<int64_t>& steps = strides_.emplace_back(kRank, 0);
+      int64_t count = 1;
+      for (size_t axis = kRank; axis-- > 0; count *= extents[axis]) steps[axis] = extents[axis] == 1 ? 0 : count;
+      std::vector<float>& data = values_.emplace_back(static_cast<size_t>(count));
+      for (size_t at = 0; at < data.size(); ++at) data[at] = static_cast<float>((at * 7 + i + longer) % 32);
+      inputs_.push_back(device.from_host(data, extents));
+    }
+  }
+
+  Tensor run(const Stream& stream) const { return compute::map(expression(), inputs_, {}, stream); }
+
+  std::vector<float> expected() const {
+    std::vector<float> sums;
+    std::vector<int64_t> index(kRank, 0);
+    for (size_t axis = 1; axis > 0;) {
+      float sum = 0;
+      for (size_t i = 0; i < kInputs; ++i) {
+        int64_t place = 0;
+        for (size_t a = 0; a < kRank; ++a) place += index[a] * strides_[i][a];
+        sum += values_[i][static_cast<size_t>(place)];
+      }
+      sums.push_back(sum);
+      axis = kRank;
+      while (axis > 0 && ++index[axis - 1] == shape_[axis - 1]) index[--axis] = 0;
+    }
+    return sums;
+  }
+
+  static constexpr size_t kRank = 16;
+
+ private:
+  static constexpr size_t kInputs = 32;
+
+  static compute::Expression expression() {
+    std::string text;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < kInputs; ++i) {
+      names.push_back("a" + std::to_string(i));
+      text += (i > 0 ? " + " : "") + names.back();
+    }
+    std::vector<const char*> pointers;
+    for (const std::string& name : names) pointers.push_back(name.c_str());
+    return compute::Expression(text, pointers);
+  }
+
+  std::vector<int64_t> shape_;
+  std::vector<Tensor> inputs_;
+  std::vector<std::vector<int64_t>> strides_;
+  std::vector<std::vector<float>> values_;
+};
+
+TEST(CudaKernel, HasItsTableWhenItRuns) {
+  NEEDS_NVRTC();
+  const Device device = Device::open("cuda0");
+  for (size_t longer = 0; longer < SumOfMany::kRank; ++longer) {
+    const SumOfMany sum(device, longer);
+    const Stream stream(device);
+    const auto copies = fake<FakeCopies>("fake_cuda_copies");
+    const int64_t before = copies != nullptr ? copies() : 0;
+    take_launches();
+    const Tensor y = sum.run(stream);
+    compute::check(compute_stream_synchronize(stream.get()));
+    if (copies == nullptr) {  // a GPU
+      EXPECT_EQ(y.to_vector<float>(), sum.expected()) << longer;
+      continue;
+    }
+    EXPECT_EQ(copies() - before, 1) << "the kernel has no table";
+    const std::vector<FakeLaunch> launches = take_launches();
+    EXPECT_EQ(launches.size(), 1u);
+    for (const FakeLaunch& launch : launches) EXPECT_FALSE(launch.is_before_a_copy);
+  }
+}
+
+TEST(CudaKernel, LeavesNoTableIfItIsNotMade) {
+  NEEDS_NVRTC();
+  const auto fail = fake<FakeFail>("fake_cuda_fail");
+  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  const Device device = Device::open("cuda0");
+  const Stream stream(device);
+  const SumOfMany sum(device, 0), other(device, SumOfMany::kRank - 1);
+  static_cast<void>(sum.run(stream));  // compiles, and leaves memory of the size in core's pool
+  compute::check(compute_stream_synchronize(stream.get()));
+  const auto used = fake<FakeUsedBytes>("fake_cuda_used_bytes");
+  const int64_t before = used();
+  for (const char* function : {"cuMemAlloc_v2", "cuMemcpyHtoD_v2", "cuStreamSynchronize"}) {
+    fail(function, 1);
+    EXPECT_EQ(thrown_by([&] { return other.run(stream); }).first, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY) << function;
+    EXPECT_EQ(used(), before) << function;
+  }
+  static_cast<void>(other.run(stream));
+}
+
 TEST(CudaGraph, PutsSlotsIntoItsNodes) {
   NEEDS_NVRTC();
   const Device device = Device::open("cuda0");
@@ -167,6 +274,66 @@ TEST(CudaGraph, PutsSlotsIntoItsNodes) {
     std::memcpy(&bits, &factor, sizeof bits);
     EXPECT_NE(std::find(launches[0].words.begin(), launches[0].words.end(), bits), launches[0].words.end()) << factor;
   }
+}
+
+// A run that failed after it had set some of its nodes does not leave them with that run's values.
+TEST(CudaGraph, SetsEveryNodeAfterAFailure) {
+  NEEDS_NVRTC();
+  const auto fail = fake<FakeFail>("fake_cuda_fail");
+  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  const Device device = Device::open("cuda0");
+  const Stream stream(device);
+  const Tensor x = device.from_host(std::vector<float>(64, 1));
+  compute_tensor* made = nullptr;
+  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
+  const Tensor slot(made);
+  Tensor y;
+  const Graph graph =
+      Graph::record(stream, [&] { y = compute::multiply(compute::add(x, slot, stream), slot, stream); });
+  const auto nodes_with = [&](float value) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    int64_t count = 0;
+    for (const FakeLaunch& launch : take_launches())
+      count += std::find(launch.words.begin(), launch.words.end(), bits) != launch.words.end() ? 1 : 0;
+    return count;
+  };
+  take_launches();
+  graph.set_scalar(slot, 2.5f);
+  graph.run(stream);
+  compute::check(compute_stream_synchronize(stream.get()));
+  EXPECT_EQ(nodes_with(2.5f), 2);
+  graph.set_scalar(slot, 3.5f);
+  fail("cuGraphExecKernelNodeSetParams_v2", 2);
+  EXPECT_EQ(thrown_by([&] { graph.run(stream); }).first, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
+  graph.set_scalar(slot, 2.5f);
+  graph.run(stream);
+  compute::check(compute_stream_synchronize(stream.get()));
+  EXPECT_EQ(nodes_with(2.5f), 2);
+}
+
+// Kernels of graphs have memory for what they find out of range: 8 KiB for each graph.
+TEST(CudaGraph, GivesItsMemoryBack) {
+  NEEDS_NVRTC();
+  const Device device = Device::open("cuda0");
+  const Stream stream(device);
+  const Tensor x = device.from_host(std::vector<float>{1, 2, 3, 4}),
+               indices = device.from_host(std::vector<int64_t>{2, 0});
+  const auto record_and_run = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      Tensor y;
+      const Graph graph = Graph::record(stream, [&] { y = compute::take(x, indices, 0, stream); });
+      graph.run(stream);
+      compute::check(compute_stream_synchronize(stream.get()));
+      if (!runs_kernels(device)) continue;
+      EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 1}));
+    }
+  };
+  constexpr int kGraphs = 640;
+  record_and_run(kGraphs / 10);
+  const int64_t before = device.statistics().memory_available;
+  record_and_run(kGraphs);
+  EXPECT_LT(before - device.statistics().memory_available, kGraphs * 4096);
 }
 
 // ---- User kernels ---------------------------------------------------------------------------------------------------

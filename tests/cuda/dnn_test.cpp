@@ -17,13 +17,15 @@ namespace {
 using compute::Device;
 using compute::Tensor;
 
-int64_t library_runs() {
+int64_t counted(const char* name) {
   void* library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return 0;
-  void* const symbol = dlsym(library, "fake_cudnn_runs");
+  void* const symbol = dlsym(library, name);
   EXPECT_NE(symbol, nullptr) << "another cuDNN was found";
   return symbol == nullptr ? 0 : reinterpret_cast<int64_t (*)()>(symbol)();
 }
+
+int64_t library_runs() { return counted("fake_cudnn_runs"); }
 
 bool is_set(const char* setting, std::string_view value) {
   const char* text = std::getenv(setting);
@@ -193,6 +195,22 @@ TEST(CudaDnn, GivesTheGradientOfAttentionAsTheCpuDoes) {
     expect_same(cuda_dk, dk);
     expect_same(cuda_dv, dv);
   }
+}
+
+// By a process of its own, with COMPUTE_TEST_END=1. The thread that closes the library had no context, and cuda0 is not
+// the driver's first device, whose context would have stayed with it.
+TEST(CudaDnnEnd, DestroysPlansInTheirContext) {
+  if (!is_set("COMPUTE_TEST_END", "1")) GTEST_SKIP() << "for COMPUTE_TEST_END=1";
+  {
+    const Device cuda = Device::open("cuda0");
+    for (const Case& c : kCases) static_cast<void>(results(cuda, c));
+  }
+  const int64_t before = counted("fake_cudnn_plans_destroyed");
+  int32_t is_drained = 0;
+  compute::check(compute_shutdown(COMPUTE_TIMEOUT_NONE, &is_drained));
+  EXPECT_EQ(is_drained, 1);
+  EXPECT_GT(counted("fake_cudnn_plans_destroyed"), before);
+  EXPECT_EQ(counted("fake_cudnn_plans_destroyed_without_context"), 0);
 }
 
 }  // namespace

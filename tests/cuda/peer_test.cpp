@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two GPUs. On the fake driver its two devices; run by hand where two real ones are.
+// Two GPUs: copies between them, and libraries on both. On the fake driver its two devices; run by hand where two real
+// ones are.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runs_kernels.hpp"
@@ -63,6 +68,41 @@ TEST(CudaPeers, KeepTheOrderOfWork) {
     sum = moved(Tensor(more), devices[(turn + 1) % 2]);
   }
   EXPECT_EQ(sum.to_vector<float>(), std::vector<float>(size, 100.0f));
+}
+
+// A number that the cuBLASLt of the tests counts; -1 where it is NVIDIA's.
+int64_t counted_by_cublaslt(const char* name) {
+  void* library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+  void* function = library != nullptr ? dlsym(library, name) : nullptr;
+  return function != nullptr ? reinterpret_cast<int64_t (*)()>(function)() : -1;
+}
+
+// Each element of the product of a matrix of ones with one that has `value` everywhere is their extent times `value`.
+// Extents differ, so that each product has a plan of its own, which cuBLASLt makes and not a generated kernel.
+void multiply_everywhere(const Device& device, int64_t least, float value) {
+  for (int64_t extent = least; extent < least + 16; ++extent) {
+    const std::vector<float> ones(static_cast<size_t>(extent * extent), 1.0f), values(ones.size(), value);
+    const Tensor a = device.from_host(ones, {extent, extent}), b = device.from_host(values, {extent, extent});
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_EQ(compute::matmul(a, b).to_vector<float>(),
+                std::vector<float>(ones.size(), value * static_cast<float>(extent)));
+    }
+  }
+}
+
+TEST(CudaPeers, MultiplyMatricesEachWithItsOwnHandle) {
+  if (!has_two_devices()) GTEST_SKIP() << "there is one CUDA device";
+  const Device devices[] = {Device::open("cuda0"), Device::open("cuda1")};
+  const int64_t before = counted_by_cublaslt("fake_cublaslt_calls");
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < 4; ++i) {
+    threads.emplace_back(
+        [&devices, i] { multiply_everywhere(devices[i % 2], 8 + 16 * (i / 2), static_cast<float>(i + 1)); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (runs_kernels(devices[0])) return;
+  EXPECT_EQ(counted_by_cublaslt("fake_cublaslt_calls") - std::max<int64_t>(before, 0), 4 * 16 * 4);
+  EXPECT_EQ(counted_by_cublaslt("fake_cublaslt_handles"), 2);
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcublasLt.so.13 for the fake driver's memory: float32 and float64 products by three loops, so that what the
-// plugin makes of strides, transpositions and batches is tested by results.
+// plugin makes of strides, transpositions and batches is tested by results. A handle works in the context in which it
+// was made, and in no other.
+#include <dlfcn.h>
+
+#include <atomic>
 #include <cstring>
 #include <initializer_list>
 
@@ -59,22 +63,47 @@ void multiply(const Description& d, T alpha, const T* a, const Layout& la, const
   }
 }
 
-int64_t calls = 0;
+std::atomic<int64_t> calls{0}, handles{0};
+
+// The context that is current in the driver that the plugin has opened.
+CUcontext current_context() {
+  using GetCurrent = CUresult (*)(CUcontext*);
+  static const auto get = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return driver != nullptr ? reinterpret_cast<GetCurrent>(dlsym(driver, "cuCtxGetCurrent")) : nullptr;
+  }();
+  CUcontext context = nullptr;
+  return get != nullptr && get(&context) == CUDA_SUCCESS ? context : nullptr;
+}
 
 }  // namespace
+
+namespace compute::cuda {
+struct cublasLtContext {
+  CUcontext context;
+};
+}  // namespace compute::cuda
 
 #define FAKE(result) extern "C" __attribute__((visibility("default"))) result
 
 FAKE(int64_t) fake_cublaslt_calls() { return calls; }
+FAKE(int64_t) fake_cublaslt_handles() { return handles; }
 
 FAKE(size_t) cublasLtGetVersion() { return 130000; }
 FAKE(const char*) cublasLtGetStatusString(cublasStatus) { return "a fake status"; }
 FAKE(cublasStatus) cublasLtCreate(cublasLtHandle* handle) {
-  static int object;
-  *handle = reinterpret_cast<cublasLtHandle>(&object);
+  CUcontext const context = current_context();
+  if (context == nullptr) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *handle = new cublasLtContext{context};
+  ++handles;
   return CUBLAS_STATUS_SUCCESS;
 }
-FAKE(cublasStatus) cublasLtDestroy(cublasLtHandle) { return CUBLAS_STATUS_SUCCESS; }
+FAKE(cublasStatus) cublasLtDestroy(cublasLtHandle handle) {
+  if (current_context() != handle->context) return CUBLAS_STATUS_INVALID_VALUE;
+  delete handle;
+  --handles;
+  return CUBLAS_STATUS_SUCCESS;
+}
 FAKE(cublasStatus)
 cublasLtMatrixLayoutCreate(cublasLtMatrixLayout* layout, int32_t type, uint64_t rows, uint64_t columns,
                            int64_t leading) {
@@ -132,10 +161,11 @@ FAKE(cublasStatus) cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference
   return CUBLAS_STATUS_SUCCESS;
 }
 FAKE(cublasStatus)
-cublasLtMatmulAlgoGetHeuristic(cublasLtHandle, cublasLtMatmulDesc description, cublasLtMatrixLayout a,
+cublasLtMatmulAlgoGetHeuristic(cublasLtHandle handle, cublasLtMatmulDesc description, cublasLtMatrixLayout a,
                                cublasLtMatrixLayout b, cublasLtMatrixLayout c, cublasLtMatrixLayout d,
                                cublasLtMatmulPreference, int, cublasLtMatmulHeuristicResult* results, int* found) {
   *found = 0;
+  if (current_context() != handle->context) return CUBLAS_STATUS_INVALID_VALUE;
   if (!is_legal(get(description), get(a), get(b), get(c), get(d))) return CUBLAS_STATUS_INVALID_VALUE;
   if (get(description).epilogue == CUBLASLT_EPILOGUE_BIAS && get(description).bias == 0)
     return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -144,11 +174,12 @@ cublasLtMatmulAlgoGetHeuristic(cublasLtHandle, cublasLtMatmulDesc description, c
   return CUBLAS_STATUS_SUCCESS;
 }
 FAKE(cublasStatus)
-cublasLtMatmul(cublasLtHandle, cublasLtMatmulDesc description, const void* alpha, const void* a,
+cublasLtMatmul(cublasLtHandle handle, cublasLtMatmulDesc description, const void* alpha, const void* a,
                cublasLtMatrixLayout la, const void* b, cublasLtMatrixLayout lb, const void* beta, const void* c,
                cublasLtMatrixLayout lc, void* d, cublasLtMatrixLayout ld, const cublasLtMatmulAlgo*, void*, size_t,
                CUstream) {
   ++calls;
+  if (current_context() != handle->context) return CUBLAS_STATUS_INVALID_VALUE;
   const Description& how = get(description);
   if (reinterpret_cast<uintptr_t>(alpha) % 16 != 0 || reinterpret_cast<uintptr_t>(beta) % 16 != 0)
     return CUBLAS_STATUS_INVALID_VALUE;

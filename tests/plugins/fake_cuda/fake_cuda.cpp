@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 without a GPU: memory is host memory, copies and fills happen at once, kernels are taken and not run.
-// With it the CUDA plugin is tested from enumeration to launch where there is no device.
+// With it the CUDA plugin is tested from enumeration to launch where there is no device. cuMemcpyHtoD returns before
+// its copy has ended, as it may from pageable memory; the copy ends when somebody waits for the default stream.
 //
 //   FAKE_CUDA_CAPABILITY   90: the devices' compute capability
 //   FAKE_CUDA_MEMORY       bytes of each device
@@ -58,14 +59,24 @@ int64_t number(const char* variable, int64_t otherwise) {
   return text != nullptr && *text != '\0' ? std::atoll(text) : otherwise;
 }
 
+struct UnfinishedCopy {
+  CUdeviceptr dst;
+  std::vector<char> bytes;
+};
+
 struct State {
   std::mutex mutex;
+  std::vector<UnfinishedCopy> copies;  // of the default stream
+  int64_t copy_count = 0;              // so many were begun
   std::map<uint64_t, size_t> allocations;
   int64_t used = 0;
   std::vector<FakeLaunch> launches;
   std::atomic<int64_t> launch_count{0};
   std::atomic<bool> faulted{false};
   bool keeps_launches = true;
+  std::atomic<const char*> failing{nullptr};
+  std::atomic<int64_t> calls_until_failure{0};
+  std::atomic<int64_t> host_blocks{0};
   CUctx_st contexts[kDevices] = {{0}, {1}};
 };
 
@@ -80,8 +91,14 @@ CUresult sticky() {
   return state().faulted.load(std::memory_order_relaxed) ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 
-CUresult ready() {
+CUresult ready(const char* function = __builtin_FUNCTION()) {
   if (current == nullptr) return 201;  // CUDA_ERROR_INVALID_CONTEXT
+  State& s = state();
+  const char* failing = s.failing.load();
+  if (failing != nullptr && std::strcmp(failing, function) == 0 && --s.calls_until_failure == 0) {
+    s.failing.store(nullptr);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   return sticky();
 }
 
@@ -98,11 +115,18 @@ CUresult count_launch(CUfunction function, const uint64_t* words, size_t count) 
   if (fault_after >= 0 && launches > fault_after) s.faulted.store(true);
   if (!s.keeps_launches) return CUDA_SUCCESS;
   const std::lock_guard lock(s.mutex);
-  s.launches.push_back({function->name, {words, words + count}});
+  s.launches.push_back({function->name, {words, words + count}, !s.copies.empty()});
   return CUDA_SUCCESS;
 }
 
 void* at(CUdeviceptr address) { return reinterpret_cast<void*>(static_cast<uintptr_t>(address)); }
+
+// With the lock held.
+void finish_copies() {
+  State& s = state();
+  for (const UnfinishedCopy& copy : s.copies) std::memcpy(at(copy.dst), copy.bytes.data(), copy.bytes.size());
+  s.copies.clear();
+}
 
 }  // namespace
 
@@ -122,6 +146,19 @@ extern "C" __attribute__((visibility("default"))) void fake_cuda_keep_launches(i
 }
 
 extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_used_bytes() { return state().used; }
+
+extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_copies() {
+  const std::lock_guard lock(state().mutex);
+  return state().copy_count;
+}
+
+extern "C" __attribute__((visibility("default"))) int64_t fake_cuda_host_blocks() { return state().host_blocks; }
+
+// `function` is a literal.
+extern "C" __attribute__((visibility("default"))) void fake_cuda_fail(const char* function, int64_t call) {
+  state().calls_until_failure = call;
+  state().failing = function;
+}
 
 // ---- The driver -----------------------------------------------------------------------------------------------------
 
@@ -233,6 +270,7 @@ FAKE cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
 FAKE cuMemFree_v2(CUdeviceptr address) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
+  finish_copies();
   const auto found = s.allocations.find(address);
   if (found == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
   s.used -= static_cast<int64_t>(found->second);
@@ -241,11 +279,14 @@ FAKE cuMemFree_v2(CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 FAKE cuMemHostAlloc(void** address, size_t bytes, unsigned) {
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   *address = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return ready();
+  ++state().host_blocks;
+  return CUDA_SUCCESS;
 }
 FAKE cuMemFreeHost(void* address) {
   std::free(address);
+  --state().host_blocks;
   return CUDA_SUCCESS;
 }
 FAKE cuPointerGetAttribute(void* data, int32_t, CUdeviceptr) {
@@ -253,11 +294,17 @@ FAKE cuPointerGetAttribute(void* data, int32_t, CUdeviceptr) {
   return ready();
 }
 FAKE cuMemcpyHtoD_v2(CUdeviceptr dst, const void* src, size_t bytes) {
-  std::memcpy(at(dst), src, bytes);
-  return ready();
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  ++s.copy_count;
+  const auto* data = static_cast<const char*>(src);
+  s.copies.push_back({dst, {data, data + bytes}});
+  return CUDA_SUCCESS;
 }
 FAKE cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, size_t bytes, CUstream) {
-  return cuMemcpyHtoD_v2(dst, src, bytes);
+  std::memcpy(at(dst), src, bytes);
+  return ready();
 }
 FAKE cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, size_t bytes, CUstream) {
   std::memcpy(dst, at(src), bytes);
@@ -290,15 +337,21 @@ FAKE cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned value, size_t wi
   return ready();
 }
 FAKE cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   *stream = new CUstream_st;
-  return ready();
+  return CUDA_SUCCESS;
 }
 FAKE cuStreamDestroy_v2(CUstream stream) {
   delete stream;
   return CUDA_SUCCESS;
 }
 FAKE cuStreamQuery(CUstream) { return ready(); }
-FAKE cuStreamSynchronize(CUstream) { return ready(); }
+FAKE cuStreamSynchronize(CUstream stream) {
+  if (stream != nullptr) return ready();
+  const std::lock_guard lock(state().mutex);
+  finish_copies();
+  return ready();
+}
 FAKE cuStreamWaitEvent(CUstream, CUevent, unsigned) { return ready(); }
 FAKE cuStreamBeginCapture_v2(CUstream stream, int32_t) {
   stream->capture = new CUgraph_st;
@@ -394,8 +447,9 @@ FAKE cuGraphExecDestroy(CUgraphExec executable) {
   return CUDA_SUCCESS;
 }
 FAKE cuGraphExecKernelNodeSetParams_v2(CUgraphExec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+  if (const CUresult result = ready(); result != CUDA_SUCCESS) return result;
   node->words = words_of(parameters->extra);
-  return ready();
+  return CUDA_SUCCESS;
 }
 FAKE cuGraphExecChildGraphNodeSetParams(CUgraphExec, CUgraphNode, CUgraph) { return ready(); }
 FAKE cuGraphUpload(CUgraphExec, CUstream) { return ready(); }

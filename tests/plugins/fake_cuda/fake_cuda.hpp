@@ -12,7 +12,13 @@
 struct FakeLaunch {
   std::string kernel;
   std::vector<uint64_t> words;
+  bool is_before_a_copy = false;  // of the default stream, which had not ended
 };
 
 using FakeTakeLaunches = std::vector<FakeLaunch>* (*)();  // fake_cuda_take_launches; the caller deletes
 using FakeKeepLaunches = void (*)(int);                   // fake_cuda_keep_launches; off for measurements
+using FakeCopies = int64_t (*)();      // fake_cuda_copies: those of the default stream that were begun
+using FakeUsedBytes = int64_t (*)();   // fake_cuda_used_bytes: of all devices
+using FakeHostBlocks = int64_t (*)();  // fake_cuda_host_blocks: blocks of pinned memory
+// fake_cuda_fail: so many calls of a function from now on, that call fails, with CUDA_ERROR_OUT_OF_MEMORY.
+using FakeFail = void (*)(const char* function, int64_t call);

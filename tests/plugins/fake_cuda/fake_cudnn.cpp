@@ -2,6 +2,8 @@
 // A libcudnn.so.9 for the fake driver's memory: it runs the graphs that the plugin describes, operation by operation,
 // so that what the plugin makes of strides, pads, groups and masks is tested by results. It proposes two engines: the
 // first has a property that the plugin may not accept, and fails.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -301,13 +303,24 @@ void run_operation(const Descriptor& operation, Run& run) {
   }
 }
 
-int64_t runs = 0;
+int64_t runs = 0, plans_destroyed = 0, without_context = 0;
+
+bool has_context() {
+  using GetCurrent = CUresult (*)(CUcontext*);
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  const auto get = driver != nullptr ? reinterpret_cast<GetCurrent>(dlsym(driver, "cuCtxGetCurrent")) : nullptr;
+  CUcontext context = nullptr;
+  return get != nullptr && get(&context) == CUDA_SUCCESS && context != nullptr;
+}
 
 }  // namespace
 
 #define FAKE(result) extern "C" __attribute__((visibility("default"))) result
 
 FAKE(int64_t) fake_cudnn_runs() { return runs; }
+FAKE(int64_t) fake_cudnn_plans_destroyed() { return plans_destroyed; }
+// Those that were destroyed while no context was current.
+FAKE(int64_t) fake_cudnn_plans_destroyed_without_context() { return without_context; }
 
 FAKE(size_t) cudnnGetVersion() { return 91900; }
 FAKE(const char*) cudnnGetErrorString(cudnnStatus) { return "a fake status"; }
@@ -325,6 +338,10 @@ FAKE(cudnnStatus) cudnnBackendCreateDescriptor(int32_t type, cudnnBackendDescrip
   return CUDNN_STATUS_SUCCESS;
 }
 FAKE(cudnnStatus) cudnnBackendDestroyDescriptor(cudnnBackendDescriptor descriptor) {
+  if (get(descriptor).type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    ++plans_destroyed;
+    if (!has_context()) ++without_context;
+  }
   delete &get(descriptor);
   return CUDNN_STATUS_SUCCESS;
 }
