@@ -690,9 +690,11 @@ typedef struct compute_plugin_tensor {
   /* `rank` strides in elements. A stride may be negative or 0. No two elements of an output share memory. The span of
    * the tensor in bytes fits in int64_t. */
   const int64_t* strides;
-  int32_t access;    /* COMPUTE_PLUGIN_TENSOR_ */
-  int32_t alignment; /* bytes, a power of two up to 64; the address of element 0 is a multiple of it in every run */
-  int32_t layout;    /* COMPUTE_PLUGIN_LAYOUT_ */
+  int32_t access; /* COMPUTE_PLUGIN_TENSOR_ */
+  /* Bytes, a power of two up to 64; the address of element 0 is a multiple of it in every run. At least the element
+   * size, for complex dtypes half of it. */
+  int32_t alignment;
+  int32_t layout; /* COMPUTE_PLUGIN_LAYOUT_ */
   int32_t reserved;
 } compute_plugin_tensor;
 
@@ -751,7 +753,7 @@ typedef struct compute_plugin_op {
  *           must support every expression.
  *
  * copy      Copies input 0 to output 0. Both have the same shape, and any strides. If the dtypes differ, the elements
- *           are converted as by `convert`.
+ *           are converted as by `convert`. If not, a plugin must take every alignment.
  *
  * reduce    Evaluates an expression, combines its values over axes, and evaluates a second expression on the result:
  *           1. Evaluates expressions[0], called `before`, at every point of the index space, which is the shape of the
@@ -855,7 +857,9 @@ typedef struct compute_plugin_op {
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED = 1,
   COMPUTE_PLUGIN_REFUSE_DTYPE = 2,
-  COMPUTE_PLUGIN_REFUSE_LAYOUT = 3, /* core then asks again, with a row-major copy of input `argument` */
+  /* Core then asks again, with a row-major copy of input `argument`; or with a row-major output `argument`, which it
+   * copies afterwards, where elements are not aligned to their size. */
+  COMPUTE_PLUGIN_REFUSE_LAYOUT = 3,
   COMPUTE_PLUGIN_REFUSE_RANK = 4,
   COMPUTE_PLUGIN_REFUSE_SHAPE = 5,
   COMPUTE_PLUGIN_REFUSE_ATTRIBUTE = 6,

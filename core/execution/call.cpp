@@ -30,13 +30,6 @@ std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", dtype_name(tensor.dtype), shape_text(tensor.shape_span()));
 }
 
-int32_t alignment_at(const Buffer& buffer, int64_t offset_bytes) noexcept {
-  // Elsewhere than on the host allocations are aligned, so that what counts is the place in one.
-  const uint64_t base = buffer.device.is_host ? buffer.handle : 0;
-  const uint64_t address = (base + static_cast<uint64_t>(buffer.base_offset + offset_bytes)) | 64;
-  return static_cast<int32_t>(address & -address);
-}
-
 // ---- Where a call runs ----------------------------------------------------------------------------------------------
 
 // The stream's device; else the one device other than cpu among the operands; else cpu.
@@ -194,7 +187,7 @@ void Call::place_inputs() {
       }
       if (buffer.newest.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
         bring_home(buffer);
-      place.alignment = alignment_at(buffer, tensor->offset_bytes);
+      place.alignment = buffer.alignment(tensor->offset_bytes);
     }
   }
 }
@@ -215,7 +208,7 @@ void Call::place_inputs() {
   mirrors_.back().was_copied = transfers_of_thread() != before;
   place.buffer = mirrors_.back().replica.get();
   place.offset_bytes = input.offset_bytes - mirror_begin;
-  place.alignment = alignment_at(*place.buffer, place.offset_bytes);
+  place.alignment = place.buffer->alignment(place.offset_bytes);
 }
 
 // A given output of the host on another device is written there, in its mirror.
@@ -268,12 +261,12 @@ void Call::place_outputs(const CallPlan& plan) {
   }
 }
 
-// An output that is to be made is aligned; of one that is written in a mirror nothing is promised.
+// An output that is to be made is aligned as allocations are.
 int32_t Call::output_alignment(const Tensor* tensor) const {
   if (tensor == nullptr) return 64;
-  return tensor->element_count > 0 && &tensor->buffer->device == device_
-             ? alignment_at(*tensor->buffer, tensor->offset_bytes)
-             : 1;
+  const Buffer& buffer = *tensor->buffer;
+  return &buffer.device == device_ ? buffer.alignment(tensor->offset_bytes)
+                                   : buffer.alignment_in_mirrors(tensor->offset_bytes);
 }
 
 // Gives `take` the words of everything that a plan depends on, key_size() of them, until it returns false. One word per

@@ -141,17 +141,13 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   return result;
 }
 
-// Puts a row-major copy of an operand in front of step `index`. False if the operand is one already, or is written, or
-// the step is itself a copy, which every plugin must take.
-bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
-  Step& step = lowering.steps[index];
-  if (std::string_view(step.name) == "copy") return false;
-  if (argument < 0 || argument >= static_cast<int32_t>(step.inputs.size())) return false;
-  StepOperand& operand = step.inputs[static_cast<size_t>(argument)];
-  if (operand.is_absent()) return false;
-  // What an earlier step made may still be broadcast, but is not packed twice.
-  const bool is_temporary = operand.kind == ValueKind::kTemporary;
-  if (is_temporary && operand.strides == row_major_strides(operand.shape)) return false;
+// Whether a step copies without a conversion, which every plugin must do for all layouts.
+bool is_plain_copy(const Step& step) {
+  return std::string_view(step.name) == "copy" && step.inputs[0].dtype == step.outputs[0].dtype;
+}
+
+// A new row-major temporary for the elements of an operand.
+StepOperand packed_temporary(Lowering& lowering, const StepOperand& operand) {
   Temporary temporary;
   temporary.dtype = operand.dtype;
   temporary.size_bytes = dtype_size(operand.dtype);
@@ -161,23 +157,66 @@ bool pack_operand(Lowering& lowering, size_t index, int32_t argument) {
   packed.index = static_cast<int32_t>(lowering.temporaries.size());
   packed.strides = row_major_strides(operand.shape);
   packed.offset = 0;
-  packed.access = COMPUTE_PLUGIN_TENSOR_INPUT;
+  lowering.temporaries.push_back(temporary);
+  return packed;
+}
+
+void insert_copy(Lowering& lowering, size_t index, int32_t call, const StepOperand& from, const StepOperand& to) {
   Step copy;
   copy.name = "copy";
-  copy.call = step.call;
-  copy.inputs.push_back(operand);
-  copy.outputs.push_back(packed);
+  copy.call = call;
+  copy.inputs.push_back(from);
+  copy.inputs.back().access = COMPUTE_PLUGIN_TENSOR_INPUT;
+  copy.outputs.push_back(to);
   copy.outputs.back().access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
-  operand = packed;
-  lowering.temporaries.push_back(temporary);
   lowering.steps.insert(lowering.steps.begin() + static_cast<std::ptrdiff_t>(index), std::move(copy));
-  layout_temporaries(lowering);
+}
+
+// Lets step `index` read a row-major copy of an input. False if the input is one already.
+bool pack_input(Lowering& lowering, size_t index, StepOperand& operand) {
+  if (operand.is_absent()) return false;
+  // What an earlier step made may still be broadcast, but is not packed twice.
+  const bool is_temporary = operand.kind == ValueKind::kTemporary;
+  if (is_temporary && operand.strides == row_major_strides(operand.shape)) return false;
+  const StepOperand given = operand;
+  operand = packed_temporary(lowering, given);
+  operand.access = COMPUTE_PLUGIN_TENSOR_INPUT;
+  insert_copy(lowering, index, lowering.steps[index].call, given, operand);
   return true;
 }
 
+// Lets step `index` write a temporary, which is then copied to where the elements are not aligned to their size. False
+// if they are: another lowering may do better without a copy.
+bool unpack_output(const PlanRequest& request, Lowering& lowering, size_t index, StepOperand& operand) {
+  if (operand.is_absent() || alignment_of(operand, request) >= dtype_size(operand.dtype)) return false;
+  const StepOperand given = operand;
+  const StepOperand packed = operand = packed_temporary(lowering, given);
+  const int32_t call = lowering.steps[index].call;
+  insert_copy(lowering, index + 1, call, packed, given);
+  if ((given.access & COMPUTE_PLUGIN_TENSOR_INPUT) != 0) insert_copy(lowering, index, call, given, packed);
+  return true;
+}
+
+// Puts copies around step `index`, so that the plugin need not take the layout of an operand.
+bool adapt_layout(const PlanRequest& request, Lowering& lowering, size_t index, int32_t argument) {
+  Step& step = lowering.steps[index];
+  const auto inputs = static_cast<int32_t>(step.inputs.size());
+  if (is_plain_copy(step) || argument < 0 || argument >= inputs + static_cast<int32_t>(step.outputs.size()))
+    return false;
+  const bool is_input = argument < inputs;
+  StepOperand& operand =
+      is_input ? step.inputs[static_cast<size_t>(argument)] : step.outputs[static_cast<size_t>(argument - inputs)];
+  // The kernel may have been told of the strides.
+  if (std::string_view(step.name) == "kernel" && operand.strides != row_major_strides(operand.shape)) return false;
+  const bool adapted =
+      is_input ? pack_input(lowering, index, operand) : unpack_output(request, lowering, index, operand);
+  if (adapted) layout_temporaries(lowering);
+  return adapted;
+}
+
 // Changes step `index` so that the reason of its refusal is gone. False if that cannot be done.
-bool adapt(Lowering& lowering, size_t index, const PluginRefusal& refusal) {
-  if (refusal.reason == COMPUTE_PLUGIN_REFUSE_LAYOUT) return pack_operand(lowering, index, refusal.argument);
+bool adapt(const PlanRequest& request, Lowering& lowering, size_t index, const PluginRefusal& refusal) {
+  if (refusal.reason == COMPUTE_PLUGIN_REFUSE_LAYOUT) return adapt_layout(request, lowering, index, refusal.argument);
   if (refusal.reason != COMPUTE_PLUGIN_REFUSE_INTRINSIC) return false;
   bool replaced = false;
   for (TypedExpression& expression : lowering.steps[index].expressions) {
@@ -218,12 +257,12 @@ std::optional<PluginRefusal> refuse_hidden(const compute_device& device, const S
 // Gives `take(step)` the steps of a lowering in order, each again once it is adapted to what take refused it for. Empty
 // if all were taken, else the refusal that nothing helps against.
 template <class F>
-std::optional<PluginRefusal> offer(Lowering& lowering, F&& take) {
+std::optional<PluginRefusal> offer(const PlanRequest& request, Lowering& lowering, F&& take) {
   for (size_t i = 0; i < lowering.steps.size();) {
     std::optional<PluginRefusal> refusal = take(lowering.steps[i]);
     if (!refusal) {
       ++i;
-    } else if (!adapt(lowering, i, *refusal)) {
+    } else if (!adapt(request, lowering, i, *refusal)) {
       lowering.refused_call = lowering.steps[i].call;
       return refusal;
     }
@@ -327,7 +366,7 @@ void prepare_call(const PlanRequest& request, CallPlan& plan) {
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     plan.drop_steps();
     std::optional<PluginRefusal> refused =
-        offer(lowering, [&](const Step& step) { return prepare_step(request, step, plan); });
+        offer(request, lowering, [&](const Step& step) { return prepare_step(request, step, plan); });
     if (refused) return refused;
     pad_temporaries(request.device, lowering);
     plan.indices = lowering.indices;
@@ -356,7 +395,7 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     int64_t workspace_bytes = 0;
     bool refused_optional = false;
-    std::optional<PluginRefusal> refused = offer(lowering, [&](const Step& step) {
+    std::optional<PluginRefusal> refused = offer(request, lowering, [&](const Step& step) {
       compute_plugin_query_info info{};
       std::optional<PluginRefusal> of_step = refuse_hidden(device, step);
       if (!of_step) device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));

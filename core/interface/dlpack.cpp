@@ -184,6 +184,7 @@ Tensor* import_device_memory(const Import& from, compute_dtype dtype, std::span<
     BufferReference buffer(new Buffer(*device, import.size_bytes));
     buffer->handle = handle;
     buffer->imported = true;
+    if (!is_object) buffer->misalignment = static_cast<int64_t>(reinterpret_cast<uintptr_t>(import.data) % 64);
     auto tensor = std::make_unique<Tensor>(std::move(buffer), dtype, shape, strides, offset);
     tensor->buffer->deleter = from.deleter;
     tensor->buffer->deleter_user = from.managed;

@@ -148,6 +148,13 @@ class LaunchArguments {
                               kernel_.name, i, argument.access))
           .with_argument(static_cast<int32_t>(i));
     }
+    // A kernel loads them at once, where only the host can do so.
+    if (!kernel_.device.is_host && tensor.buffer->alignment(tensor.offset_bytes) < dtype_size(tensor.dtype)) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("kernel {}: argument {}: elements of {} are not aligned to {} bytes; copy the tensor",
+                              kernel_.name, i, dtype_name(tensor.dtype), dtype_size(tensor.dtype)))
+          .with_argument(static_cast<int32_t>(i));
+    }
     const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
     value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0;
     value.access |= writes ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0;

@@ -108,6 +108,7 @@ BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int3
   made.reset(new Buffer(host_device(), static_cast<int64_t>(end - begin)));
   if (end > begin) ranges.by_end[end] = {begin, made.get()};
   made->handle = begin;
+  made->misalignment = static_cast<int64_t>(begin % 64);
   made->promise = promise;
   made->deleter = run_deleters;
   made->deleter_user = deleters.release();

@@ -286,10 +286,15 @@ compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, 
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("{}: {} and {} differ in size", kName, dtype_name(dtype), dtype_name(self.dtype)));
     }
-    const int64_t alignment = is_complex(dtype) ? size / 2 : size;
-    if ((offset_bytes & (alignment - 1)) != 0) {  // a power of two
+    const int64_t alignment = is_complex(dtype) ? size / 2 : size;  // a power of two
+    const int64_t begin = self.buffer->misalignment & (alignment - 1);
+    if (((begin + offset_bytes) & (alignment - 1)) != 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: offset {} is not a multiple of {} bytes", kName, offset_bytes, alignment));
+                  begin == 0
+                      ? fmt::format("{}: offset {} is not a multiple of {} bytes", kName, offset_bytes, alignment)
+                      : fmt::format("{}: offset {} is not aligned to {} bytes; the buffer begins {} bytes behind "
+                                    "a multiple of that",
+                                    kName, offset_bytes, alignment, begin));
     }
     const auto settled = settled_strides({shape, static_cast<size_t>(rank)}, strides);
     int64_t low = offset_bytes, high = offset_bytes;

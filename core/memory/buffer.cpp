@@ -66,14 +66,16 @@ namespace {
 // The pattern over all of the buffer's memory, in the order of a stream. On the host, at once after what uses it.
 void fill_with(Buffer& buffer, Timeline& timeline, const std::array<uint8_t, 2>& pattern) {
   Device& device = buffer.device;
+  const Block& block = buffer.block;
   Use use{&buffer, true, true};
   Submission submission(timeline, {&use, 1}, "debug fill");
   if (device.plugin != nullptr) {
-    const compute_plugin_operand place{buffer.handle + (device.is_host ? static_cast<uint64_t>(buffer.base_offset) : 0),
-                                       device.is_host ? 0 : buffer.base_offset};
-    submission.check(device.table.fill(timeline.plugin_stream, place, buffer.block.size_bytes, pattern.data(), 2));
+    const auto offset = static_cast<uint64_t>(block.offset_bytes);
+    const compute_plugin_operand place{block.buffer + (device.is_host ? offset : 0),
+                                       device.is_host ? 0 : block.offset_bytes};
+    submission.check(device.table.fill(timeline.plugin_stream, place, block.size_bytes, pattern.data(), 2));
   } else {
-    fill_bytes(buffer.host_address(), buffer.block.size_bytes, pattern.data(), 2);
+    fill_bytes(buffer.host_address(), block.size_bytes, pattern.data(), 2);
   }
 }
 
@@ -90,7 +92,7 @@ void check_released_pattern(Buffer& buffer, Timeline& timeline) {
     if (device.is_host) {
       std::memcpy(copy.data(), buffer.host_address(), copy.size());
     } else {
-      const compute_plugin_operand place{buffer.handle, buffer.base_offset};
+      const compute_plugin_operand place{buffer.block.buffer, buffer.block.offset_bytes};
       submission.check(device.table.copy_to_host(timeline.plugin_stream, place, copy.data(), bytes));
     }
   }
@@ -353,7 +355,12 @@ BufferReference mirror_once(Buffer& host, int64_t begin, int64_t end, Device& de
     if (upload) check_implicit_transfer(device, op, end - begin, keeps);
     const bool reuse = found != host.mirrors.end() && found->begin == begin && found->end == end;
     BufferReference made;
-    if (!reuse) made.reset(make_buffer(device, end - begin, &timeline, MemoryUse::kMirror));
+    if (!reuse) {
+      const int64_t misalignment = host.misalignment_of_mirrors();
+      made.reset(make_buffer(device, end - begin, end - begin + misalignment, &timeline, MemoryUse::kMirror));
+      made->base_offset += misalignment;
+      made->misalignment = misalignment;
+    }
     Buffer& replica = reuse ? *found->replica : *made;
     const uint64_t version = host.version.load(std::memory_order_acquire);
     if (upload) {

@@ -18,6 +18,13 @@ namespace compute {
 
 struct Buffer;
 
+// What the address of a byte is a multiple of: a power of two, at most 64. The byte lies `distance` bytes behind a
+// multiple of 64.
+inline int32_t alignment_at(int64_t distance) noexcept {
+  const uint64_t bits = static_cast<uint64_t>(distance) | 64;
+  return static_cast<int32_t>(bits & -bits);
+}
+
 // The copy of a byte range of a host buffer on another device.
 struct Mirror {
   Device* device = nullptr;
@@ -37,6 +44,9 @@ struct Buffer : Hazards, Recycled<Buffer> {
   int64_t size_bytes;   // of the range that tensors may use
   uint64_t handle = 0;  // passed to plugins: block.buffer, an imported buffer, or for host memory the address of byte 0
   int64_t base_offset = 0;  // of byte 0 behind `handle`
+  // Of the address of byte 0 behind a multiple of 64 bytes. Other than 0 where core did not choose the address, and in
+  // mirrors of such memory.
+  int64_t misalignment = 0;
 
   std::atomic<int64_t> references{1};
 
@@ -58,6 +68,14 @@ struct Buffer : Hazards, Recycled<Buffer> {
   bool is_exposed() const noexcept {
     return promise == COMPUTE_WRAP_EXPOSED || exposed.load(std::memory_order_acquire) > 0;
   }
+
+  // Of the element at a byte, here and in mirrors.
+  int32_t alignment(int64_t offset_bytes) const noexcept { return alignment_at(misalignment + offset_bytes); }
+  int32_t alignment_in_mirrors(int64_t offset_bytes) const noexcept {
+    return alignment_at(misalignment_of_mirrors() + offset_bytes);
+  }
+  // An element that is aligned to its size on the host is so in a mirror; no element has more than 16 bytes.
+  int64_t misalignment_of_mirrors() const noexcept { return misalignment % 16; }
 
   uint8_t* host_address() const noexcept { return reinterpret_cast<uint8_t*>(handle) + base_offset; }
 

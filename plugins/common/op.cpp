@@ -105,4 +105,16 @@ std::optional<Refusal> refuse_tensors(const Op& op) {
   return std::nullopt;
 }
 
+std::optional<Refusal> refuse_unaligned(const Op& op) {
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    if (tensor.rank < 0 || tensor.alignment >= dtype_size(tensor.dtype)) continue;
+    return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, i,
+                   std::string(op.name()) + ": elements of " + std::string(dtype_name(tensor.dtype)) +
+                       " are not aligned to " + std::to_string(dtype_size(tensor.dtype)) + " bytes",
+                   "copy the tensor"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace compute::common

@@ -37,6 +37,7 @@ std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
 std::optional<Refusal> refuse(Device& device, const Op& op) {
   if (std::optional<Refusal> refusal = common::refuse_tensors(op)) return refusal;
   if (op.name() == "contraction") {
+    if (std::optional<Refusal> refusal = common::refuse_unaligned(op)) return refusal;
     const MatmulVerdict verdict = judge_matmul(device, op);
     if (verdict.is_taken) return std::nullopt;
     if (verdict.refusal) return verdict.refusal;
@@ -47,6 +48,7 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
 common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
   if (std::optional<Refusal> refusal = common::refuse_tensors(op)) return *std::move(refusal);
   if (op.name() == "contraction") {
+    if (std::optional<Refusal> refusal = common::refuse_unaligned(op)) return *std::move(refusal);
     MatmulVerdict verdict = judge_matmul(device, op);
     if (verdict.refusal) return *std::move(verdict.refusal);
     if (verdict.is_taken) {

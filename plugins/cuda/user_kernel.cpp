@@ -186,6 +186,7 @@ class UserKernelPlan final : public Plan {
 }  // namespace
 
 std::optional<common::Refusal> refuse_user_kernel(const common::Op& op) {
+  if (std::optional<common::Refusal> refusal = common::refuse_unaligned(op)) return refusal;
   return common::refuse_kernel_op(op, "cuda", "cuda-c");
 }
 

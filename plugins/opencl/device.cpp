@@ -144,6 +144,11 @@ std::unique_ptr<Buffer> Device::take_memory(cl_mem memory, int64_t size_bytes) c
     throw common::Error(COMPUTE_ERROR_UNSUPPORTED, "the cl_mem belongs to a different context than the device");
   if (property(CL_MEM_TYPE, cl_uint{}) != CL_MEM_OBJECT_BUFFER)
     throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the cl_mem is not a buffer");
+  // The program's own memory, on a device that uses it in place. Core relies on the alignment of allocations.
+  if (reinterpret_cast<uintptr_t>(property(CL_MEM_HOST_PTR, static_cast<void*>(nullptr))) % 64 != 0) {
+    throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
+                        "the cl_mem uses memory of the program that is not aligned to 64 bytes; copy it");
+  }
   auto buffer = std::make_unique<Buffer>();
   buffer->size_bytes = static_cast<int64_t>(property(CL_MEM_SIZE, size_t{}));
   if (buffer->size_bytes < size_bytes) {

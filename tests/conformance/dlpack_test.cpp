@@ -93,10 +93,7 @@ void to_dlpack_unversioned(const Session& session) {
 }
 
 // The memory comes back as that of another library would: the device takes it by its DLPack description.
-void foreign_memory(const Session& session) {
-  Inputs inputs(85);
-  const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {6, 4}, -3, 3));
-  const Operand part = sliced(x, {1, 3}, {3, 4}, {2, -1});
+void take_as_foreign(const Session& session, const Operand& x, const Operand& part) {
   DLManagedTensor* ours = nullptr;
   const Error error(compute_tensor_to_dlpack_unversioned(part.tensor, 1, &ours));
   if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
@@ -123,6 +120,15 @@ void foreign_memory(const Session& session) {
   check(compute_device_trim(session.device(), 0));
   EXPECT_EQ(deleted, 1) << "the deleter runs once";
   ours->deleter(ours);
+}
+
+void foreign_memory(const Session& session) {
+  Inputs inputs(85);
+  const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {6, 4}, -3, 3));
+  take_as_foreign(session, x, sliced(x, {1, 3}, {3, 4}, {2, -1}));
+  // Long rows, which kernels read in vectors where they are aligned.
+  const Operand row = session.upload(inputs.uniform(dtype::FLOAT32, {1000}, -3, 3));
+  for (const int64_t first : {0, 1, 2, 4}) take_as_foreign(session, row, sliced(row, {first}, {900}, {1}));
 }
 
 // A borrowed view says what an export says, and needs no deleter.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstring>
 #include <optional>
 
 #include "registry.hpp"
@@ -44,6 +45,15 @@ void judge_sum(const Session& session, const Operand& host, const Operand& on_de
   session.expect("add", {}, operands, bound_of("add", dtype::FLOAT32), what);
 }
 
+// The same for a result on the host.
+void expect_on_host(const Session& session, const std::string& op, const Operand* inputs, size_t count,
+                    const Bound& bound, const Tensor& output) {
+  const std::span<const Operand> operands(inputs, count);
+  session.run(op, {}, operands, nullptr, output);
+  const oracle::Verdict verdict = oracle::judge(session.download(output), reference(op, {}, operands), bound);
+  EXPECT_TRUE(verdict.passed()) << op << ": " << verdict.message;
+}
+
 void wrapped_memory(const Session& session) {
   Inputs inputs(31);
   const Operand y = session.upload(inputs.uniform(dtype::FLOAT32, {40, 30}, -4, 4));
@@ -82,6 +92,54 @@ void wraps_inside_wraps(const Session& session) {
   check(compute_device_synchronize(session.device()));
   check(compute_device_trim(session.device(), 0));
   EXPECT_EQ(*outer_deleted, 1);
+}
+
+// Memory of the program begins at any address, and a tensor in it where its elements may lie.
+void memory_at_any_address(const Session& session) {
+  constexpr int64_t kBytes = 4096, kCount = 50, kBegin = 3;
+  Inputs inputs(40);
+  alignas(64) static std::byte memory[kBytes];
+  Tensor all;
+  const int64_t rest = kBytes - kBegin;
+  check(compute_tensor_wrap_host(dtype::UINT8, 1, &rest, nullptr, memory + kBegin, COMPUTE_WRAP_TRACKED, nullptr,
+                                 nullptr, all.out()));
+  for (const oracle::DtypeInfo& info : oracle::kDtypes) {
+    if (oracle::is_bool(info.id) || !session.supports(info.id, COMPUTE_DTYPE_ARITHMETIC)) continue;
+    const auto size = static_cast<int64_t>(info.size_bytes);
+    const int64_t alignment = oracle::is_complex(info.id) ? size / 2 : size;
+    const Array values = inputs.operand("add", 0, 2, info.id, {kCount + 1});
+    const auto placed = [&](int64_t offset) {
+      check(compute_tensor_touch(all));
+      std::memcpy(memory + offset, values.data(), static_cast<size_t>(values.size_bytes()));
+      Operand x{values.copy(), {}};
+      check(compute_tensor_wrap_host(info.id, 1, values.shape().data(), nullptr, memory + offset, COMPUTE_WRAP_TRACKED,
+                                     nullptr, nullptr, x.tensor.out()));
+      EXPECT_EQ(compute_tensor_shares_buffer(x.tensor, all), 1);
+      return x;
+    };
+    const Operand y = session.upload(inputs.operand("add", 1, 2, info.id, {kCount}));
+    const Bound bound = bound_of("add", info.id);
+    const int64_t offset = 64 + alignment;
+    const Operand x = placed(offset);
+    const Operand tail = sliced(x, {1}, {kCount}, {1});
+    const Operand both[] = {tail, y};
+    session.expect("add", {}, both, bound, "read");
+    // Results are written there.
+    const Operand result = placed(2048 + alignment);
+    expect_on_host(session, "add", both, 2, bound, sliced(result, {0}, {kCount}, {1}).tensor);
+    expect_on_host(session, "copy", &y, 1, {Bound::EXACT, 0}, sliced(result, {1}, {kCount}, {1}).tensor);
+    // The addresses of views count, not their offsets in the buffer.
+    const int64_t in_buffer = offset + size - kBegin;
+    Operand view{tail.array, {}};
+    check(compute_tensor_view(x.tensor, info.id, 1, &kCount, nullptr, in_buffer, view.tensor.out()));
+    session.expect("add", {}, std::vector<Operand>{view, y}, bound, "a view");
+    if (size == 1) continue;
+    Tensor none;
+    const Error refused(
+        compute_tensor_view(x.tensor, info.id, 1, &kCount, nullptr, in_buffer + kBegin - size, none.out()));
+    EXPECT_EQ(refused.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << info.name;
+    EXPECT_TRUE(refused.mentions("not aligned to " + std::to_string(alignment) + " bytes")) << refused.message();
+  }
 }
 
 // The program writes its memory: at any time where it is exposed, before a touch where it is tracked.
@@ -142,10 +200,7 @@ void results_on_host_tensors(const Session& session) {
   const int64_t shape[] = {64, 3};
   Tensor result;
   check(compute_tensor_empty(cpu, dtype::FLOAT32, 2, shape, result.out()));
-  session.run("exp", {}, std::span(&x, 1), nullptr, result);
-  const oracle::Verdict verdict =
-      oracle::judge(session.download(result), reference("exp", {}, std::span(&x, 1)), bound_of("exp", dtype::FLOAT32));
-  EXPECT_TRUE(verdict.passed()) << verdict.message;
+  expect_on_host(session, "exp", &x, 1, bound_of("exp", dtype::FLOAT32), result);
   EXPECT_EQ(compute_tensor_device(result), cpu.get()) << "a tensor stays where it was made";
 }
 
@@ -176,6 +231,7 @@ void affine_loop(const Session& session) {
 void add_host_tests(Registry& registry) {
   registry.add({"host", "wrapped_memory", wrapped_memory});
   registry.add({"host", "wraps_inside_wraps", wraps_inside_wraps});
+  registry.add({"host", "memory_at_any_address", memory_at_any_address});
   registry.add({"host", "changes_are_seen", changes_are_seen});
   // On the host's own device there is nothing to mirror.
   Test test{"host", "mirrors", mirrors};

@@ -317,6 +317,53 @@ void registered_op_of_strides(const Session& session) {
   }
 }
 
+// Complex elements at odd multiples of half their size: ops copy them, launches refuse them where they would fault.
+void complex_at_halves(const Session& session) {
+  const char* source =
+      "COMPUTE_KERNEL conjugates(COMPUTE_GLOBAL const c64* x, COMPUTE_GLOBAL c64* y, const i64 n, const i64 step) {\n"
+      "  const i64 i = COMPUTE_GLOBAL_ID(0);\n"
+      "  if (i < n) y[i] = COMPUTE_C64(x[i * step].x, -x[i * step].y);\n"
+      "}\n";
+  const Kernel kernel = compile(session, source, "conjugates");
+  compute_op_kernel row = kernel_row("portable", source, "conjugates", "y.size", "y.size, x.strides[0]");
+  register_once("test.conjugates", "x", "y", "", "x", "x", {row});
+  row.flags = COMPUTE_OP_KERNEL_STRIDED;
+  register_once("test.strided_conjugates", "x", "y", "", "x", "x", {row});
+  Inputs inputs(76);
+  const int64_t count = 60;
+  const auto base = [&] { return session.upload(inputs.uniform(dtype::COMPLEX64, {2 * count + 1}, -2, 2)); };
+  const Operand whole = halfway(base(), {2 * count}), x = sliced(whole, {0}, {count}, {1}),
+                stepped = sliced(whole, {0}, {count}, {2}), y = halfway(base(), {count});
+  const auto judge = [&](const Operand& given, compute_tensor* result, const char* what) {
+    const Array actual = session.download(result);
+    for (int64_t i = 0; i < count; ++i) {
+      ASSERT_EQ(actual.at(i).re, given.array.at(i).re) << what << " " << i;
+      ASSERT_EQ(actual.at(i).im, -given.array.at(i).im) << what << " " << i;
+    }
+  };
+  for (const char* op : {"test.conjugates", "test.strided_conjugates"}) {
+    judge(x, session.run(op, {}, std::span(&x, 1)), "read");
+    judge(x, session.run(op, {}, std::span(&x, 1), nullptr, y.tensor), "written");
+  }
+  judge(stepped, session.run("test.conjugates", {}, std::span(&stepped, 1)), "every second element");
+  // The kernel was told of the strides, so that the elements stay where they are.
+  Tensor result;
+  if (const Error error = session.try_run("test.strided_conjugates", {}, std::span(&stepped, 1), nullptr, result)) {
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_UNSUPPORTED) << error.message();
+    EXPECT_TRUE(error.mentions("not aligned to 8 bytes")) << error.message();
+  } else {
+    judge(stepped, result, "every second element, by strides");
+  }
+  const Tensor made = session.empty(dtype::COMPLEX64, {count});
+  if (const Error error{
+          Arguments().reads(x.tensor).writes(made).value(count).value(int64_t{1}).launch(kernel, {2}, {32})}) {
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_UNSUPPORTED) << error.message();
+    EXPECT_TRUE(error.mentions("argument 0: elements of complex64 are not aligned to 8 bytes")) << error.message();
+  } else {
+    judge(x, made, "a launch");
+  }
+}
+
 // A kernel op inside a graph, replayed.
 void registered_op_in_a_graph(const Session& session) {
   registered_op(session);
@@ -356,6 +403,7 @@ void add_kernel_tests(Registry& registry) {
       {"compiler_messages", compiler_messages, false},
       {"registered_op", registered_op, true},
       {"registered_op_of_strides", registered_op_of_strides, true},
+      {"complex_at_halves", complex_at_halves, true},
       {"registered_op_in_a_graph", registered_op_in_a_graph, true},
   };
   for (const auto& entry : kTests) {

@@ -134,6 +134,20 @@ Operand broadcast(const Operand& x, const Shape& shape) {
   return result;
 }
 
+Operand halfway(const Operand& x, const Shape& shape) {
+  const Dtype dtype = x.array.dtype();
+  Operand result{Array(dtype, shape), {}};
+  for (int64_t i = 0; i < result.array.size(); ++i) {
+    Value value = x.array.at(i);
+    value.re = value.im;
+    value.im = x.array.at(i + 1).re;
+    result.array.set(i, value);
+  }
+  check(compute_tensor_view(x.tensor, dtype, result.array.rank(), shape.data(), nullptr,
+                            oracle::info(dtype).size_bytes / 2, result.tensor.out()));
+  return result;
+}
+
 const char* name(Layout layout) {
   switch (layout) {
     case Layout::CONTIGUOUS:

@@ -142,6 +142,8 @@ Operand permuted(const Operand& x, const std::vector<int>& axes);
 /// `count` elements along every axis from `starts` in `steps`.
 Operand sliced(const Operand& x, const Shape& starts, const Shape& counts, const Shape& steps);
 Operand broadcast(const Operand& x, const Shape& shape);
+/// Complex elements that begin half an element into a vector, which has one more.
+Operand halfway(const Operand& x, const Shape& shape);
 
 /// The layouts in which every op meets its operands and its result.
 enum class Layout {

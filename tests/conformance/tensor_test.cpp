@@ -39,6 +39,53 @@ void expect_equal(const Session& session, const Operand& x, const std::string& w
   EXPECT_TRUE(verdict.passed()) << what << ": " << verdict.message;
 }
 
+// Complex elements at odd multiples of half their size.
+void complex_at_halves_of(const Session& session, Dtype dtype) {
+  const Shape shape = {8, 9};
+  const int64_t length = shape[0] * shape[1];
+  Inputs inputs(22);
+  const auto operand = [&] { return session.upload(inputs.uniform(dtype, {length + 1}, -2, 2)); };
+  const auto in_halves = [&] { return halfway(operand(), shape); };
+  const Operand x = in_halves(), y = in_halves();
+  expect_equal(session, x, "read");
+  session.expect("copy", {}, std::span(&x, 1), kExact, "");
+  session.expect("add", {}, std::vector<Operand>{x, y}, bound_of("add", dtype), "");
+  session.expect("sum", {}, std::span(&x, 1), bound_of("sum", dtype), "");
+  session.expect("matmul", {}, std::vector<Operand>{x, permuted(y, {1, 0})}, bound_of("matmul", dtype), "");
+  const auto bank = [&](const Shape& extents) {
+    return halfway(session.upload(inputs.uniform(dtype, {oracle::element_count(extents) + 1}, -2, 2)), extents);
+  };
+  session.expect("convolution", {}, std::vector<Operand>{bank({2, 3, 8, 9}), bank({4, 3, 3, 3})},
+                 bound_of("convolution", dtype), "");
+  const Dtype other = dtype == dtype::COMPLEX64 ? dtype::COMPLEX128 : dtype::COMPLEX64;
+  if (session.supports(dtype, COMPUTE_DTYPE_CONVERT) && session.supports(other, COMPUTE_DTYPE_CONVERT))
+    session.expect("cast", {{"dtype", int64_t{other}}}, std::span(&x, 1), bound_of("cast", other), "");
+  // Into such a place.
+  const Operand memory = operand(), result = halfway(memory, shape);
+  const Operand both[] = {x, y};
+  session.expect("copy", {}, std::span(&x, 1), kExact, "into halves", nullptr, result.tensor);
+  session.expect("add", {}, both, bound_of("add", dtype), "into halves", nullptr, result.tensor);
+  session.expect("sum", {{"axes", Shape{1}}, {"keepdims", int64_t{1}}}, std::span(&x, 1), bound_of("sum", dtype),
+                 "into halves", nullptr, sliced(result, {0, 4}, {8, 1}, {1, 1}).tensor);
+  const Array all = session.download(memory.tensor);
+  EXPECT_EQ(all.at(0).re, memory.array.at(0).re) << "wrote in front of the view";
+  EXPECT_EQ(all.at(length).im, memory.array.at(length).im) << "wrote behind the view";
+  // What is there is read, too.
+  const Operand sum[] = {in_halves(), y};
+  session.expect("add", {}, sum, bound_of("add", dtype), "in place", nullptr, sum[0].tensor);
+  if (!session.supports(dtype::INT64, COMPUTE_DTYPE_STORAGE)) return;
+  Array rows(dtype::INT64, {3, shape[1]});
+  for (int64_t i = 0; i < rows.size(); ++i) rows.set(i, Value::of(oracle::Integer{5 - 2 * (i / shape[1])}));
+  const Operand scattered[] = {in_halves(), session.upload(rows), sliced(y, {0, 0}, rows.shape(), {1, 1})};
+  session.expect("scatter", {}, scattered, kExact, "in place", nullptr, scattered[0].tensor);
+}
+
+void complex_at_halves(const Session& session) {
+  for (const Dtype dtype : {dtype::COMPLEX64, dtype::COMPLEX128}) {
+    if (session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) complex_at_halves_of(session, dtype);
+  }
+}
+
 // Up and down again, in every dtype: the very same bytes.
 void round_trip(const Session& session) {
   for (const oracle::DtypeInfo& info : oracle::kDtypes) {
@@ -364,6 +411,7 @@ void add_tensor_tests(Registry& registry) {
   } kTests[] = {
       {"round_trip", round_trip, false},
       {"views", views, false},
+      {"complex_at_halves", complex_at_halves, false},
       {"slices", slices, false},
       {"view_errors", view_errors, false},
       {"write_through_views", write_through_views, false},

@@ -24,11 +24,12 @@ struct Loader {
   F* function(const char* name) const {
     return reinterpret_cast<F*>(dlsym(library, name));
   }
-  void* make_buffer(uint64_t context, size_t bytes) const {
+  // With `host`: over that memory.
+  void* make_buffer(uint64_t context, size_t bytes, void* host = nullptr) const {
     int32_t status = 0;
-    constexpr uint64_t kReadWrite = 1;
-    return function<void*(uint64_t, uint64_t, size_t, void*, int32_t*)>("clCreateBuffer")(context, kReadWrite, bytes,
-                                                                                          nullptr, &status);
+    constexpr uint64_t kReadWrite = 1, kUseHostPtr = 8;
+    return function<void*(uint64_t, uint64_t, size_t, void*, int32_t*)>("clCreateBuffer")(
+        context, kReadWrite | (host != nullptr ? kUseHostPtr : 0), bytes, host, &status);
   }
   uint32_t references(void* memory) const {
     uint32_t count = 0;
@@ -134,6 +135,27 @@ TEST(OpenclDlpack, RefusesMemoryThatDoesNotFit) {
       << text;
   EXPECT_EQ(loader.references(foreign), 1U);
   loader.release(foreign);
+}
+
+// On a device that uses the memory in place, kernels would read vectors that are not aligned.
+TEST(OpenclDlpack, RefusesMemoryOfTheProgramThatIsNotAligned) {
+  const Device device = Device::open("opencl0:0");
+  const Loader loader;
+  alignas(64) static float memory[32] = {};
+  void* whole = loader.make_buffer(device.native_handle(), 64, memory);
+  void* part = loader.make_buffer(device.native_handle(), 64, memory + 1);
+  ASSERT_NE(whole, nullptr);
+  ASSERT_NE(part, nullptr);
+  EXPECT_EQ(Exported(whole, 0).refusal(), "");
+  const std::string text = Exported(part, 0).refusal();
+  EXPECT_EQ(text.substr(0, 12), "UNSUPPORTED:") << text;
+  EXPECT_NE(text.find("not aligned to 64 bytes"), std::string::npos) << text;
+  device.synchronize();
+  while (loader.references(whole) != 1) {
+  }
+  EXPECT_EQ(loader.references(part), 1U);
+  loader.release(whole);
+  loader.release(part);
 }
 
 TEST(OpenclDlpack, LendsNoMemoryByAddress) {

@@ -587,9 +587,25 @@ ISOLATED_TEST(BadInput, WrappedMemoryThatIsNotRight) {
   EXPECT_FAILS(
       compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, bytes, 4, nullptr, nullptr, tensor.out()),
       kInvalid, "promise");
-  EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, bytes + 1, COMPUTE_WRAP_EXPOSED,
-                                        nullptr, nullptr, tensor.out()),
-               kInvalid, "aligned");
+  const struct {
+    compute_dtype dtype;
+    int alignment;
+  } kAligned[] = {{COMPUTE_DTYPE_INT16, 2},    {COMPUTE_DTYPE_UINT16, 2},    {COMPUTE_DTYPE_FLOAT16, 2},
+                  {COMPUTE_DTYPE_BFLOAT16, 2}, {COMPUTE_DTYPE_INT32, 4},     {COMPUTE_DTYPE_UINT32, 4},
+                  {COMPUTE_DTYPE_FLOAT32, 4},  {COMPUTE_DTYPE_COMPLEX64, 4}, {COMPUTE_DTYPE_INT64, 8},
+                  {COMPUTE_DTYPE_UINT64, 8},   {COMPUTE_DTYPE_FLOAT64, 8},   {COMPUTE_DTYPE_COMPLEX128, 8}};
+  const int64_t one[] = {1};
+  for (const auto& [dtype, alignment] : kAligned) {
+    const std::string text = "not aligned to " + std::to_string(alignment) + " bytes";
+    EXPECT_FAILS(compute_tensor_wrap_host(dtype, 1, one, nullptr, bytes + alignment / 2, COMPUTE_WRAP_EXPOSED, nullptr,
+                                          nullptr, tensor.out()),
+                 kInvalid, text.c_str());
+    Tensor aligned;
+    EXPECT_EQ(code_of(compute_tensor_wrap_host(dtype, 1, one, nullptr, bytes + alignment, COMPUTE_WRAP_EXPOSED, nullptr,
+                                               nullptr, aligned.out())),
+              COMPUTE_OK)
+        << text;
+  }
   EXPECT_FAILS(compute_tensor_wrap_host(COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, nullptr, COMPUTE_WRAP_EXPOSED,
                                         nullptr, nullptr, tensor.out()),
                kInvalid, "data");

@@ -56,6 +56,11 @@ class TestOp {
   TestOp& output(compute_dtype dtype, std::vector<int64_t> shape, std::vector<int64_t> strides = {}) {
     return tensor(dtype, std::move(shape), std::move(strides), COMPUTE_PLUGIN_TENSOR_OUTPUT);
   }
+  // Of the last tensor.
+  TestOp& alignment(int32_t bytes) {
+    tensors_.back().alignment = bytes;
+    return *this;
+  }
   TestOp& expression(const compute_plugin_expression* expression) {
     expressions_.push_back(expression);
     return *this;

@@ -258,9 +258,10 @@ class MinimalPlugin : public testing::Test {
   void with_op(const Op& op, F use) {
     std::vector<compute_plugin_tensor> tensors;
     auto add = [&](const Operand& operand, int32_t access) {
+      const int64_t place = operand.offset_bytes | 64;
       tensors.push_back({sizeof(compute_plugin_tensor), COMPUTE_PLUGIN_STRUCT_TENSOR, nullptr, operand.dtype,
                          static_cast<int32_t>(operand.shape.size()), operand.shape.data(), operand.strides.data(),
-                         access, 1, COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
+                         access, static_cast<int32_t>(place & -place), COMPUTE_PLUGIN_LAYOUT_STRIDED, 0});
     };
     for (const Operand& input : op.inputs) add(input, COMPUTE_PLUGIN_TENSOR_INPUT);
     for (const Operand& output : op.outputs) add(output, COMPUTE_PLUGIN_TENSOR_OUTPUT);

@@ -197,6 +197,37 @@ TEST(SourceGenerator, RefusesWhatTheDeviceLacks) {
   EXPECT_FALSE(refuse_op(op.view(), gpu()));
 }
 
+// Complex elements that are aligned to half their size are copied part by part, and refused by every other op.
+TEST(SourceGenerator, MovesUnalignedElementsAsParts) {
+  constexpr compute_dtype kC64 = COMPUTE_DTYPE_COMPLEX64;
+  for (const int32_t unaligned : {0, 1, 2}) {
+    TestOp op("map");
+    op.tensor(kC64, {50}).alignment(unaligned == 0 ? 4 : 8).tensor(kC64, {50}).alignment(unaligned == 1 ? 4 : 8);
+    op.output(kC64, {50}).alignment(unaligned == 2 ? 4 : 8).expression(sum_of_two(kC64));
+    const std::optional<Refusal> refusal = refuse_op(op.view(), gpu());
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->reason, COMPUTE_PLUGIN_REFUSE_LAYOUT);
+    EXPECT_EQ(refusal->argument, unaligned);
+  }
+  for (const std::array<int32_t, 2> alignments : {std::array{8, 8}, {4, 8}, {8, 4}, {4, 4}}) {
+    TestOp copy("copy"), identical("map");
+    for (TestOp* op : {&copy, &identical})
+      op->tensor(kC64, {50, 1}).alignment(alignments[0]).output(kC64, {50, 1}, {2, 1}).alignment(alignments[1]);
+    identical.expression(identity(kC64));
+    for (TestOp* op : {&copy, &identical}) {
+      const Op view = op->view();
+      ASSERT_FALSE(refuse_op(view, gpu()));
+      const Launch launch = make_recipe(view, gpu()).launches.at(0);
+      const std::string text = kernel_source(view, gpu(), launch).text;
+      const bool in_halves = text.find("COMPUTE_GLOBAL u32* x1") != std::string::npos;
+      EXPECT_EQ(in_halves, alignments[0] + alignments[1] < 16) << text;
+    }
+  }
+  TestOp cast("copy");
+  cast.tensor(kC64, {50}).alignment(4).output(COMPUTE_DTYPE_COMPLEX128, {50});
+  EXPECT_TRUE(refuse_op(cast.view(), gpu()));
+}
+
 // Every intrinsic that takes numbers, in one expression per dtype.
 TEST_F(GeneratedText, CompilesEveryIntrinsic) {
   for (const compute_dtype dtype : std::initializer_list<compute_dtype>{

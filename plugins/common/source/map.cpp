@@ -563,7 +563,50 @@ class MapBuilder {
 
 }  // namespace
 
+namespace {
+
+// Whether a map gives the elements of its input.
+bool is_identity(const Op& op) {
+  const compute_plugin_expression& expression = op.expression(0);
+  return op.input_count() == 1 && expression.node_count == 1 && expression.output_count == 1 &&
+         expression.nodes[0].kind == COMPUTE_PLUGIN_NODE_INPUT;
+}
+
+// The same copy of the real and imaginary parts, along one more axis.
+struct CopyOfParts {
+  explicit CopyOfParts(const Op& op) : description(op.description()) {
+    for (int32_t i = 0; i < 2; ++i) {
+      compute_plugin_tensor& tensor = tensors[i] = op.tensor(i);
+      shapes[i].assign(tensor.shape, tensor.shape + tensor.rank);
+      shapes[i].push_back(2);
+      for (const int64_t stride : strides_of(tensor)) strides[i].push_back(2 * stride);
+      strides[i].push_back(1);
+      tensor.struct_size = sizeof tensor;
+      tensor.dtype = part_of(tensor.dtype);
+      tensor.rank += 1;
+      tensor.shape = shapes[i].data();
+      tensor.strides = strides[i].data();
+    }
+    description.tensors = tensors;
+  }
+  compute_plugin_op description;
+  compute_plugin_tensor tensors[2];
+  std::vector<int64_t> shapes[2], strides[2];
+};
+
+}  // namespace
+
+bool moves_parts(const Op& op) {
+  const bool moves = op.name() == "copy" || (op.name() == "map" && is_identity(op));
+  return moves && is_complex(op.input(0).dtype) && op.input(0).dtype == op.output(0).dtype &&
+         op.input(0).rank < kMaxRank && refuse_unaligned(op);
+}
+
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
+  if (moves_parts(op)) {
+    const CopyOfParts parts(op);
+    return build_copy(Op(&parts.description), dialect, with_text);
+  }
   const compute_dtype from = op.input(0).dtype, to = op.output(0).dtype;
   compute_plugin_node nodes[2] = {};
   nodes[0].kind = COMPUTE_PLUGIN_NODE_INPUT;
@@ -589,14 +632,10 @@ BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
 }
 
 BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text) {
-  const compute_plugin_expression& expression = op.expression(0);
   // What only moves elements shares the kernels of copy.
-  if (op.input_count() == 1 && expression.node_count == 1 && expression.output_count == 1 &&
-      expression.nodes[0].kind == COMPUTE_PLUGIN_NODE_INPUT) {
-    return build_copy(op, dialect, with_text);
-  }
+  if (is_identity(op)) return build_copy(op, dialect, with_text);
   BuiltRecipe recipe;
-  MapBuilder(op, dialect, expression, "map", with_text).build(recipe);
+  MapBuilder(op, dialect, op.expression(0), "map", with_text).build(recipe);
   return recipe;
 }
 

@@ -12,6 +12,8 @@ BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with
 BuiltRecipe build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
+/// Whether build_copy or build_map moves complex elements part by part, as their addresses require.
+bool moves_parts(const Op& op);
 BuiltRecipe build_optimizer(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_pooling(const Op& op, const Dialect& dialect, bool with_text);
 BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);

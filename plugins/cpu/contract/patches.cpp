@@ -14,6 +14,10 @@ using common::WindowProduct;
 
 using Extents = std::array<int64_t, kWindowAxes>;
 
+/// Elements of 8 and 16 bytes. Complex ones need the alignment of their parts alone.
+struct Eight {
+  uint32_t low, high;
+};
 struct Sixteen {
   uint64_t low, high;
 };
@@ -158,7 +162,7 @@ void with_element(int32_t bytes, const F& f) {
     case 4:
       return f(uint32_t{});
     case 8:
-      return f(uint64_t{});
+      return f(Eight{});
     default:
       return f(Sixteen{});
   }

@@ -10,11 +10,17 @@ namespace minimal {
 
 Tensor::Tensor(const compute_plugin_tensor& tensor)
     : dtype(tensor.dtype),
+      alignment(tensor.alignment),
       shape(tensor.shape, tensor.shape + tensor.rank),
       strides(tensor.strides, tensor.strides + tensor.rank) {
   if (!is_dtype(dtype)) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
   if (level_of(dtype) == 0) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that the device does not have"};
   element_bytes = element_size(dtype);
+  const bool is_complex = dtype == COMPUTE_DTYPE_COMPLEX64 || dtype == COMPUTE_DTYPE_COMPLEX128;
+  if (alignment < element_bytes / (is_complex ? 2 : 1) || alignment > 64 || (alignment & (alignment - 1)) != 0) {
+    throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: elements of " + std::to_string(element_bytes) +
+                                              " bytes are said to be aligned to " + std::to_string(alignment));
+  }
   end_byte = element_bytes;
   for (int64_t axis = 0; axis < rank(); ++axis) {
     strides[axis] *= element_bytes;
@@ -109,6 +115,7 @@ std::string Plan::description(const compute_plugin_op& op) {
   for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
     const compute_plugin_tensor& tensor = element(op.tensors, i);
     append(&tensor.dtype, sizeof tensor.dtype);
+    append(&tensor.alignment, sizeof tensor.alignment);
     const int64_t bytes = tensor.rank * static_cast<int64_t>(sizeof(int64_t));
     append(tensor.shape, bytes);
     append(tensor.strides, bytes);
@@ -226,6 +233,11 @@ std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run
   for (size_t i = 0; i < plan->tensors.size(); ++i) {
     const Tensor& tensor = plan->tensors[i];
     operands.tensors.push_back(device.memory.resolve(run.tensors[i], tensor.first_byte, tensor.end_byte));
+    // A device would fault, or read other elements.
+    if (to_handle(operands.tensors.back()) % static_cast<uint64_t>(tensor.alignment) != 0) {
+      throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: operand " + std::to_string(i) + " is not aligned to " +
+                                                std::to_string(tensor.alignment) + " bytes, as its plan was told");
+    }
   }
   operands.scalars.assign(run.scalars, run.scalars + plan->scalar_count);
   std::byte* record = nullptr;

@@ -15,7 +15,7 @@ namespace minimal {
 
 // A tensor as a plan sees it, and the bytes around its first element that a run touches.
 struct Tensor {
-  explicit Tensor(const compute_plugin_tensor& tensor);  // throws Refused
+  explicit Tensor(const compute_plugin_tensor& tensor);  // throws Refused, and Failure for a promise that is too weak
 
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   bool row_major() const;
@@ -24,6 +24,7 @@ struct Tensor {
 
   int32_t dtype;
   int64_t element_bytes;
+  int32_t alignment;  // promised, in bytes
   std::vector<int64_t> shape;
   std::vector<int64_t> strides;  // bytes
   int64_t first_byte = 0;
