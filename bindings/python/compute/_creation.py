@@ -217,6 +217,26 @@ def _pack(numbers, dtype):
     return _array.array(_CODES[dtype], map(float, numbers)), dtype
 
 
+_FORMATS = {**_CODES, _dtypes.bool: "?", _dtypes.float16: "e", _dtypes.complex64: "2f", _dtypes.complex128: "2d"}
+
+
+def bytes_of(number, dtype):
+    """The bytes of a number, as an element of a dtype. A float is no integer, and a complex number is not real."""
+    if isinstance(number, int):
+        _dtypes.check_range(number, dtype)
+    elif dtype in _dtypes.INTEGERS or (isinstance(number, complex) and dtype not in _dtypes.COMPLEX):
+        raise TypeError(f"the number {number!r} is not of the dtype {dtype.name}; convert it")
+    if dtype is _dtypes.bfloat16:
+        return struct.pack("H", _dtypes.in_bfloat16(number))
+    if dtype in _dtypes.COMPLEX:
+        number = complex(number)
+        return struct.pack(_FORMATS[dtype], number.real, number.imag)
+    try:
+        return struct.pack(_FORMATS[dtype], number)
+    except OverflowError:  # struct does not round to infinities
+        return struct.pack(_FORMATS[dtype], math.copysign(math.inf, number))
+
+
 def _from_numbers(obj, dtype, device):
     shape = _shape_of(obj)
     numbers = []

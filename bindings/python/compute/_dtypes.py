@@ -2,9 +2,11 @@
 """Data types, their limits and their promotion."""
 from __future__ import annotations
 
+import array
 import builtins
 import math
 import operator
+import struct
 import sys
 from typing import NamedTuple
 
@@ -88,6 +90,14 @@ def check_range(number, dtype):
 def in_float16(number):
     """A number as one that struct packs as a float16: those that it refuses are rounded to an infinity."""
     return math.copysign(math.inf, number) if abs(number) >= 65520 else number
+
+
+def in_bfloat16(number):
+    """The bfloat16 nearest to a number, by way of the nearest float32, as the upper 16 bits of that."""
+    bits, = struct.unpack("I", array.array("f", [number]).tobytes())
+    if number == number:  # NaN keeps its upper bits: with the lower ones it could become an infinity
+        bits += 0x7FFF + ((bits >> 16) & 1)
+    return bits >> 16
 
 
 def set_default_dtype(dtype, /):
