@@ -8,15 +8,21 @@ import math
 import struct
 
 from . import _core, _dtypes, _ops
-from ._core import Array
+from ._core import Array, dtype_of, shape_of
 from ._dtypes import DEFAULT_INTEGER
+from ._errors import check_extents, no_integers
 
 _CODES = {_dtypes.int8: "b", _dtypes.int16: "h", _dtypes.int32: "i", _dtypes.int64: "q", _dtypes.uint8: "B",
           _dtypes.uint16: "H", _dtypes.uint32: "I", _dtypes.uint64: "Q", _dtypes.float32: "f", _dtypes.float64: "d"}
 
 
 def _shape(shape):
-    return (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    if hasattr(shape, "__index__"):
+        return (shape,)
+    try:
+        return tuple(shape)
+    except TypeError:
+        no_integers(shape, TypeError)
 
 
 def _dtype_of_number(number):
@@ -65,12 +71,12 @@ def ones(shape, *, dtype=None, device=None):
 
 def empty_like(x, /, *, dtype=None, device=None):
     """An array of the shape of `x` with undefined elements."""
-    return _core.empty(x.shape, dtype or x.dtype, device or x.device)
+    return _core.empty(shape_of(x), dtype or x.dtype, device or x.device)
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
     """An array of the shape of `x` whose elements all are `fill_value`."""
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+    return full(shape_of(x), fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def zeros_like(x, /, *, dtype=None, device=None):
@@ -109,14 +115,22 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     start, stop = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop))
     if dtype is None:
         dtype = _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
-    out = _core.empty((num,), dtype, device)
+    try:
+        out = _core.empty((num,), dtype, device)
+    except ValueError:
+        check_extents(num=num)
+        raise
     return _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
 
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     """A matrix with ones on its `k`-th diagonal and zeros elsewhere."""
     columns = n_rows if n_cols is None else n_cols
-    out = _core.empty((n_rows, columns), dtype or _dtypes.DEFAULT_FLOAT, device)
+    try:
+        out = _core.empty((n_rows, columns), dtype or _dtypes.DEFAULT_FLOAT, device)
+    except ValueError:
+        check_extents(n_rows=n_rows, n_cols=columns)
+        raise
     k = max(-n_rows, min(k, columns))  # no diagonal is farther out
     return _ops.eye(rows=n_rows, columns=columns, k=k, dtype=out.dtype, out=out)
 
@@ -135,7 +149,7 @@ def meshgrid(*arrays, indexing="xy"):
     """Coordinate arrays from coordinate vectors."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
-    if len({x.dtype for x in arrays}) > 1:
+    if len({dtype_of(x) for x in arrays}) > 1:
         raise ValueError("meshgrid: the arrays have different dtypes")
     if any(x.ndim > 1 for x in arrays):
         raise ValueError("meshgrid: the arrays have more than one axis")
@@ -348,6 +362,8 @@ def _capsule(x, copy):
     options = {"max_version": (1, 3)}
     if copy is not None:
         options["copy"] = copy
+    if not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__; use compute.asarray")
     kind, _ = x.__dlpack_device__()
     if kind == _CUDA:
         options["stream"] = 1  # the legacy default stream, which waits for all others

@@ -6,7 +6,7 @@ import builtins
 import operator
 
 from . import _core, _creation, _dtypes, _ops
-from ._core import Array
+from ._core import Array, ndim_of, shape_of
 
 
 def _as_index(key):
@@ -246,7 +246,7 @@ from ._manipulation import _flat, _whole  # noqa: E402
 def take(x, indices, /, *, axis=None):
     """The elements of `x` at `indices` along `axis`."""
     if axis is None:
-        if x.ndim != 1:
+        if ndim_of(x) != 1:
             raise ValueError("take: an array with several axes needs an axis")
         axis = 0
     return _ops.take(x, indices, axis=_whole(axis, "take"))
@@ -275,7 +275,7 @@ def _updates(updates, x, shape):
     updates = _dtypes.number(updates)
     if isinstance(updates, _dtypes.NUMBERS):
         updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
-    return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
+    return updates if shape_of(updates) == shape else _core.broadcast_view(updates, shape)
 
 
 def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
@@ -286,7 +286,7 @@ def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
     "set" keeps any one. Negative indices count from the end.
     """
     axis = _whole(axis, "scatter")
-    return _ops.scatter(x, indices, _updates(updates, x, indices.shape), axis=axis, reduction=reduction)
+    return _ops.scatter(x, indices, _updates(updates, x, shape_of(indices)), axis=axis, reduction=reduction)
 
 
 def scatter_nd(x, indices, updates, /, *, reduction="set"):
@@ -294,5 +294,6 @@ def scatter_nd(x, indices, updates, /, *, reduction="set"):
 
     `updates` broadcasts to the shape of gather_nd(x, indices). For `reduction` see scatter.
     """
-    shape = indices.shape[:-1] + x.shape[indices.shape[-1]:] if indices.ndim else indices.shape
+    shape, whole = shape_of(indices), shape_of(x)
+    shape = shape[:-1] + whole[shape[-1]:] if shape else shape
     return _ops.scatter_nd(x, indices, _updates(updates, x, shape), reduction=reduction)

@@ -20,6 +20,7 @@ import math
 
 from . import _core, _creation, _dtypes, _functions, _numpy, _ops
 from ._core import Array
+from ._errors import called, hint, no_array
 from ._manipulation import _axes, _axis
 
 
@@ -737,10 +738,13 @@ def _reshaped(x, shape):
 def _dispatch(name, inputs, attributes):
     """Runs an op on inputs that are not all arrays and numbers. The hook of the extension."""
     if not any(isinstance(x, Variable) for x in inputs):
+        if name.endswith("_view"):
+            no_array(inputs[0])
+        name = called() or name
         wrong = next((x for x in inputs if x is not None and not isinstance(x, (Array, int, float, complex))), None)
         if wrong is None:
             raise TypeError(f"{name}: at least one argument must be an array")
-        raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number")
+        raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number{hint(wrong)}")
     if name.endswith("_view"):
         return _view(name, *inputs)
     return _record(name, _ops.TABLE[name]["run"], [_dtypes.number(x) for x in inputs], attributes)
@@ -773,7 +777,7 @@ def _record(name, function, inputs, attributes):
     return (first, *others)
 
 
-_core.hooks["dispatch"] = _dispatch
+_core.hooks.update(dispatch=_dispatch, Variable=Variable)
 
 
 def _expression(expression, values):
