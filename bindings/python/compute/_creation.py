@@ -265,9 +265,9 @@ def _from_numbers(obj, dtype, device):
 
 def _from_arrays(items, shape, dtype, device):
     """Stacks arrays, and numbers beside them, that stand in nested sequences."""
-    arrays = [asarray(x, dtype=dtype, device=device) for x in items]
-    common = _dtypes.result_type(*arrays)
-    arrays = [_ops.cast(x, dtype=common) if x.dtype is not common else x for x in arrays]
+    plain = [x if type(x) in _dtypes.NUMBERS else asarray(x, dtype=dtype, device=device) for x in items]
+    common = dtype or _dtypes.common("asarray", *plain)
+    arrays = [asarray(x, dtype=common, device=device) for x in plain]
     stacked = _ops.stack(*arrays, axis=0)
     return _core.reshape_view(stacked, shape + arrays[0].shape)
 
@@ -383,7 +383,16 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if type(x).__name__ == "PyCapsule":
         array = _core.from_dlpack_capsule(x)
     else:
-        array = _core.from_dlpack_capsule(_capsule(x, copy))
+        try:
+            array = _core.from_dlpack_capsule(_capsule(x, copy))
+        except (NotImplementedError, ValueError) as error:  # memory that partly overlaps with that of another array
+            if copy is not None:
+                raise
+            try:
+                capsule = _capsule(x, True)
+            except TypeError:  # the object makes no copies
+                raise error from None
+            array = _core.from_dlpack_capsule(capsule)
     if device is not None and _core.device(device) is not array.device:
         if copy is False:
             raise ValueError(f"from_dlpack: the memory is on {array.device}; on {device} it needs a copy")
