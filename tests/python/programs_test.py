@@ -383,6 +383,13 @@ class Gradients(Case):
         optimiser = cp.optim.SGD(parameters, 0.5)
         optimiser.step(grad.gradients(lambda p: cp.sum(p["w"][0]) + 2 * p["w"][1] + 3 * cp.sum(p["b"]))(parameters))
         self.assertEqual([x.tolist() for x in (*parameters["w"], parameters["b"])], [[0.5, 0.5], 0, [-0.5] * 3])
+        optimiser.step({"b": cp.zeros(3), "w": (cp.ones(2), cp.zeros(()))})  # in another order
+        self.assertEqual([x.tolist() for x in (*parameters["w"], parameters["b"])], [[0, 0], 0, [-0.5] * 3])
+        nested = [{"x": cp.ones(2), "y": cp.zeros(2)}, cp.ones(2)]
+        cp.optim.SGD(nested, 1.0).step([{"y": cp.full(2, 2.0), "x": cp.ones(2)}, cp.zeros(2)])
+        self.assertEqual([x.tolist() for x in (*nested[0].values(), nested[1])], [[0, 0], [-2, -2], [1, 1]])
+        with self.assertRaisesRegex(ValueError, r"gradients \['w', 'c'\] for parameters \['w', 'b'\]"):
+            optimiser.step({"w": [cp.ones(2), cp.ones(())], "c": cp.ones(3)})
         alone = cp.ones(3)
         cp.optim.SGD(alone, 1.0).step(x for x in [cp.ones(3)])
         self.assertEqual(alone.tolist(), [0, 0, 0])
@@ -581,6 +588,9 @@ class Programs(Case):
                 call()
         self.assertEqual(nn.dropout(cp.ones(3), 1).tolist(), [0, 0, 0])
         self.assertEqual(cp.random.choice(3, 4, p=cp.asarray([0.0, 0.0, 5.0])).tolist(), [2, 2, 2, 2])
+        with self.assertRaisesRegex(ValueError, r"^uniform: \[1.0, 0.0\) is not a range"):
+            cp.random.uniform(3, 1.0, 0.0)
+        self.assertEqual(cp.random.uniform(2, 1.5, 1.5).tolist(), [1.5, 1.5])
         wide = np.asarray(cp.random.uniform(1000, -6e4, 6e4, dtype=cp.float16))
         self.assertTrue(wide.min() < -5e4 and wide.max() > 5e4)
         cp.set_default_dtype(cp.float64)

@@ -71,7 +71,11 @@ class Generator:
         if all(isinstance(end, (int, float)) for end in ends):
             dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_FLOAT)
             computed = _dtypes.float64 if dtype is _dtypes.float64 else _dtypes.float32
-            if not abs(float(ends[1]) - float(ends[0])) <= _dtypes.finfo(computed).max:  # true of NaN
+            width = float(ends[1]) - float(ends[0])
+            if width < 0:
+                raise ValueError(f"uniform: [{minimum}, {maximum}) is not a range; the arguments are the shape, the minimum and "
+                                 "the maximum")
+            if not width <= _dtypes.finfo(computed).max:  # true of NaN
                 raise OverflowError(f"uniform: the width of [{minimum}, {maximum}) does not fit in {computed.name}")
         return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
 
