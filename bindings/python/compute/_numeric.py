@@ -307,8 +307,7 @@ def interp(x, xp, fp, /, *, left=None, right=None, period=None):
     """
     if ndim_of(xp) != 1 or shape_of(fp) != xp.shape or xp.size == 0:
         raise ValueError(f"interp: points of the shapes {xp.shape} and {fp.shape}; expected two vectors of one length")
-    x = _dtypes.number(x)
-    if isinstance(x, _dtypes.NUMBERS):
+    if not isinstance(x, Array) and isinstance(_dtypes.number(x), _dtypes.NUMBERS):
         x = _creation.full((), x, dtype=_common(xp)[0].dtype, device=xp.device)
     x, xp, fp = _common(x, xp, fp)
     if period is not None:

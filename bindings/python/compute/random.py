@@ -15,7 +15,7 @@ import operator
 import threading
 
 from . import _core, _dtypes, _errors, _ops
-from ._core import Array
+from ._core import Array, ndim_of as _ndim_of, shape_of as _shape_of, size_of as _size_of
 from ._creation import _shape
 from ._manipulation import _axis
 
@@ -137,7 +137,7 @@ class Generator:
 
     def shuffle(self, x, *, axis=0):
         """Puts the parts of `x` along an axis in random order, in place. For a new array use take and permutation."""
-        axis = _axis(axis, _core.ndim_of(x), "shuffle")
+        axis = _axis(axis, _ndim_of(x), "shuffle")
         x[...] = _ops.take(x, self.permutation(x.shape[axis], device=x.device), axis=axis)
 
     def choice(self, x, shape=(), *, replace=True, p=None, axis=0, device=None):
@@ -147,7 +147,7 @@ class Generator:
         is chosen twice. `device` is for an integer `x` without `p`.
         """
         if p is not None:
-            _core.shape_of(p)
+            _shape_of(p)
         if isinstance(x, Array):
             axis = _axis(axis, x.ndim, "choice")
             n, device = x.shape[axis], x.device
@@ -187,16 +187,16 @@ class Generator:
 
     def categorical(self, logits, samples=0):
         """Classes with the probabilities softmax(logits) along the last axis: one for each row, or `samples`."""
-        return _ops.random_categorical(logits, samples=samples, **self._advance(_core.size_of(logits) * max(samples, 1)))
+        return _ops.random_categorical(logits, samples=samples, **self._advance(_size_of(logits) * max(samples, 1)))
 
     def gamma(self, alpha):
         """Numbers of the gamma distributions with the shapes `alpha`, an array, and the scale 1."""
-        return _ops.random_gamma(alpha, **self._advance(9 * _core.size_of(alpha)))  # a number takes 9 blocks
+        return _ops.random_gamma(alpha, **self._advance(9 * _size_of(alpha)))  # a number takes 9 blocks
 
     def dropout(self, x, p=0.5):
         """0 with probability `p`, which is in [0, 1], else x / (1 - p)."""
         _check_probability("dropout", p)
-        return _ops.dropout(x, p=p, **self._advance(_core.size_of(x)))
+        return _ops.dropout(x, p=p, **self._advance(_size_of(x)))
 
 
 _generator = Generator()
