@@ -114,7 +114,7 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
             COMPUTE_ERROR_INVALID_ARGUMENT,
             shape[i] == -1
                 ? fmt::format("{}: the extents of axes {} and {} are both -1; only one can be inferred", kName, open, i)
-                : fmt::format("{}: extent {} of axis {} is negative", kName, shape[i], i));
+                : fmt::format("{}: shape[{}] is {}; it must not be negative", kName, i, shape[i]));
       }
       if (__builtin_mul_overflow(known, shape[i], &known)) {
         throw Error(COMPUTE_ERROR_OUT_OF_RANGE,

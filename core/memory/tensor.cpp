@@ -123,7 +123,7 @@ int64_t checked_shape(const char* who, compute_dtype dtype, int32_t rank, const 
   for (int32_t i = 0; i < rank; ++i) {
     if (shape[i] < 0) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: extent {} of axis {} is negative", who, shape[i], i));
+                  fmt::format("{}: shape[{}] is {}; it must not be negative", who, i, shape[i]));
     }
     count *= shape[i] == 0 ? 0 : 1;
     if (shape[i] != 0 && __builtin_mul_overflow(nonzero, shape[i], &nonzero)) {

@@ -81,6 +81,43 @@ class Exchange(Case):
         self.assert_same(cp.asarray(frozen, device="cpu"), frozen)
         self.assertEqual(float(shared[2]), 2)
 
+    def test_fields_of_records_are_copied(self):
+        records = np.zeros(3, [("flag", "i1"), ("number", "<i4")])
+        records["number"] = [1, 2, 3]
+        self.assert_same(cp.asarray(records["number"]), records["number"])
+        self.assert_same(cp.asarray(records["number"], dtype="float32"), records["number"].astype(np.float32))
+        with self.assertRaises(NotImplementedError):
+            cp.asarray(records["number"], device="cpu", copy=False)
+
+    def test_dlpack_of_memory_that_partly_overlaps(self):
+        class Exporter:
+            """Shares memory, or copies it where that is asked for, which arrays of NumPy 1 do not."""
+            def __init__(self, x):
+                self.x = x
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+            def __dlpack__(self, *, max_version=None, copy=False):
+                return cp.asarray(self.x, device="cpu", copy=copy).__dlpack__(max_version=max_version)
+
+        x = np.arange(12.0)
+        part = cp.from_dlpack(Exporter(x[3:5]))
+        x[3] = 7
+        self.assertEqual(part.tolist(), [7, 4])  # shared
+        with self.assertRaises(NotImplementedError):
+            cp.from_dlpack(Exporter(x), copy=False)
+        self.assert_same(cp.from_dlpack(Exporter(x)), x)
+
+    def test_numbers_beside_arrays_in_sequences(self):
+        self.assert_same(cp.asarray([cp.asarray(1.5), 2]), np.float32([1.5, 2]))
+        self.assert_same(cp.asarray([np.float64(1.5), 2], device="cpu"), np.float64([1.5, 2]))
+        self.assert_same(cp.asarray([[1, cp.asarray(2, dtype=cp.int8)]]), np.int8([[1, 2]]))
+        with self.assertRaises(OverflowError):
+            cp.asarray([cp.asarray(1, dtype=cp.int8), 300])
+        with self.assertRaisesRegex(TypeError, "^asarray: int64 and the number 2.5 have no common dtype"):
+            cp.asarray([cp.asarray(1), 2.5])
+
     def test_dlpack_from_numpy(self):
         x = np.arange(6.0).reshape(2, 3)[:, ::2]
         a = cp.from_dlpack(x)

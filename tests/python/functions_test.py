@@ -613,7 +613,7 @@ class Messages(Case):
                 "bincount": lambda: cp.bincount(numbers), "unique_values": lambda: cp.unique_values(numbers),
                 "unique_all": lambda: cp.unique_all(numbers), "cumulative_sum": lambda: cp.cumulative_sum(numbers),
                 "nanmax": lambda: cp.nanmax(numbers), "convolve": lambda: cp.convolve(numbers, numbers)}.items():
-            with self.assertRaisesRegex(TypeError, f"^{name}: list is not an array; use compute.asarray"):
+            with self.assertRaisesRegex(TypeError, f"^{name}: list is not a compute.Array; use compute.asarray"):
                 call()
 
     def test_dtypes_without_a_common_one(self):

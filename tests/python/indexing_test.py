@@ -232,12 +232,22 @@ class Indexing(Case):
         array = self.device_array(x)
         for _ in range(60):
             key = self.random_arrays()
-            # NumPy counts an integer beside arrays as an array of indices; so does the standard.
-            separated = [isinstance(one, (int, np.ndarray)) for one in key]
-            if separated[0] and not separated[1] and separated[2]:
-                continue
             as_arrays = tuple(np.asarray(one) if isinstance(one, int) else one for one in key)
             self.assert_same(array[self.converted(as_arrays)], x[as_arrays], note=f"{key}")
+            self.assert_same(array[self.converted(key)], x[key], note=f"{key}")
+
+    def test_what_stands_between_arrays_and_integers(self):
+        x = self.numbers("float32", (2, 3, 4))
+        mask, rows = np.array([True, False, True, True]), np.array([[0], [1]])
+        for key in ((1, slice(None), [0, 2]), (1, slice(None), mask), ([0, 1], slice(None), 1), (rows, slice(1), 1), (0, None, [2]), (1, Ellipsis, [0]),
+                    (slice(None), 1, Ellipsis, [0, 3]), (slice(None), [2, 1], Ellipsis, [0, 3]), (0, 1, [1, 2]), (slice(None), 1, [1, 2]),
+                    (slice(None), None, 2, rows), (None, 1, slice(None), mask), (1, [0, 2], Ellipsis), (rows, Ellipsis, 2)):
+            array, copied = self.device_array(x), np.array(x)
+            converted = self.converted(key)
+            self.assert_same(array[converted], x[key], note=f"{key}")
+            copied[key] = values = self.numbers("float32", x[key].shape[-1:])
+            array[converted] = self.device_array(values)
+            self.assert_same(array, copied, note=f"{key}")
 
     def test_masks(self):
         x = self.numbers("int32", SHAPE)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients, networks, optimisers, random numbers, expressions, kernels and graphs."""
 import collections
+import math
 import pickle
 import struct
 
@@ -8,7 +9,7 @@ import compute as cp
 import numpy as np
 from compute import grad, nn
 
-from case import Case
+from case import NARROW, Case
 
 
 class Gradients(Case):
@@ -382,6 +383,13 @@ class Gradients(Case):
         optimiser = cp.optim.SGD(parameters, 0.5)
         optimiser.step(grad.gradients(lambda p: cp.sum(p["w"][0]) + 2 * p["w"][1] + 3 * cp.sum(p["b"]))(parameters))
         self.assertEqual([x.tolist() for x in (*parameters["w"], parameters["b"])], [[0.5, 0.5], 0, [-0.5] * 3])
+        optimiser.step({"b": cp.zeros(3), "w": (cp.ones(2), cp.zeros(()))})  # in another order
+        self.assertEqual([x.tolist() for x in (*parameters["w"], parameters["b"])], [[0, 0], 0, [-0.5] * 3])
+        nested = [{"x": cp.ones(2), "y": cp.zeros(2)}, cp.ones(2)]
+        cp.optim.SGD(nested, 1.0).step([{"y": cp.full(2, 2.0), "x": cp.ones(2)}, cp.zeros(2)])
+        self.assertEqual([x.tolist() for x in (*nested[0].values(), nested[1])], [[0, 0], [-2, -2], [1, 1]])
+        with self.assertRaisesRegex(ValueError, r"gradients \['w', 'c'\] for parameters \['w', 'b'\]"):
+            optimiser.step({"w": [cp.ones(2), cp.ones(())], "c": cp.ones(3)})
         alone = cp.ones(3)
         cp.optim.SGD(alone, 1.0).step(x for x in [cp.ones(3)])
         self.assertEqual(alone.tolist(), [0, 0, 0])
@@ -465,6 +473,28 @@ class Programs(Case):
         with self.assertRaises(ZeroDivisionError):
             with cp.graph.record(x.device):
                 1 / 0
+
+    def test_slots_of_all_dtypes(self):
+        halves = [(1 + 2 ** -8, 1.0), (1 + 2 ** -8 + 2 ** -12, 1 + 2 ** -7), (1e39, math.inf), (-0.0, -0.0), (math.nan, math.nan)]
+        values = {"bfloat16": [*halves, (np.float32(2.5), 2.5), (cp.asarray([2.5]), 2.5), (np.asarray(3), 3.0)],
+                  "float16": [(1 / 3, float(np.float16(1 / 3))), (1e5, math.inf)],
+                  "float32": [(0.1, float(np.float32(0.1))), (-1e300, -math.inf)], "int8": [(-128, -128), (np.int64(127), 127)],
+                  "uint64": [(2 ** 64 - 1, 2 ** 64 - 1)], "bool": [(True, True), (False, False)],
+                  "complex64": [(1 - 2j, 1 - 2j), (3, 3 + 0j)]}
+        for dtype in [name for name in values if not NARROW or name in ("bfloat16", "float32")]:
+            slot = cp.graph.slot(dtype)
+            with cp.graph.record() as recorded:
+                y = cp.where(cp.ones(2, dtype=cp.bool), slot, slot)
+            for value, expected in values[dtype]:
+                recorded.set(slot, value)
+                recorded.run()
+                self.assertEqual((str(y.tolist()), y.dtype.name), (str([expected] * 2), dtype), f"{dtype}: {value}")
+        slot = cp.graph.slot("int8")
+        with cp.graph.record() as recorded:
+            cp.ones(2, dtype="int8") + slot
+        for value, error in ((128, OverflowError), (2.5, TypeError), (1j, TypeError), (cp.ones(2), TypeError), ("2", TypeError)):
+            with self.assertRaises(error):
+                recorded.set(slot, value)
 
     def test_streams(self):
         x = cp.ones((1000,))
@@ -558,6 +588,9 @@ class Programs(Case):
                 call()
         self.assertEqual(nn.dropout(cp.ones(3), 1).tolist(), [0, 0, 0])
         self.assertEqual(cp.random.choice(3, 4, p=cp.asarray([0.0, 0.0, 5.0])).tolist(), [2, 2, 2, 2])
+        with self.assertRaisesRegex(ValueError, r"^uniform: \[1.0, 0.0\) is not a range"):
+            cp.random.uniform(3, 1.0, 0.0)
+        self.assertEqual(cp.random.uniform(2, 1.5, 1.5).tolist(), [1.5, 1.5])
         wide = np.asarray(cp.random.uniform(1000, -6e4, 6e4, dtype=cp.float16))
         self.assertTrue(wide.min() < -5e4 and wide.max() > 5e4)
         cp.set_default_dtype(cp.float64)
@@ -571,8 +604,15 @@ class Programs(Case):
         for number, expected in ((np.int64(3), struct.pack("q", 3)), (np.float32(0.5), struct.pack("d", 0.5)),
                                  ((np.int16(3), cp.int8), struct.pack("b", 3)), ((3, cp.float32), struct.pack("f", 3))):
             self.assertEqual(cp.kernels._argument(number), expected)
+        for number, expected in (((1.0, cp.bfloat16), b"\x80\x3f"), ((-0.0, cp.bfloat16), b"\x00\x80"),
+                                 ((1, cp.complex64), struct.pack("2f", 1, 0)), ((1e5, cp.float16), struct.pack("e", math.inf)),
+                                 ((2.5, "float32"), struct.pack("f", 2.5)), ((True, cp.int32), struct.pack("i", 1))):
+            self.assertEqual(cp.kernels._argument(number), expected)
         for number in ((300, cp.int8), (np.int64(-1), cp.uint32), 2 ** 63):
             with self.assertRaises(OverflowError):
+                cp.kernels._argument(number)
+        for number in ((2.5, cp.int32), (1j, cp.float32), "2", (None, cp.int32)):
+            with self.assertRaises(TypeError):
                 cp.kernels._argument(number)
 
     def test_integers_at_the_ends_of_64_bits(self):

@@ -260,7 +260,7 @@ ISOLATED_TEST(Messages, OfDlpackNameWhatTheCallerGave) {
   Tensor tensor;
   const int64_t negative[] = {-4};
   EXPECT_FAILS(compute_tensor_from_host(open("cpu"), COMPUTE_DTYPE_FLOAT32, 1, negative, values, tensor.out()),
-               kInvalid, "compute_tensor_from_host: extent -4");
+               kInvalid, "compute_tensor_from_host: shape[0] is -4");
   EXPECT_FAILS(compute_tensor_from_host(open("cpu"), COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, tensor.out()), kInvalid,
                "compute_tensor_from_host: data is NULL");
 }

@@ -8,15 +8,21 @@ import math
 import struct
 
 from . import _core, _dtypes, _ops
-from ._core import Array
+from ._core import Array, dtype_of, shape_of
 from ._dtypes import DEFAULT_INTEGER
+from ._errors import check_extents, no_integers
 
 _CODES = {_dtypes.int8: "b", _dtypes.int16: "h", _dtypes.int32: "i", _dtypes.int64: "q", _dtypes.uint8: "B",
           _dtypes.uint16: "H", _dtypes.uint32: "I", _dtypes.uint64: "Q", _dtypes.float32: "f", _dtypes.float64: "d"}
 
 
 def _shape(shape):
-    return (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    if hasattr(shape, "__index__"):
+        return (shape,)
+    try:
+        return tuple(shape)
+    except TypeError:
+        no_integers(shape, TypeError)
 
 
 def _dtype_of_number(number):
@@ -65,12 +71,12 @@ def ones(shape, *, dtype=None, device=None):
 
 def empty_like(x, /, *, dtype=None, device=None):
     """An array of the shape of `x` with undefined elements."""
-    return _core.empty(x.shape, dtype or x.dtype, device or x.device)
+    return _core.empty(shape_of(x), dtype or x.dtype, device or x.device)
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
     """An array of the shape of `x` whose elements all are `fill_value`."""
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+    return full(shape_of(x), fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def zeros_like(x, /, *, dtype=None, device=None):
@@ -109,14 +115,22 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     start, stop = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop))
     if dtype is None:
         dtype = _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
-    out = _core.empty((num,), dtype, device)
+    try:
+        out = _core.empty((num,), dtype, device)
+    except ValueError:
+        check_extents(num=num)
+        raise
     return _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
 
 
 def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     """A matrix with ones on its `k`-th diagonal and zeros elsewhere."""
     columns = n_rows if n_cols is None else n_cols
-    out = _core.empty((n_rows, columns), dtype or _dtypes.DEFAULT_FLOAT, device)
+    try:
+        out = _core.empty((n_rows, columns), dtype or _dtypes.DEFAULT_FLOAT, device)
+    except ValueError:
+        check_extents(n_rows=n_rows, n_cols=columns)
+        raise
     k = max(-n_rows, min(k, columns))  # no diagonal is farther out
     return _ops.eye(rows=n_rows, columns=columns, k=k, dtype=out.dtype, out=out)
 
@@ -135,7 +149,7 @@ def meshgrid(*arrays, indexing="xy"):
     """Coordinate arrays from coordinate vectors."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
-    if len({x.dtype for x in arrays}) > 1:
+    if len({dtype_of(x) for x in arrays}) > 1:
         raise ValueError("meshgrid: the arrays have different dtypes")
     if any(x.ndim > 1 for x in arrays):
         raise ValueError("meshgrid: the arrays have more than one axis")
@@ -217,6 +231,26 @@ def _pack(numbers, dtype):
     return _array.array(_CODES[dtype], map(float, numbers)), dtype
 
 
+_FORMATS = {**_CODES, _dtypes.bool: "?", _dtypes.float16: "e", _dtypes.complex64: "2f", _dtypes.complex128: "2d"}
+
+
+def bytes_of(number, dtype):
+    """The bytes of a number, as an element of a dtype. A float is no integer, and a complex number is not real."""
+    if isinstance(number, int):
+        _dtypes.check_range(number, dtype)
+    elif dtype in _dtypes.INTEGERS or (isinstance(number, complex) and dtype not in _dtypes.COMPLEX):
+        raise TypeError(f"the number {number!r} is not of the dtype {dtype.name}; convert it")
+    if dtype is _dtypes.bfloat16:
+        return struct.pack("H", _dtypes.in_bfloat16(number))
+    if dtype in _dtypes.COMPLEX:
+        number = complex(number)
+        return struct.pack(_FORMATS[dtype], number.real, number.imag)
+    try:
+        return struct.pack(_FORMATS[dtype], number)
+    except OverflowError:  # struct does not round to infinities
+        return struct.pack(_FORMATS[dtype], math.copysign(math.inf, number))
+
+
 def _from_numbers(obj, dtype, device):
     shape = _shape_of(obj)
     numbers = []
@@ -231,9 +265,9 @@ def _from_numbers(obj, dtype, device):
 
 def _from_arrays(items, shape, dtype, device):
     """Stacks arrays, and numbers beside them, that stand in nested sequences."""
-    arrays = [asarray(x, dtype=dtype, device=device) for x in items]
-    common = _dtypes.result_type(*arrays)
-    arrays = [_ops.cast(x, dtype=common) if x.dtype is not common else x for x in arrays]
+    plain = [x if type(x) in _dtypes.NUMBERS else asarray(x, dtype=dtype, device=device) for x in items]
+    common = dtype or _dtypes.common("asarray", *plain)
+    arrays = [asarray(x, dtype=common, device=device) for x in plain]
     stacked = _ops.stack(*arrays, axis=0)
     return _core.reshape_view(stacked, shape + arrays[0].shape)
 
@@ -328,6 +362,8 @@ def _capsule(x, copy):
     options = {"max_version": (1, 3)}
     if copy is not None:
         options["copy"] = copy
+    if not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__; use compute.asarray")
     kind, _ = x.__dlpack_device__()
     if kind == _CUDA:
         options["stream"] = 1  # the legacy default stream, which waits for all others
@@ -347,7 +383,16 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if type(x).__name__ == "PyCapsule":
         array = _core.from_dlpack_capsule(x)
     else:
-        array = _core.from_dlpack_capsule(_capsule(x, copy))
+        try:
+            array = _core.from_dlpack_capsule(_capsule(x, copy))
+        except (NotImplementedError, ValueError) as error:  # memory that partly overlaps with that of another array
+            if copy is not None:
+                raise
+            try:
+                capsule = _capsule(x, True)
+            except TypeError:  # the object makes no copies
+                raise error from None
+            array = _core.from_dlpack_capsule(capsule)
     if device is not None and _core.device(device) is not array.device:
         if copy is False:
             raise ValueError(f"from_dlpack: the memory is on {array.device}; on {device} it needs a copy")

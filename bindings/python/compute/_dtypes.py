@@ -2,13 +2,16 @@
 """Data types, their limits and their promotion."""
 from __future__ import annotations
 
+import array
 import builtins
 import math
 import operator
+import struct
 import sys
 from typing import NamedTuple
 
 from . import _core
+from ._errors import hint, no_array
 from ._core import (Array, DType, bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16, int32,
                     int64, uint8, uint16, uint32, uint64)
 
@@ -25,13 +28,13 @@ DEFAULT_INTEGER = int64
 DEFAULT_COMPLEX = complex64
 
 _KINDS = {
-    "bool": (bool,),
-    "signed integer": SIGNED,
-    "unsigned integer": UNSIGNED,
-    "integral": INTEGERS,
-    "real floating": FLOATS,
-    "complex floating": COMPLEX,
-    "numeric": INTEGERS + FLOATS + COMPLEX,
+    "bool": frozenset([bool]),
+    "signed integer": frozenset(SIGNED),
+    "unsigned integer": frozenset(UNSIGNED),
+    "integral": frozenset(INTEGERS),
+    "real floating": frozenset(FLOATS),
+    "complex floating": frozenset(COMPLEX),
+    "numeric": frozenset(INTEGERS + FLOATS + COMPLEX),
 }
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
 
@@ -88,6 +91,14 @@ def check_range(number, dtype):
 def in_float16(number):
     """A number as one that struct packs as a float16: those that it refuses are rounded to an infinity."""
     return math.copysign(math.inf, number) if abs(number) >= 65520 else number
+
+
+def in_bfloat16(number):
+    """The bfloat16 nearest to a number, by way of the nearest float32, as the upper 16 bits of that."""
+    bits, = struct.unpack("I", array.array("f", [number]).tobytes())
+    if number == number:  # NaN keeps its upper bits: with the lower ones it could become an infinity
+        bits += 0x7FFF + ((bits >> 16) & 1)
+    return bits >> 16
 
 
 def set_default_dtype(dtype, /):
@@ -151,6 +162,8 @@ def iinfo(type, /):
 
 def isdtype(dtype, kind):
     """Whether `dtype` is `kind`: a dtype, the name of a kind such as "real floating", or a tuple of these."""
+    if type(dtype) is not DType:
+        dtype = _from_object(dtype)
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, str):
@@ -216,6 +229,8 @@ def result_type(*arrays_and_dtypes):
     numbers = [number(x) for x in arrays_and_dtypes if not isinstance(x, (Array, DType))]
     for one in numbers:
         if not isinstance(one, NUMBERS):
+            if hint(one):
+                no_array(one)
             raise TypeError(f"{one!r} is neither an array, a dtype nor a number")
     if not dtypes:
         raise ValueError("result_type needs at least one array or dtype")
@@ -227,19 +242,13 @@ def result_type(*arrays_and_dtypes):
     return result
 
 
-def check_array(name, *values):
-    """Raises TypeError if an argument of the function `name` is neither an array nor like one."""
-    for value in values:
-        if not hasattr(value, "dtype"):
-            raise TypeError(f"{name}: {type(value).__name__} is not an array; use compute.asarray")
-
-
 def common(name, *values):
     """result_type for the arguments of the function `name`, which the message names."""
     try:
         return result_type(*values)
     except TypeError as error:
-        raise TypeError(f"{name}: {error}") from None
+        message = str(error)
+        raise TypeError(message if message.startswith(name) else f"{name}: {message}") from None
 
 
 def can_cast(from_, to, /):
@@ -247,5 +256,7 @@ def can_cast(from_, to, /):
     dtype = from_.dtype if isinstance(from_, Array) else from_
     try:
         return promote(dtype, to) is to
-    except TypeError:
-        return False
+    except (AttributeError, TypeError):
+        if isinstance(dtype, DType) and isinstance(to, DType):
+            return False
+    return can_cast(_from_object(dtype), _from_object(to))  # names and the like

@@ -8,7 +8,7 @@ import operator
 from collections import namedtuple
 
 from . import _core, _creation, _dtypes, _ops
-from ._core import Array
+from ._core import Array, dtype_of, ndim_of, shape_of
 from ._manipulation import _axes, _axis, _flat, _whole, concat
 
 
@@ -34,12 +34,11 @@ def _reduction(op, x, axis, keepdims, **attributes):
 
 def astype(x, dtype, /, *, copy=True, device=None):
     """`x` converted to `dtype`."""
-    _dtypes.check_array("astype", x)
     if not isinstance(dtype, _core.DType):
         dtype = _dtypes._from_object(dtype)
     if device is not None:
         x = _core.to_device(x, device)
-    if x.dtype is dtype:
+    if dtype_of(x) is dtype:
         return _ops.copy(x) if copy else x
     if x.dtype in _dtypes.COMPLEX and dtype not in _dtypes.COMPLEX + (_dtypes.bool,):
         raise TypeError(f"{x.dtype} cannot be converted to {dtype}; take real() or abs()")
@@ -48,12 +47,12 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 def conj(x, /):
     """The complex conjugates."""
-    return _ops.conj(x) if x.dtype in _dtypes.COMPLEX else _ops.positive(x)
+    return _ops.conj(x) if dtype_of(x) in _dtypes.COMPLEX else _ops.positive(x)
 
 
 def real(x, /):
     """The real parts; `x` itself if it is real."""
-    if x.dtype is _dtypes.bool:
+    if dtype_of(x) is _dtypes.bool:
         raise TypeError("real: bool is not a numeric dtype; cast it")
     return _ops.real(x) if x.dtype in _dtypes.COMPLEX else x
 
@@ -62,7 +61,7 @@ def clip(x, /, min=None, max=None):
     """`x` limited to [min, max]."""
     if min is None and max is None:
         return _ops.copy(x)
-    if x.dtype in _dtypes.INTEGERS:
+    if dtype_of(x) in _dtypes.INTEGERS:
         limits = _dtypes.iinfo(x.dtype)
         min = _limit(min, limits.min, limits.max)
         max = _limit(max, limits.min, limits.max)
@@ -151,8 +150,7 @@ def min(x, /, *, axis=None, keepdims=False):
 
 def mean(x, /, *, axis=None, keepdims=False):
     """The arithmetic mean. That of integers and bool has the default dtype; those of up to 32 bits are added exactly."""
-    _dtypes.check_array("mean", x)
-    if x.dtype in _dtypes.FLOATS + _dtypes.COMPLEX:
+    if dtype_of(x) in _dtypes.FLOATS + _dtypes.COMPLEX:
         return _reduction(_ops.mean, x, axis, keepdims)
     if x.dtype in (_dtypes.int64, _dtypes.uint64):  # their sum might not fit
         return _reduction(_ops.mean, _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT), axis, keepdims)
@@ -209,8 +207,7 @@ def quantile(x, q, /, *, axis=None, keepdims=False):
 
 def quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the function `name`."""
-    _dtypes.check_array(name, x)
-    if x.dtype not in _dtypes.FLOATS:
+    if dtype_of(x) not in _dtypes.FLOATS:
         raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
     rank = x.ndim
     rows = _flat(x) if axis is None else x
@@ -248,11 +245,11 @@ def median(x, /, *, axis=None, keepdims=False):
 
 
 def _only_axis(x, axis, name):
-    _dtypes.check_array(name, x)
+    rank = ndim_of(x)
     if axis is not None:
         return _whole(axis, name)
-    if x.ndim != 1:
-        raise ValueError(f"{name}: an array with {x.ndim} axes needs an axis")
+    if rank != 1:
+        raise ValueError(f"{name}: an array with {rank} axes needs an axis")
     return 0
 
 
@@ -301,8 +298,7 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
 
 def nonzero(x, /):
     """The indices along each axis of the elements that are not zero."""
-    _dtypes.check_array("nonzero", x)
-    if x.ndim == 0:
+    if ndim_of(x) == 0:
         raise ValueError("nonzero: an array without axes has no indices")
     indices, count = _ops.nonzero(x)
     used = int(count)
@@ -311,11 +307,10 @@ def nonzero(x, /):
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
     """The positions at which the elements of `x2` would be inserted into the sorted vector `x1`."""
-    _dtypes.check_array("searchsorted", x1)
     dtype = _dtypes.common("searchsorted", x1, x2)
     if not isinstance(x2, Array):
-        x2 = _creation.full((), x2, dtype=dtype, device=x1.device)
-    x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
+        x2 = _creation.full((), x2, dtype=dtype, device=getattr(x1, "device", None))
+    x1, x2 = (x if dtype_of(x) is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
     return _ops.searchsorted(x1, x2, sorter, side=side)
 
 
@@ -356,8 +351,7 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
     `weights`, an array of the shape of `x`, the weights are added up instead. `density` divides by the sum and the
     widths, so that the integral is 1. Without a range the call waits for `x`. Counts are int64.
     """
-    _dtypes.check_array("histogram", x)
-    if x.dtype in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
+    if dtype_of(x) in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
         raise TypeError(f"histogram: {x.dtype} is not a real numeric dtype; cast it")
     float_dtype = x.dtype if x.dtype in _dtypes.FLOATS else _dtypes.DEFAULT_FLOAT
     even = not isinstance(bins, (Array, list, tuple))
@@ -366,6 +360,8 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
             bins = operator.index(bins)
         except TypeError:
             raise TypeError(f"histogram: bins is {bins!r}; expected a number of bins, or their edges") from None
+        if bins < 1:
+            raise ValueError(f"histogram: bins is {bins}; expected at least 1")
         least, greatest = _limits(x, range)
         edges = _creation.linspace(least, greatest, bins + 1, dtype=float_dtype, device=x.device)
     else:
@@ -400,7 +396,7 @@ def _limits(x, range):
 
 
 def _weights(weights, x):
-    if weights.shape != x.shape:
+    if shape_of(weights) != x.shape:
         raise ValueError(f"weights of the shape {weights.shape} for elements of the shape {x.shape}")
     return _flat(weights)
 
@@ -426,12 +422,12 @@ def bincount(x, /, weights=None, *, minlength=0):
     With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
     waits for `x`. A negative element is a ValueError.
     """
-    _dtypes.check_array("bincount", x)
+    rank = ndim_of(x)
     minlength = _whole(minlength, "bincount", "minlength")
     if minlength < 0:
         raise ValueError(f"bincount: minlength is {minlength}, which is negative")
-    if x.ndim != 1 or x.dtype not in _dtypes.INTEGERS:
-        raise TypeError(f"bincount: {x.dtype} with {x.ndim} axes is not a vector of integers")
+    if rank != 1 or x.dtype not in _dtypes.INTEGERS:
+        raise TypeError(f"bincount: {x.dtype} with {rank} axes is not a vector of integers")
     if x.size and x.dtype in _dtypes.SIGNED and int(_ops.min(x)) < 0:
         raise ValueError("bincount: an element is negative")
     count = builtins.max(int(_ops.max(x)) + 1 if x.size else 0, minlength)
@@ -443,10 +439,9 @@ def bincount(x, /, weights=None, *, minlength=0):
                         reduction="add")
 
 
-def _unique(x, name="unique"):
+def _unique(x):
     """The four outputs of unique, cut to the number of values."""
-    _dtypes.check_array(name, x)
-    if x.dtype in _dtypes.COMPLEX:
+    if dtype_of(x) in _dtypes.COMPLEX:
         return _unique_complex(x)
     values, indices, inverse, counts, count = _ops.unique(x)
     used = int(count)
@@ -472,24 +467,24 @@ UniqueInverse = namedtuple("UniqueInverse", ["values", "inverse_indices"])
 
 def unique_all(x, /):
     """The different values, ascending; the index of the first of each; each element's position; and the counts."""
-    return UniqueAll(*_unique(x, "unique_all"))
+    return UniqueAll(*_unique(x))
 
 
 def unique_counts(x, /):
     """The different values of `x` and how often each occurs."""
-    values, _, _, counts = _unique(x, "unique_counts")
+    values, _, _, counts = _unique(x)
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x, /):
     """The different values of `x` and the position of each element's value."""
-    values, _, inverse, _ = _unique(x, "unique_inverse")
+    values, _, inverse, _ = _unique(x)
     return UniqueInverse(values, inverse)
 
 
 def unique_values(x, /):
     """The different values of `x`."""
-    return _unique(x, "unique_values")[0]
+    return _unique(x)[0]
 
 
 def isin(x1, x2, /, *, invert=False):
@@ -522,12 +517,15 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 def tensordot(x1, x2, /, *, axes=2):
     """The sums of products over pairs of axes."""
+    rank1, rank2 = ndim_of(x1), ndim_of(x2)
     if isinstance(axes, int):
-        first = list(range(x1.ndim - axes, x1.ndim))
+        if axes < 0:
+            raise ValueError(f"tensordot: axes is {axes}; it must not be negative")
+        first = list(range(rank1 - axes, rank1))
         second = list(range(axes))
     else:
         first, second = ([axis] if isinstance(axis, int) else list(axis) for axis in axes)
-    return _ops.tensordot(x1, x2, axes_a=_axes(first, x1.ndim, "tensordot"), axes_b=_axes(second, x2.ndim, "tensordot"))
+    return _ops.tensordot(x1, x2, axes_a=_axes(first, rank1, "tensordot"), axes_b=_axes(second, rank2, "tensordot"))
 
 
 def einsum(equation, /, *operands):

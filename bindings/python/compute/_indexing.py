@@ -6,7 +6,7 @@ import builtins
 import operator
 
 from . import _core, _creation, _dtypes, _ops
-from ._core import Array
+from ._core import Array, ndim_of, shape_of
 
 
 def _as_index(key):
@@ -37,7 +37,10 @@ def _basic(key):
 
 
 def _expand(x, key):
-    """The keys with an ellipsis written out, one for each axis and for each None; masks count as their axes."""
+    """The keys with an ellipsis written out, one for each axis and for each None; masks count as their axes.
+
+    An ellipsis that stands for no axis remains.
+    """
     keys = list(key) if isinstance(key, tuple) else [key]
     keys = [one if one is Ellipsis else _basic(one) if _is_basic(one) else _as_index(one) for one in keys]
     used = sum(one.ndim if isinstance(one, Array) and one.dtype is _dtypes.bool else 1
@@ -48,7 +51,7 @@ def _expand(x, key):
     if used > x.ndim:
         raise IndexError(f"{used} indices for an array with {x.ndim} axes")
     at = ellipses[0] if ellipses else len(keys)
-    return keys[:at] + [slice(None)] * (x.ndim - used) + keys[at + 1:]
+    return keys[:at] + ([slice(None)] * (x.ndim - used) or keys[at:at + 1]) + keys[at + 1:]
 
 
 def _positions(mask):
@@ -77,14 +80,16 @@ class _Plan:
             basic.append(one)
             if one is None:
                 axis += 1
-            else:
+            elif one is not Ellipsis:
                 axis += isinstance(one, slice)
                 source += 1
         self.view = x[tuple(basic)] if basic else x
         # A mask without axes adds an axis of its own, which is in the view as an axis of extent 1.
         self.axes = [where for where, _ in arrays]
         self.indices = _broadcast([index for _, index in arrays])
-        adjacent = self.axes == list(range(self.axes[0], self.axes[0] + len(self.axes)))
+        # Integers count as arrays here, as in NumPy: what stands between the two brings the new axes to the front.
+        places = [i for i, one in enumerate(keys) if isinstance(one, Array) or hasattr(one, "__index__")]
+        adjacent = places[-1] - places[0] + 1 == len(places)
         self.target = self.axes[0] if adjacent else 0
         rest = [i for i in range(self.view.ndim) if i not in self.axes]
         self.moved = _core.permute_view(self.view, self.axes + rest)
@@ -138,7 +143,11 @@ def _getitem(x, key):
     plan = _Plan(x, keys)
     if len(plan.axes) == 1:
         axis = plan.axes[0]
-        return _ops.take(plan.view, plan.indices[0], axis=axis)
+        taken = _ops.take(plan.view, plan.indices[0], axis=axis)
+        if axis == plan.target:
+            return taken
+        count = plan.indices[0].ndim
+        return _core.permute_view(taken, [*range(axis, axis + count), *range(axis), *range(axis + count, taken.ndim)])
     return plan.place(_ops.gather_nd(plan.moved, plan.stacked()))
 
 
@@ -246,7 +255,7 @@ from ._manipulation import _flat, _whole  # noqa: E402
 def take(x, indices, /, *, axis=None):
     """The elements of `x` at `indices` along `axis`."""
     if axis is None:
-        if x.ndim != 1:
+        if ndim_of(x) != 1:
             raise ValueError("take: an array with several axes needs an axis")
         axis = 0
     return _ops.take(x, indices, axis=_whole(axis, "take"))
@@ -275,7 +284,7 @@ def _updates(updates, x, shape):
     updates = _dtypes.number(updates)
     if isinstance(updates, _dtypes.NUMBERS):
         updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
-    return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
+    return updates if shape_of(updates) == shape else _core.broadcast_view(updates, shape)
 
 
 def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
@@ -286,7 +295,7 @@ def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
     "set" keeps any one. Negative indices count from the end.
     """
     axis = _whole(axis, "scatter")
-    return _ops.scatter(x, indices, _updates(updates, x, indices.shape), axis=axis, reduction=reduction)
+    return _ops.scatter(x, indices, _updates(updates, x, shape_of(indices)), axis=axis, reduction=reduction)
 
 
 def scatter_nd(x, indices, updates, /, *, reduction="set"):
@@ -294,5 +303,6 @@ def scatter_nd(x, indices, updates, /, *, reduction="set"):
 
     `updates` broadcasts to the shape of gather_nd(x, indices). For `reduction` see scatter.
     """
-    shape = indices.shape[:-1] + x.shape[indices.shape[-1]:] if indices.ndim else indices.shape
+    shape, whole = shape_of(indices), shape_of(x)
+    shape = shape[:-1] + whole[shape[-1]:] if shape else shape
     return _ops.scatter_nd(x, indices, _updates(updates, x, shape), reduction=reduction)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 
 from . import _core, _creation, _dtypes, _ops
-from ._core import Array
+from ._core import Array, mT_of, ndim_of, shape_of, size_of
+from ._errors import called, no_array
 
 
 def _whole(value, name, argument="axis"):
@@ -43,24 +44,25 @@ def reshape(x, /, shape, *, copy=None):
 
 
 def _flat(x):
-    return reshape(x, (-1,)) if x.size else _core.reshape_view(x, (0,))
+    return reshape(x, (-1,)) if size_of(x) else _core.reshape_view(x, (0,))
 
 
 def broadcast_shapes(*shapes):
     """The shape that arrays of these shapes broadcast to."""
-    rank = max((len(shape) for shape in shapes), default=0)
+    rank = max(map(len, shapes), default=0)
     result = [1] * rank
     for shape in shapes:
         for i, extent in enumerate(shape, rank - len(shape)):
-            if extent is None or result[i] is None:
-                if extent not in (None, 1) or result[i] not in (None, 1):
-                    result[i] = extent if result[i] is None else result[i]
+            known = result[i]
+            if extent is None or known is None:
+                if extent not in (None, 1) or known not in (None, 1):
+                    result[i] = extent if known is None else known
                 else:
                     result[i] = None
-            elif result[i] == 1:
+            elif known == 1 and extent >= 0:
                 result[i] = extent
-            elif extent not in (1, result[i]):
-                raise ValueError(f"the shapes {', '.join(map(str, shapes))} do not broadcast")
+            elif extent not in (1, known) or extent < 0:
+                raise ValueError(f"{called()}: the shapes {', '.join(map(str, shapes))} do not broadcast")
     return tuple(result)
 
 
@@ -71,7 +73,7 @@ def broadcast_to(x, /, shape):
 
 def broadcast_arrays(*arrays):
     """Views of the arrays with their common shape."""
-    shape = broadcast_shapes(*(x.shape for x in arrays))
+    shape = broadcast_shapes(*map(shape_of, arrays))
     return tuple(x if x.shape == shape else _core.broadcast_view(x, shape) for x in arrays)
 
 
@@ -90,7 +92,7 @@ def stack(arrays, /, *, axis=0):
 
 def unstack(x, /, *, axis=0):
     """The parts of `x` along an axis, as a tuple of views without it."""
-    axis = _axis(axis, x.ndim, "unstack")
+    axis = _axis(axis, ndim_of(x), "unstack")
     before = (slice(None),) * axis
     return tuple(x[before + (i,)] for i in range(x.shape[axis]))
 
@@ -98,14 +100,14 @@ def unstack(x, /, *, axis=0):
 def expand_dims(x, /, axis):
     """A view with new axes of extent 1 at the positions `axis` of the result."""
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    rank = x.ndim + len(axes)
+    rank = ndim_of(x) + len(axes)
     new = _axes(axes, rank, "expand_dims")
     return x[tuple(None if i in new else slice(None) for i in range(rank))]
 
 
 def squeeze(x, /, axis):
     """A view without the axes `axis`, which have extent 1."""
-    axes = _axes(axis, x.ndim, "squeeze")
+    axes = _axes(axis, ndim_of(x), "squeeze")
     for one in axes:
         if x.shape[one] != 1:
             raise ValueError(f"squeeze: axis {one} has extent {x.shape[one]}, not 1")
@@ -114,20 +116,21 @@ def squeeze(x, /, axis):
 
 def flip(x, /, *, axis=None):
     """A view with the order of the elements along the axes reversed; without axes, along all."""
-    axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, "flip")
-    return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
+    rank = ndim_of(x)
+    axes = range(rank) if axis is None else _axes(axis, rank, "flip")
+    return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(rank))]
 
 
 def permute_dims(x, /, axes):
     """A view whose axis i is axis `axes[i]` of `x`."""
-    if sorted(_axes(axes, x.ndim, "permute_dims")) != list(range(x.ndim)):
+    if sorted(_axes(axes, ndim_of(x), "permute_dims")) != list(range(x.ndim)):
         raise ValueError(f"permute_dims: {axes} does not name each of {x.ndim} axes")
     return _core.permute_view(x, axes)
 
 
 def moveaxis(x, source, destination, /):
     """A view with the axes `source` moved to the positions `destination`."""
-    sources = _axes(source, x.ndim, "moveaxis")
+    sources = _axes(source, ndim_of(x), "moveaxis")
     destinations = _axes(destination, x.ndim, "moveaxis")
     if len(sources) != len(destinations):
         raise ValueError("moveaxis: source and destination have different lengths")
@@ -139,7 +142,7 @@ def moveaxis(x, source, destination, /):
 
 def matrix_transpose(x, /):
     """A view with the last two axes exchanged."""
-    return x.mT
+    return mT_of(x)
 
 
 def roll(x, /, shift, *, axis=None):
@@ -147,7 +150,7 @@ def roll(x, /, shift, *, axis=None):
     if axis is None:
         if isinstance(shift, tuple):
             raise ValueError("roll: several shifts need as many axes")
-        return reshape(_ops.roll(_flat(x), shift=shift, axis=0), x.shape) if x.size else _ops.copy(x)
+        return reshape(_ops.roll(_flat(x), shift=shift, axis=0), x.shape) if size_of(x) else _ops.copy(x)
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     if len(shifts) != len(axes):
@@ -161,9 +164,11 @@ def repeat(x, repeats, /, *, axis=None):
     """Each element of `x` along `axis` repeated; without an axis, of the flattened array."""
     if axis is None:
         x, axis = _flat(x), 0
-    axis = _axis(axis, x.ndim, "repeat")
+    axis = _axis(axis, ndim_of(x), "repeat")
     if not isinstance(repeats, Array):
-        return _ops.repeat(x, repeats=_whole(repeats, "repeat", "repeats"), axis=axis)
+        if hasattr(repeats, "__len__"):
+            no_array(repeats)
+        return _ops.repeat(x, repeats=repeats, axis=axis)
     if repeats.dtype not in _dtypes.INTEGERS:
         raise TypeError(f"repeat: repeats has the dtype {repeats.dtype.name}; expected integers")
     if repeats.ndim > 1 or repeats.size not in (1, x.shape[axis]):
@@ -182,7 +187,7 @@ def repeat(x, repeats, /, *, axis=None):
 def tile(x, repetitions, /):
     """Copies of `x` side by side."""
     repetitions = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
-    rank = max(x.ndim, len(repetitions))
+    rank = max(ndim_of(x), len(repetitions))
     repetitions = (1,) * (rank - len(repetitions)) + repetitions
     if x.ndim < rank:
         x = expand_dims(x, tuple(range(rank - x.ndim)))
@@ -196,7 +201,7 @@ def pad(x, pad_width, /, mode="constant", *, constant_values=0):
     elements are `constant_values` with the mode "constant", else elements of `x`: the nearest with "edge", the mirrored
     ones with "reflect" (the last element is not repeated) and "symmetric" (it is), those of the other end with "wrap".
     """
-    widths = _widths(pad_width, x.ndim)
+    widths = _widths(pad_width, ndim_of(x))
     if mode == "constant":
         return _ops.pad(x, pads_begin=[before for before, _ in widths], pads_end=[after for _, after in widths],
                         value=constant_values)
@@ -223,10 +228,10 @@ _PAD_INDICES = {
 
 def _widths(widths, rank):
     """The numbers of elements before and behind each axis."""
-    if isinstance(widths, int):
-        widths = (widths, widths)
-    widths = list(widths)
-    if len(widths) == 2 and all(isinstance(one, int) for one in widths):
+    if not isinstance(widths, (tuple, list)):
+        width = _whole(widths, "pad", "pad_width")
+        widths = [(width, width)]
+    elif len(widths) == 2 and not any(isinstance(one, (tuple, list)) for one in widths):
         widths = [widths]
     pairs = [tuple(one) if isinstance(one, (tuple, list)) else (one, one) for one in widths]
     if len(pairs) == 1:

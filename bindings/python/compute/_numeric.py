@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 
 from . import _core, _creation, _dtypes, _functions, _ops
-from ._core import Array
+from ._core import Array, dtype_of, ndim_of, shape_of
+from ._errors import no_integers
 from ._manipulation import _axes, _axis, concat, reshape
 from .expressions import expression
 from .grad import constant
@@ -17,12 +19,12 @@ _INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
 
 def _inexact(x):
     """`x`, or integers and bool as numbers of the default dtype."""
-    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
+    return x if dtype_of(x) in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
 
 
 def _common(*arrays):
     """The arrays as floating-point or complex numbers of one dtype. Integers have none of their own."""
-    kinds = [x.dtype for x in arrays if x.dtype in _INEXACT]
+    kinds = [x.dtype for x in arrays if dtype_of(x) in _INEXACT]
     dtype = _dtypes.DEFAULT_FLOAT if not kinds else kinds[0]
     for kind in kinds:
         dtype = _dtypes.promote(dtype, kind)
@@ -47,7 +49,7 @@ def _parts(x, places, axis):
 
 
 def _places(indices):
-    return [int(one) for one in (indices.tolist() if isinstance(indices, Array) else indices)]
+    return [operator.index(one) for one in (indices.tolist() if isinstance(indices, Array) else indices)]
 
 
 def array_split(x, indices_or_sections, /, *, axis=0):
@@ -60,9 +62,13 @@ def array_split(x, indices_or_sections, /, *, axis=0):
 
 def _split(name, x, indices_or_sections, axis):
     """The parts of the function `name`; of one extent, unless it is array_split."""
-    axis = _axis(axis, x.ndim, name)
+    axis = _axis(axis, ndim_of(x), name)
     if not hasattr(indices_or_sections, "__index__") or isinstance(indices_or_sections, Array):
-        return _parts(x, _places(indices_or_sections), axis)
+        try:
+            places = _places(indices_or_sections)
+        except TypeError:
+            no_integers(indices_or_sections, TypeError)
+        return _parts(x, places, axis)
     if indices_or_sections <= 0:
         raise ValueError(f"{name}: {indices_or_sections} is no number of parts")
     size, more = divmod(x.shape[axis], indices_or_sections)
@@ -79,14 +85,14 @@ def split(x, indices_or_sections, /, *, axis=0):
 
 def hsplit(x, indices_or_sections, /):
     """split along axis 1, the columns; of a vector along axis 0."""
-    if x.ndim == 0:
+    if ndim_of(x) == 0:
         raise ValueError("hsplit: an array with 0 axes has no columns")
     return _split("hsplit", x, indices_or_sections, builtins.min(1, x.ndim - 1))
 
 
 def vsplit(x, indices_or_sections, /):
     """split along axis 0, the rows, of an array with at least 2 axes."""
-    if x.ndim < 2:
+    if ndim_of(x) < 2:
         raise ValueError(f"vsplit: an array with {x.ndim} axes has no rows")
     return _split("vsplit", x, indices_or_sections, 0)
 
@@ -96,8 +102,8 @@ def vsplit(x, indices_or_sections, /):
 
 def _reduced(name, x, axis):
     """The axes that the function `name` reduces."""
-    _dtypes.check_array(name, x)
-    return range(x.ndim) if axis is None else _axes(axis, x.ndim, name)
+    rank = ndim_of(x)
+    return range(rank) if axis is None else _axes(axis, rank, name)
 
 
 def nansum(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -177,7 +183,7 @@ def _finished(name, result, x, axis, keepdims, dtype):
 
 def nanmean(x, /, *, axis=None, keepdims=False):
     """The arithmetic mean of the elements that are not NaN; NaN if there are none. Of integers as `mean`."""
-    if x.dtype not in _INEXACT:
+    if dtype_of(x) not in _INEXACT:
         _reduced("nanmean", x, axis)
         return _functions.mean(x, axis=axis, keepdims=keepdims)
     counts, filled, _ = _counted("nanmean", x, axis)
@@ -191,7 +197,7 @@ def nanvar(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 def _nanvar(name, x, axis, correction, keepdims):
     """The variance, for the function `name`."""
-    if x.dtype in _dtypes.COMPLEX:
+    if dtype_of(x) in _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a real dtype")
     x = _inexact(x)
     counts, filled, nan = _counted(name, x, axis)
@@ -278,9 +284,9 @@ def digitize(x, bins, /, *, right=False):
     `bins` is a vector that ascends, or descends: then bins[i - 1] > x >= bins[i]. With `right` the other end belongs to
     a bin. Waits for `bins`.
     """
-    if bins.ndim != 1:
+    if ndim_of(bins) != 1:
         raise ValueError(f"digitize: bins of the shape {bins.shape}; expected a vector")
-    if (x.dtype in _dtypes.FLOATS) != (bins.dtype in _dtypes.FLOATS):
+    if (dtype_of(x) in _dtypes.FLOATS) != (bins.dtype in _dtypes.FLOATS):
         x, bins = _common(x, bins)
     side = "left" if right else "right"
     if _functions.all(bins[:-1] <= bins[1:]):
@@ -299,9 +305,9 @@ def interp(x, xp, fp, /, *, left=None, right=None, period=None):
     `left` and `right` are the values before the first point and behind the last; without them, those of these points.
     With a `period`, x and xp are taken modulo it, the points are in any order, and there is no first one and no last.
     """
-    if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
+    if ndim_of(xp) != 1 or shape_of(fp) != xp.shape or xp.size == 0:
         raise ValueError(f"interp: points of the shapes {xp.shape} and {fp.shape}; expected two vectors of one length")
-    if not hasattr(x, "dtype"):
+    if not isinstance(x, Array) and isinstance(_dtypes.number(x), _dtypes.NUMBERS):
         x = _creation.full((), x, dtype=_common(xp)[0].dtype, device=xp.device)
     x, xp, fp = _common(x, xp, fp)
     if period is not None:
@@ -332,9 +338,11 @@ def trapezoid(y, x=None, /, *, dx=1.0, axis=-1):
 
     `x` has the shape of `y`, or is a vector along the axis.
     """
-    axis = _axis(axis, y.ndim, "trapezoid")
+    axis = _axis(axis, ndim_of(y), "trapezoid")
     y = _inexact(y)
     if x is not None:
+        if shape_of(x) not in (y.shape, (y.shape[axis],)):
+            raise ValueError(f"trapezoid: points of the shape {x.shape} for values of the shape {y.shape}")
         y, x = _common(y, x)
         dx = _functions.diff(x, axis=axis if x.ndim == y.ndim else -1)
         dx = _along(dx, axis, y.ndim) if dx.ndim == 1 else dx
@@ -348,9 +356,10 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     ascending or descending coordinates, a vector. The ends are differences of two elements, or with `edge_order` 2 of
     three.
     """
-    axes = list(range(x.ndim)) if axis is None else _axes(axis, x.ndim, "gradient")
+    rank = ndim_of(x)
+    axes = list(range(rank)) if axis is None else _axes(axis, rank, "gradient")
     spacing = spacing or (1.0,)
-    spacing = spacing * len(axes) if len(spacing) == 1 and not hasattr(spacing[0], "dtype") else spacing
+    spacing = spacing * len(axes) if len(spacing) == 1 and not hasattr(spacing[0], "__len__") else spacing
     if len(spacing) != len(axes):
         raise ValueError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
@@ -367,7 +376,7 @@ def _slopes(x, axis, spacing, edge_order):
     def at(start, stop=None):
         return _part(x, axis, start, stop)
 
-    if hasattr(spacing, "dtype") and spacing.ndim:
+    if hasattr(spacing, "__len__") and ndim_of(spacing):
         x, spacing = _common(x, spacing)
         if spacing.shape != (x.shape[axis],):
             raise ValueError(f"gradient: coordinates of the shape {spacing.shape} for an axis of extent "
@@ -402,8 +411,7 @@ def _end(y0, y1, y2, near, far):
 
 
 def _vectors(name, x1, x2):
-    _dtypes.check_array(name, x1, x2)
-    if x1.ndim != 1 or x2.ndim != 1 or x1.size == 0 or x2.size == 0:
+    if ndim_of(x1) != 1 or ndim_of(x2) != 1 or x1.size == 0 or x2.size == 0:
         raise ValueError(f"{name}: arrays of the shapes {x1.shape} and {x2.shape}; expected vectors with elements")
     dtype = _dtypes.common(name, constant(x1), constant(x2))
     return [x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2)]
@@ -475,7 +483,7 @@ def correlate(x1, x2, /, *, mode="valid"):
 
 def kron(x1, x2, /):
     """The Kronecker product: `x2` times each element of `x1`, side by side."""
-    rank = builtins.max(x1.ndim, x2.ndim)
+    rank = builtins.max(ndim_of(x1), ndim_of(x2))
     shapes = [(1,) * (rank - x.ndim) + x.shape for x in (x1, x2)]
     first, second = [], []
     for n1, n2 in zip(*shapes):

@@ -70,9 +70,7 @@ def _round_trip(value, dtype):
 def _narrow(value, dtype):
     if dtype is _dtypes.float16:
         return unpack("e", pack("e", _dtypes.in_float16(value)))[0]
-    bits = unpack("I", pack("f", _single(value)))[0]
-    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    return unpack("f", pack("I", bits))[0]
+    return unpack("f", pack("I", _dtypes.in_bfloat16(value) << 16))[0]
 
 
 def _single(value):

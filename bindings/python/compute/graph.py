@@ -9,7 +9,7 @@
 """
 from __future__ import annotations
 
-from . import _core, _creation, _devices
+from . import _core, _creation, _devices, _dtypes
 
 
 class Graph:
@@ -39,9 +39,11 @@ class Graph:
         self._graph.run(stream or self.stream)
 
     def set(self, slot, value):
-        """Sets the value of a slot for later runs."""
-        data, _ = _creation._pack([value], slot.dtype)
-        self._graph.set_scalar(slot, bytes(data))
+        """Sets the value of a slot, a number or an array of one element, for later runs."""
+        value = _dtypes.number(value)
+        if not isinstance(value, _dtypes.NUMBERS):
+            value = _creation.asarray(value).item()
+        self._graph.set_scalar(slot, _creation.bytes_of(value, slot.dtype))
 
     @property
     def info(self):

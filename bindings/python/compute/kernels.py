@@ -2,14 +2,10 @@
 """Kernels of the user's own, from source text."""
 from __future__ import annotations
 
-import struct
-
-from . import _core, _dtypes
+from . import _core, _creation, _dtypes
 from ._core import Array
 
 _READ_WRITE = 3
-_CODES = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I",
-          "uint64": "Q", "float16": "e", "float32": "f", "float64": "d", "bool": "?"}
 
 
 class Reads:
@@ -30,13 +26,10 @@ def _argument(value):
     if isinstance(value, Reads):
         return value.array, 1
     number, dtype = value if isinstance(value, tuple) else (_dtypes.number(value), None)
-    number, dtype = _dtypes.number(number), dtype or _default_dtype(number)
-    if isinstance(number, int):
-        _dtypes.check_range(number, dtype)
-    if isinstance(number, complex):
-        code = "f" if dtype is _dtypes.complex64 else "d"
-        return struct.pack(2 * code, number.real, number.imag)
-    return struct.pack(_CODES[dtype.name], number)
+    number = _dtypes.number(number)
+    if not isinstance(number, _dtypes.NUMBERS):
+        raise TypeError(f"a kernel takes arrays and numbers, not {type(number).__name__}")
+    return _creation.bytes_of(number, _default_dtype(number) if dtype is None else _dtypes._from_object(dtype))
 
 
 def _default_dtype(number):

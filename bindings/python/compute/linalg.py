@@ -9,6 +9,7 @@ import builtins
 import math
 
 from . import _core, _creation, _dtypes, _ops, grad
+from ._core import dtype_of as _dtype_of, ndim_of as _ndim_of
 from ._functions import matmul, tensordot, vecdot
 from ._manipulation import _axes, _axis, _flat, _whole, expand_dims, matrix_transpose, moveaxis
 
@@ -27,13 +28,13 @@ def __getattr__(name):
 
 
 def _inexact(x, name):
-    if x.dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
+    if _dtype_of(x) not in _dtypes.FLOATS + _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
     return x
 
 
 def _matrices(x, name):
-    if x.ndim < 2:
+    if _ndim_of(x) < 2:
         raise ValueError(f"{name}: an array with {x.ndim} axes is no matrix")
     return x
 
@@ -43,14 +44,14 @@ def _matrices(x, name):
 
 def outer(x1, x2, /):
     """The products of each element of the vector `x1` with each of the vector `x2`."""
-    if x1.ndim != 1 or x2.ndim != 1:
+    if _ndim_of(x1) != 1 or _ndim_of(x2) != 1:
         raise ValueError(f"outer: the arrays have {x1.ndim} and {x2.ndim} axes, not one")
     return expand_dims(x1, 1) * x2
 
 
 def cross(x1, x2, /, *, axis=-1):
     """The cross products of vectors of 3 elements along an axis."""
-    axis, rank = _whole(axis, "cross"), builtins.min(x1.ndim, x2.ndim)
+    axis, rank = _whole(axis, "cross"), builtins.min(_ndim_of(x1), _ndim_of(x2))
     if not -rank <= axis < 0 and not (x1.ndim == x2.ndim and 0 <= axis < rank):
         raise IndexError(f"cross: axis {axis} is out of range for {rank} axes")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _dtypes, _ops, random
+from ._core import ndim_of as _ndim_of
 from ._manipulation import _whole
 from ._ops import ROWS
 
@@ -59,7 +60,7 @@ _PADDINGS = {"convolution": "'same', 'valid', a number, or one for each axis",
 
 def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, groups=1):
     """Convolution over 1 to 3 spatial axes. `padding` is "same", "valid", a number, or one for each axis."""
-    count = x.ndim - 2
+    count = _ndim_of(x) - 2
     pads = {}
     if padding != "same":
         width = _padding(0 if padding == "valid" else padding, count, "convolution")
@@ -75,7 +76,7 @@ def convolution_transpose(x, weight, bias=None, /, *, strides=None, dilations=No
     An extent of the result is (extent - 1) stride + (kernel - 1) dilation + 1 + output_padding - 2 padding, or
     extent * stride with the padding "same".
     """
-    count = x.ndim - 2
+    count = _ndim_of(x) - 2
     pads = {}
     if padding != "same":
         width = _padding(0 if padding == "valid" else padding, count, "convolution")
@@ -103,7 +104,7 @@ def average_pool(x, /, window, *, strides=None, padding=0):
 
 
 def _pool(op, x, window, strides, padding):
-    count = x.ndim - 2
+    count = _ndim_of(x) - 2
     window, pads = _pair(window, count), _padding(padding, count, "pooling")
     return op(x, window=window, strides=_pair(strides, count) or window, pads_begin=pads, pads_end=pads)
 

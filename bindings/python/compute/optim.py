@@ -23,8 +23,28 @@ def _arrays(tree):
     return [x for part in tree for x in _arrays(part)]
 
 
+def _keys(tree):
+    """The keys of the dicts in nested lists, tuples and dicts, in their order; None where there are no dicts."""
+    if isinstance(tree, dict):
+        return {key: _keys(value) for key, value in tree.items()}
+    parts = [_keys(part) for part in tree] if isinstance(tree, (list, tuple)) else []
+    return parts if any(part is not None for part in parts) else None
+
+
+def _arranged(tree, keys):
+    """The arrays of a tree, those of dicts in the order of `keys`."""
+    if isinstance(keys, dict) and isinstance(tree, dict):
+        if tree.keys() != keys.keys():
+            raise ValueError(f"gradients {list(tree)} for parameters {list(keys)}")
+        return [x for key, inner in keys.items() for x in _arranged(tree[key], inner)]
+    if keys is not None and isinstance(tree, (list, tuple)) and len(tree) == len(keys):
+        return [x for part, inner in zip(tree, keys) for x in _arranged(part, inner)]
+    return _arrays(tree)
+
+
 class _Optimiser:
     def __init__(self, parameters, **settings):
+        self._keys = _keys(parameters)
         self.parameters = _arrays(parameters)
         self.settings = settings
         self.steps = 0
@@ -35,7 +55,7 @@ class _Optimiser:
 
     def step(self, gradients, **settings):
         """Updates the parameters by their gradients. Settings such as rate=0.01 hold for this step only."""
-        gradients = _arrays(gradients)
+        gradients = _arrays(gradients) if self._keys is None else _arranged(gradients, self._keys)
         if len(gradients) != len(self.parameters):
             raise ValueError(f"{len(gradients)} gradients for {len(self.parameters)} parameters")
         self.steps += 1

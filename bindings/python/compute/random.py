@@ -14,8 +14,8 @@ import math
 import operator
 import threading
 
-from . import _core, _dtypes, _ops
-from ._core import Array
+from . import _core, _dtypes, _errors, _ops
+from ._core import Array, ndim_of as _ndim_of, shape_of as _shape_of, size_of as _size_of
 from ._creation import _shape
 from ._manipulation import _axis
 
@@ -32,11 +32,6 @@ def _check_bounds(name, lower, upper):
     lower, upper = _dtypes.number(lower), _dtypes.number(upper)
     if isinstance(lower, (int, float)) and isinstance(upper, (int, float)) and not lower <= upper:
         raise ValueError(f"{name}: [{lower}, {upper}] is not a range")
-
-
-def _check_array(name, x):
-    if not isinstance(x, Array):
-        raise TypeError(f"{name}: {type(x).__name__} is not an array; use compute.asarray")
 
 
 class Generator:
@@ -67,9 +62,8 @@ class Generator:
         return {"seed": seed, "offset": offset}
 
     def _draw(self, op, shape, dtype, device, **attributes):
-        shape, dtype = _shape(shape), dtype or _dtypes.DEFAULT_FLOAT
-        out = _core.empty(shape, dtype, device)
-        return op(shape=shape, dtype=out.dtype, out=out, **self._advance(math.prod(shape)), **attributes)
+        out = _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
+        return op(shape=out.shape, dtype=out.dtype, out=out, **self._advance(out.size), **attributes)
 
     def uniform(self, shape=(), minimum=0.0, maximum=1.0, *, dtype=None, device=None):
         """Uniformly distributed numbers in [minimum, maximum)."""
@@ -77,7 +71,11 @@ class Generator:
         if all(isinstance(end, (int, float)) for end in ends):
             dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_FLOAT)
             computed = _dtypes.float64 if dtype is _dtypes.float64 else _dtypes.float32
-            if not abs(float(ends[1]) - float(ends[0])) <= _dtypes.finfo(computed).max:  # true of NaN
+            width = float(ends[1]) - float(ends[0])
+            if width < 0:
+                raise ValueError(f"uniform: [{minimum}, {maximum}) is not a range; the arguments are the shape, the minimum and "
+                                 "the maximum")
+            if not width <= _dtypes.finfo(computed).max:  # true of NaN
                 raise OverflowError(f"uniform: the width of [{minimum}, {maximum}) does not fit in {computed.name}")
         return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
 
@@ -130,13 +128,16 @@ class Generator:
 
     def permutation(self, n, *, device=None):
         """The integers in [0, n) in random order."""
-        out = _core.empty((n,), _dtypes.DEFAULT_INTEGER, device)
+        try:
+            out = _core.empty((n,), _dtypes.DEFAULT_INTEGER, device)
+        except ValueError:
+            _errors.check_extents(n=n)
+            raise
         return _ops.random_permutation(size=n, dtype=out.dtype, out=out, **self._advance(n))
 
     def shuffle(self, x, *, axis=0):
         """Puts the parts of `x` along an axis in random order, in place. For a new array use take and permutation."""
-        _check_array("shuffle", x)
-        axis = _axis(axis, x.ndim, "shuffle")
+        axis = _axis(axis, _ndim_of(x), "shuffle")
         x[...] = _ops.take(x, self.permutation(x.shape[axis], device=x.device), axis=axis)
 
     def choice(self, x, shape=(), *, replace=True, p=None, axis=0, device=None):
@@ -145,11 +146,17 @@ class Generator:
         `p` is a vector of probabilities, which are divided by their sum; the call waits for it. Without `replace` no part
         is chosen twice. `device` is for an integer `x` without `p`.
         """
+        if p is not None:
+            _shape_of(p)
         if isinstance(x, Array):
             axis = _axis(axis, x.ndim, "choice")
             n, device = x.shape[axis], x.device
         else:
-            n, device = operator.index(x), device if p is None else p.device
+            try:
+                n = operator.index(x)
+            except TypeError:
+                _errors.no_array(x)
+            device = device if p is None else p.device
         shape = _shape(shape)
         count = math.prod(shape)
         if n <= 0 < count or (not replace and count > n):
@@ -180,18 +187,16 @@ class Generator:
 
     def categorical(self, logits, samples=0):
         """Classes with the probabilities softmax(logits) along the last axis: one for each row, or `samples`."""
-        _check_array("categorical", logits)
-        return _ops.random_categorical(logits, samples=samples, **self._advance(logits.size * max(samples, 1)))
+        return _ops.random_categorical(logits, samples=samples, **self._advance(_size_of(logits) * max(samples, 1)))
 
     def gamma(self, alpha):
         """Numbers of the gamma distributions with the shapes `alpha`, an array, and the scale 1."""
-        _check_array("gamma", alpha)
-        return _ops.random_gamma(alpha, **self._advance(9 * alpha.size))  # a number takes 9 blocks
+        return _ops.random_gamma(alpha, **self._advance(9 * _size_of(alpha)))  # a number takes 9 blocks
 
     def dropout(self, x, p=0.5):
         """0 with probability `p`, which is in [0, 1], else x / (1 - p)."""
         _check_probability("dropout", p)
-        return _ops.dropout(x, p=p, **self._advance(x.size))
+        return _ops.dropout(x, p=p, **self._advance(_size_of(x)))
 
 
 _generator = Generator()

@@ -318,7 +318,25 @@ PyMethodDef array_methods[] = {
     {}};
 PyMemberDef array_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weak_references), READONLY, nullptr}, {}};
-PyMethodDef functions[] = {{"read_element", read_element, METH_O, nullptr}, {}};
+
+/// ndim_of(x) and the like: an attribute of an argument of a function, which must be an array or a variable of
+/// compute.grad. It costs no more than x.ndim, and anything else is a TypeError that names the function.
+template <PyObject* (*kGet)(PyObject*, void*), auto kName>
+PyObject* argument(PyObject*, PyObject* object) {
+  if (is_array(object)) [[likely]]
+    return kGet(object, object);
+  static PyObject* const variable = PyDict_GetItemString(state.hooks, "Variable");
+  static PyObject* const name = PyUnicode_InternFromString(kName());
+  if (as_object(Py_TYPE(object)) == variable) return PyObject_GetAttr(object, name);
+  return call_hook("no_array", "(O)", object);
+}
+PyMethodDef functions[] = {{"read_element", read_element, METH_O, nullptr},
+                           {"ndim_of", argument<array_ndim, [] { return "ndim"; }>, METH_O, nullptr},
+                           {"shape_of", argument<array_shape, [] { return "shape"; }>, METH_O, nullptr},
+                           {"size_of", argument<array_size, [] { return "size"; }>, METH_O, nullptr},
+                           {"mT_of", argument<array_transposed, [] { return "mT"; }>, METH_O, nullptr},
+                           {"dtype_of", argument<array_dtype, [] { return "dtype"; }>, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 

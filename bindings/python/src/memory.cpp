@@ -295,8 +295,11 @@ PyObject* wrap_buffer(PyObject*, PyObject* object) {
   }
   const compute_dtype dtype = dtype_of_format(view->format, view->itemsize);
   std::vector<int64_t> shape(view->shape, view->shape + view->ndim), strides;
-  if (dtype == COMPUTE_DTYPE_NONE || view->suboffsets != nullptr || !strides_of(*view, strides)) {
-    PyErr_Format(PyExc_BufferError, "no array can share the memory of a buffer of the format '%s'",
+  const bool has_strides = strides_of(*view, strides);
+  if (dtype == COMPUTE_DTYPE_NONE || view->suboffsets != nullptr || !has_strides) {
+    // Of other strides, such as those of a field of records, a copy has none.
+    PyErr_Format(dtype == COMPUTE_DTYPE_NONE || has_strides ? PyExc_BufferError : PyExc_NotImplementedError,
+                 "no array can share the memory of a buffer of the format '%s'",
                  view->format != nullptr ? view->format : "B");
     free_buffer(view);
     return nullptr;

@@ -271,6 +271,19 @@ bool add_outputs(const OpObject& op, PyObject* out, Tensors& tensors) {
   return true;
 }
 
+/// Says which argument it was whose value has a wrong type. Other exceptions stay as they are. Returns false.
+bool wrong_value(const OpObject& op, const Attribute& attribute, PyObject* value) {
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0 || is_array(value)) return false;
+  const bool whole = attribute.kind == COMPUTE_KIND_INT64;
+  const char* const wanted = attribute.list                          ? "integers"
+                             : whole                                 ? "an integer"
+                             : attribute.kind == COMPUTE_KIND_STRING ? "a str"
+                             : attribute.kind == COMPUTE_KIND_DTYPE  ? "a dtype"
+                                                                     : "a number";
+  PyErr_Format(PyExc_TypeError, "%s: %S is %R; expected %s", op.name, attribute.name, value, wanted);
+  return false;
+}
+
 bool add_keywords(const OpObject& op, PyObject* const* values, PyObject* names, Attributes& attributes,
                   PyObject** out) {
   const Py_ssize_t count = names != nullptr ? PyTuple_Size(names) : 0;
@@ -282,7 +295,7 @@ bool add_keywords(const OpObject& op, PyObject* const* values, PyObject* names, 
       if (attribute.name == name || PyUnicode_Compare(attribute.name, name) == 0) found = &attribute;
     }
     if (found != nullptr) {
-      if (!attributes.add(*found, values[i])) return false;
+      if (!attributes.add(*found, values[i])) return wrong_value(op, *found, values[i]);
     } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
       *out = values[i];
     } else {
@@ -531,23 +544,21 @@ PyMethodDef functions[] = {{"op_table", op_table, METH_NOARGS, nullptr},
 }  // namespace
 
 bool integers_from(PyObject* object, std::vector<int64_t>& out) {
-  if (PyIndex_Check(object) != 0 && !is_array(object)) {
-    out.push_back(PyNumber_AsSsize_t(object, PyExc_OverflowError));
-    return PyErr_Occurred() == nullptr;
-  }
-  const Py_ssize_t count = PySequence_Size(object);
-  if (count < 0) {
-    PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%R is neither an integer nor a sequence of integers", object);
-    return false;
-  }
+  const bool is_single = PyIndex_Check(object) != 0 && !is_array(object);
+  const Py_ssize_t count = is_single ? 1 : PySequence_Size(object);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    const Ref item(PySequence_GetItem(object, i));
-    if (!item) return false;
-    out.push_back(PyNumber_AsSsize_t(item.get(), PyExc_OverflowError));
-    if (PyErr_Occurred() != nullptr) return false;
+    const Ref item(is_single ? Ref::share(object).release() : PySequence_GetItem(object, i));
+    out.push_back(item ? PyNumber_AsSsize_t(item.get(), PyExc_OverflowError) : -1);
+    if (out.back() == -1 && PyErr_Occurred() != nullptr) break;
   }
-  return true;
+  if (count >= 0 && PyErr_Occurred() == nullptr) return true;
+  for (PyObject* const kind : {PyExc_TypeError, PyExc_OverflowError}) {
+    if (PyErr_ExceptionMatches(kind) == 0) continue;
+    PyErr_Clear();
+    call_hook("no_integers", "(OO)", object, kind);
+    break;
+  }
+  return false;
 }
 
 bool add_ops(PyObject* module) {

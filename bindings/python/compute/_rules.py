@@ -1,0 +1,528 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gradients of ops that are not elementwise. compute.grad imports this module when it first needs one of them.
+
+A rule takes the inputs and outputs of a call as arrays, its attributes, and the gradient of its first output. It
+returns the gradients of the inputs; None for those that have none.
+"""
+from __future__ import annotations
+
+import math
+
+from . import _core, _creation, _dtypes, _ops
+from ._manipulation import _axes, _axis
+from .grad import _added, _positions, _reshaped, _row_gradients, _unbroadcast
+
+RULES = {}
+
+
+def _rule(*names):
+    def add(function):
+        for name in names:
+            RULES[name] = function
+        return function
+    return add
+
+
+def _conjugate(x):
+    return _ops.conj(x) if x.dtype in _dtypes.COMPLEX else x
+
+
+def _kept(dy, x, attributes):
+    """The gradient of a reduction, with the reduced axes at extent 1."""
+    axes = attributes.get("axes")
+    axes = range(x.ndim) if axes is None else _axes(axes, x.ndim, "gradient")
+    return _core.reshape_view(dy, [1 if i in axes else n for i, n in enumerate(x.shape)])
+
+
+def _spread(dy, x, attributes):
+    return _core.broadcast_view(_kept(dy, x, attributes), x.shape)
+
+
+@_rule("sum")
+def _sum(inputs, outputs, attributes, dy):
+    return [_ops.copy(_spread(dy, inputs[0], attributes))]
+
+
+@_rule("mean")
+def _mean(inputs, outputs, attributes, dy):
+    count = inputs[0].size / max(outputs[0].size, 1)
+    return [_ops.multiply(_spread(dy, inputs[0], attributes), 1 / count if count else math.nan)]
+
+
+@_rule("max", "min")
+def _extreme(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    chosen = _ops.cast(_ops.equal(x, _spread(outputs[0], x, attributes)), dtype=x.dtype)
+    count = _ops.sum(chosen, axes=attributes.get("axes"), keepdims=attributes.get("keepdims"))
+    return [_ops.multiply(_spread(_ops.divide(dy, count), x, attributes), chosen)]
+
+
+@_rule("var")
+def _var(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    count = x.size / max(outputs[0].size, 1) - attributes.get("correction", 0)
+    centred = _ops.subtract(x, _ops.mean(x, axes=attributes.get("axes"), keepdims=True))
+    return [_ops.multiply(_ops.multiply(_spread(dy, x, attributes), 2 / count if count > 0 else math.inf), centred)]
+
+
+@_rule("std")
+def _std(inputs, outputs, attributes, dy):
+    return _var(inputs, outputs, attributes, _ops.divide(dy, _ops.multiply(outputs[0], 2.0)))
+
+
+@_rule("prod")
+def _prod(inputs, outputs, attributes, dy):
+    x = _ops.cast(inputs[0], dtype=outputs[0].dtype)
+    axes = attributes.get("axes")
+    axes = list(range(x.ndim)) if axes is None else _axes(axes, x.ndim, "gradient")
+    order = [i for i in range(x.ndim) if i not in axes] + axes
+    moved = _core.permute_view(x, order)
+    kept = moved.shape[:x.ndim - len(axes)]
+    rows = _reshaped(moved, (*kept, x.size // max(outputs[0].size, 1)))
+    before, after = (_ops.cumulative_prod(rows, axis=-1, exclusive=True, reverse=way) for way in (False, True))
+    others = _core.reshape_view(_ops.multiply(before, after), moved.shape)
+    others = _core.permute_view(others, sorted(range(x.ndim), key=order.__getitem__))
+    return [_ops.multiply(_conjugate(others), _spread(dy, x, attributes))]
+
+
+@_rule("logsumexp")
+def _logsumexp(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    weights = _ops.exp(_ops.subtract(x, _spread(outputs[0], x, attributes)))
+    return [_ops.multiply(_spread(dy, x, attributes), weights)]
+
+
+def _matrix(x, vector_axis):
+    """A vector as a matrix of one row or column."""
+    return x if x.ndim > 1 else _core.reshape_view(x, (1, x.size) if vector_axis == 0 else (x.size, 1))
+
+
+@_rule("matmul")
+def _matmul(inputs, outputs, attributes, dy):
+    a, b = inputs
+    left, right = _matrix(a, 0), _matrix(b, 1)
+    if a.ndim == 1 or b.ndim == 1:
+        shape = list(dy.shape)
+        if b.ndim == 1:
+            shape.append(1)
+        if a.ndim == 1:
+            shape.insert(len(shape) - 1, 1)
+        dy = _core.reshape_view(dy, shape)
+    da = _unbroadcast(_ops.matmul(dy, _conjugate(right.mT)), left.shape)
+    db = _unbroadcast(_ops.matmul(_conjugate(left.mT), dy), right.shape)
+    return [_core.reshape_view(da, a.shape), _core.reshape_view(db, b.shape)]
+
+
+@_rule("vecdot")
+def _vecdot(inputs, outputs, attributes, dy):
+    a, b = inputs
+    axis = attributes.get("axis", -1)
+    at = axis if axis >= 0 else max(a.ndim, b.ndim) + axis
+    dy = _core.reshape_view(dy, (*dy.shape[:at], 1, *dy.shape[at:]))
+    return [_unbroadcast(_ops.multiply(_conjugate(dy), b), a.shape), _unbroadcast(_ops.multiply(dy, a), b.shape)]
+
+
+@_rule("tensordot")
+def _tensordot(inputs, outputs, attributes, dy):
+    axes = [_axes(attributes[name], x.ndim, "gradient") for name, x in zip(("axes_a", "axes_b"), inputs)]
+    free = [[i for i in range(x.ndim) if i not in summed] for x, summed in zip(inputs, axes)]
+    first = len(free[0])
+    of_result = [list(range(first)), list(range(first, dy.ndim))]
+    gradients = []
+    for i, j in ((0, 1), (1, 0)):
+        product = _ops.tensordot(dy, _conjugate(inputs[j]), axes_a=of_result[j], axes_b=free[j])
+        # Its axes are the free ones of operand i, then the summed ones in the order of operand j.
+        summed = [axis for _, axis in sorted(zip(axes[j], axes[i]))]
+        order = free[i] + summed
+        gradients.append(_core.permute_view(product, sorted(range(len(order)), key=order.__getitem__)))
+    return gradients
+
+
+def _labels(equation, operands):
+    """The labels of the operands and of the result of an einsum, where each axis that ... stands for has one, too."""
+    given, arrow, result = equation.replace(" ", "").partition("->")
+    terms = given.split(",")
+    if not arrow:
+        letters = sorted(label for label in set(given) - {",", "."} if given.count(label) == 1)
+        result = ("..." if "..." in given else "") + "".join(letters)
+    free = [chr(code) for code in (*range(65, 91), *range(97, 123)) if chr(code) not in equation]
+    counts = [x.ndim - len(term.replace("...", "")) if "..." in term else 0 for term, x in zip(terms, operands)]
+    most = max(counts, default=0)
+
+    def written_out(term, count):
+        return term.replace("...", "".join(free[most - count:most]))
+
+    return [written_out(term, count) for term, count in zip(terms, counts)], written_out(result, most)
+
+
+@_rule("einsum")
+def _einsum(inputs, outputs, attributes, dy):
+    terms, result = _labels(attributes["equation"], inputs)
+    extents = dict(zip(result, dy.shape))
+    for term, x in zip(terms, inputs):
+        for label, extent in zip(term, x.shape):
+            extents[label] = max(extent, extents.get(label, 1)) if extent != 0 else 0
+    full = [_core.broadcast_view(x, [extents[label] for label in term]) for term, x in zip(terms, inputs)]
+    factors = [_conjugate(x) for x in full]
+    gradients = []
+    for i, (term, x) in enumerate(zip(terms, inputs)):
+        others = [j for j in range(len(inputs)) if j != i]
+        present = set(result).union(*(terms[j] for j in others))
+        labels = "".join(dict.fromkeys(term))  # once each: the gradient of a diagonal is on it
+        known = "".join(label for label in labels if label in present)
+        equation = ",".join([result, *(terms[j] for j in others)]) + "->" + known
+        found = _ops.einsum(dy, *(factors[j] for j in others), equation=equation)
+        found = _core.reshape_view(found, [extents[label] if label in present else 1 for label in labels])
+        found = _core.broadcast_view(found, [extents[label] for label in labels])
+        if labels != term:
+            dx = _creation.zeros(full[i].shape, dtype=found.dtype, device=found.device)
+            strides = [sum(stride for stride, one in zip(dx.strides, term) if one == label) for label in labels]
+            _ops.copy(found, out=_core.strided_view(dx, dx.dtype, found.shape, strides, 0))
+            found = dx
+        gradients.append(_unbroadcast(found, x.shape))
+    return gradients
+
+
+@_rule("gemm")
+def _gemm(inputs, outputs, attributes, dy):
+    c, a, b, bias = (list(inputs) + [None])[:4]
+    activation = attributes.get("activation") or "none"
+    if activation != "none":
+        before = _ops.gemm(*inputs, **{**attributes, "activation": "none"})
+        dy, = _row_gradients(activation, [before], dy, (0,))
+    scaled = _ops.multiply(dy, attributes.get("alpha", 1.0))
+    return [_ops.multiply(dy, attributes.get("beta", 1.0)), _unbroadcast(_ops.matmul(scaled, b.mT), a.shape),
+            _unbroadcast(_ops.matmul(a.mT, scaled), b.shape), None if bias is None else _unbroadcast(dy, bias.shape)]
+
+
+@_rule("affine")
+def _affine(inputs, outputs, attributes, dy):
+    x, weight, bias = (list(inputs) + [None])[:3]
+    activation = attributes.get("activation") or "none"
+    if activation != "none":
+        before = _ops.affine(*inputs, **{**attributes, "activation": "none"})
+        dy, = _row_gradients(activation, [before], dy, (0,))
+    transposed = bool(attributes.get("transpose_weight"))
+    count = math.prod(x.shape[:-1])
+    rows, flat = (_reshaped(one, (count, one.shape[-1])) for one in (x, dy))
+    dx = _core.reshape_view(_ops.matmul(flat, weight if transposed else weight.mT), x.shape)
+    dw = _ops.matmul(flat.mT, rows) if transposed else _ops.matmul(rows.mT, flat)
+    return [dx, dw, None if bias is None else _ops.sum(flat, axes=[0])]
+
+
+@_rule("softmax")
+def _softmax(inputs, outputs, attributes, dy):
+    return [_ops.softmax_grad(dy, outputs[0], axis=attributes.get("axis"))]
+
+
+@_rule("log_softmax")
+def _log_softmax(inputs, outputs, attributes, dy):
+    return [_ops.log_softmax_grad(dy, outputs[0], axis=attributes.get("axis"))]
+
+
+@_rule("cross_entropy")
+def _cross_entropy(inputs, outputs, attributes, dy):
+    return [_ops.cross_entropy_grad(dy, inputs[0], inputs[1], outputs[1], **attributes), None]
+
+
+@_rule("cross_entropy_soft")
+def _cross_entropy_soft(inputs, outputs, attributes, dy):
+    logits, targets = inputs
+    axis = attributes.get("axis", -1) % logits.ndim
+    kept = [1 if i == axis else n for i, n in enumerate(logits.shape)]
+    spread, logsumexp = (_core.reshape_view(_ops.cast(x, dtype=logits.dtype), kept) for x in (dy, outputs[1]))
+    return [_ops.cross_entropy_soft_grad(dy, logits, targets, outputs[1], **attributes),
+            _ops.multiply(spread, _ops.subtract(logsumexp, logits))]
+
+
+@_rule("convolution")
+def _convolution(inputs, outputs, attributes, dy):
+    x, weight, bias = (list(inputs) + [None])[:3]
+    dx = _ops.convolution_grad_input(dy, weight, shape=x.shape[2:], **attributes)
+    dw = _ops.convolution_grad_weight(dy, x, kernel=weight.shape[2:], **attributes)
+    return [dx, dw, None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
+
+
+@_rule("convolution_transpose")
+def _convolution_transpose(inputs, outputs, attributes, dy):
+    x, weight, bias = (list(inputs) + [None])[:3]
+    known = {key: value for key, value in attributes.items() if key != "output_padding"}
+    dw = _ops.convolution_grad_weight(x, dy, kernel=weight.shape[2:], **known)
+    return [_ops.convolution(dy, weight, **known), dw,
+            None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
+
+
+@_rule("max_pool")
+def _max_pool(inputs, outputs, attributes, dy):
+    return [_ops.max_pool_grad(dy, inputs[0], outputs[0], **attributes)]
+
+
+@_rule("average_pool")
+def _average_pool(inputs, outputs, attributes, dy):
+    return [_ops.average_pool_grad(dy, shape=inputs[0].shape[2:], **attributes)]
+
+
+@_rule("layer_norm")
+def _norm(inputs, outputs, attributes, dy, name="layer_norm"):
+    x, scale, bias = (list(inputs) + [None, None])[:3]
+    known = {key: value for key, value in attributes.items() if key != "epsilon" or name == "batch_norm"}
+    dx, dscale, dbias = _ops.TABLE[name + "_grad"]["run"](dy, x, outputs[1], outputs[2], scale, **known)
+    return [dx, None if scale is None else dscale, None if bias is None else dbias]
+
+
+RULES["group_norm"] = lambda *call: _norm(*call, name="group_norm")
+RULES["batch_norm"] = lambda *call: _norm(*call, name="batch_norm")
+
+
+@_rule("batch_norm_inference")
+def _batch_norm_inference(inputs, outputs, attributes, dy):
+    x, mean, variance, scale, bias = (list(inputs) + [None, None])[:5]
+    axis = _axis(attributes.get("axis", 1), x.ndim, "gradient")
+    across = [i for i in range(x.ndim) if i != axis]
+
+    def along(values):
+        return _along(values, x, attributes)
+
+    rstd = _ops.rsqrt(_ops.add(variance, attributes.get("epsilon", 1e-5)))
+    normal = _ops.multiply(_ops.subtract(x, along(mean)), along(rstd))
+    inner = dy if scale is None else _ops.multiply(dy, along(scale))
+    dx = _ops.multiply(inner, along(rstd))
+    dvariance = _ops.multiply(_ops.sum(_ops.multiply(inner, normal), axes=across),
+                              _ops.multiply(_ops.square(rstd), -0.5))
+    return [dx, _ops.negative(_ops.sum(dx, axes=across)), dvariance,
+            None if scale is None else _ops.sum(_ops.multiply(dy, normal), axes=across),
+            None if bias is None else _ops.sum(dy, axes=across)]
+
+
+@_rule("rms_norm")
+def _rms_norm(inputs, outputs, attributes, dy):
+    x, scale = (list(inputs) + [None])[:2]
+    dx, dscale = _ops.rms_norm_grad(dy, x, outputs[1], scale, axis=attributes.get("axis"))
+    return [dx, None if scale is None else dscale]
+
+
+@_rule("attention")
+def _attention(inputs, outputs, attributes, dy):
+    q, k, v, mask = (list(inputs) + [None])[:4]
+    return [*_ops.attention_grad(dy, q, k, v, outputs[0], outputs[1], mask, **attributes), None]
+
+
+@_rule("rotary_embedding")
+def _rotary(inputs, outputs, attributes, dy):
+    attributes = {**attributes, "inverse": not attributes.get("inverse", False)}
+    return [_ops.rotary_embedding(dy, inputs[1], **attributes), None]
+
+
+@_rule("take")
+def _take(inputs, outputs, attributes, dy):
+    axis = attributes.get("axis") or 0
+    return [_ops.take_grad(dy, inputs[1], size=inputs[0].shape[axis], axis=axis), None]
+
+
+@_rule("concat")
+def _concat(inputs, outputs, attributes, dy):
+    axis = (attributes.get("axis") or 0) % dy.ndim
+    gradients, start = [], 0
+    for x in inputs:
+        stop = start + x.shape[axis]
+        gradients.append(dy[(slice(None),) * axis + (slice(start, stop),)])
+        start = stop
+    return gradients
+
+
+@_rule("stack")
+def _stack(inputs, outputs, attributes, dy):
+    before = (slice(None),) * ((attributes.get("axis") or 0) % dy.ndim)
+    return [dy[before + (i,)] for i in range(len(inputs))]
+
+
+def _sliced(x, axis, start, stop):
+    return x[(slice(None),) * axis + (slice(start, stop),)]
+
+
+@_rule("cumulative_sum")
+def _cumulative_sum(inputs, outputs, attributes, dy):
+    axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
+    if attributes.get("include_initial"):
+        dy = _sliced(dy, axis, 1, None)
+    return [_ops.cumulative_sum(dy, axis=axis, reverse=True)]
+
+
+@_rule("cumulative_prod")
+def _cumulative_prod(inputs, outputs, attributes, dy):
+    """Element k has dy y / x summed from k on. At the first 0 of a line y is made again without that factor; behind it
+    every product has it."""
+    axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
+    y = outputs[0]
+    if attributes.get("include_initial"):
+        dy, y = _sliced(dy, axis, 1, None), _sliced(y, axis, 1, None)
+    x, y = _conjugate(_ops.cast(inputs[0], dtype=y.dtype)), _conjugate(y)
+    zero = _ops.equal(x, 0)
+    zeros = _ops.cumulative_sum(_ops.cast(zero, dtype=_dtypes.int64), axis=axis)
+    first = _ops.logical_and(zero, _ops.equal(zeros, 1))
+    filled = _ops.where(first, 1, x)
+    others = _ops.cumulative_prod(filled, axis=axis)
+    behind, at = (_ops.cumulative_sum(_ops.multiply(dy, products), axis=axis, reverse=True) for products in (y, others))
+    return [_ops.where(_ops.equal(zeros, 0), _ops.divide(behind, filled), _ops.where(first, at, 0))]
+
+
+@_rule("cumulative_max", "cumulative_min")
+def _cumulative_extreme(inputs, outputs, attributes, dy):
+    """Each element of dy goes to the last element so far that equals the result, or is the NaN that it came from."""
+    x, y = inputs[0], outputs[0]
+    axis = _axis(attributes.get("axis", -1), x.ndim, "gradient")
+    if attributes.get("include_initial"):
+        dy, y = _sliced(dy, axis, 1, None), _sliced(y, axis, 1, None)
+    places = _creation.arange(x.shape[axis], device=x.device)
+    places = _core.reshape_view(places, [n if i == axis else 1 for i, n in enumerate(x.shape)])
+    chosen = _ops.logical_or(_ops.equal(x, y), _ops.isnan(x))
+    source = _ops.cumulative_max(_ops.where(chosen, places, 0), axis=axis)
+    return [_ops.scatter(_creation.zeros_like(x), source, dy, axis=axis, reduction="add")]
+
+
+@_rule("segment_reduce")
+def _segment_reduce(inputs, outputs, attributes, dy):
+    x, offsets = inputs
+    kind = attributes.get("kind", "sum")
+    if kind == "prod":
+        raise TypeError('the gradient of segment_reduce with the kind "prod" is not known')
+    rows = _creation.arange(x.shape[0], dtype=offsets.dtype, device=x.device)
+    segment = _ops.searchsorted(offsets, rows, side="right") - 1
+    inside = _ops.logical_and(segment >= 0, segment < dy.shape[0])
+    inside = _core.reshape_view(inside, (-1,) + (1,) * (x.ndim - 1))
+    if dy.shape[0] == 0:
+        return [_creation.zeros_like(x)]
+    segment = _ops.clip(segment, 0, dy.shape[0] - 1)
+    if kind != "sum":  # divided among the elements that are the extreme
+        chosen = _ops.equal(x, _ops.take(outputs[0], segment, axis=0))
+        counts = _ops.segment_reduce(_ops.cast(chosen, dtype=x.dtype), offsets, kind="sum")
+        dy = _ops.divide(dy, _ops.maximum(counts, 1))
+        inside = _ops.logical_and(inside, chosen)
+    return [_ops.where(inside, _ops.take(dy, segment, axis=0), 0)]
+
+
+@_rule("diff")
+def _diff(inputs, outputs, attributes, dy):
+    axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
+    width = [int(i == axis) for i in range(dy.ndim)]
+    for _ in range(attributes.get("n", 1)):
+        dy = _ops.negative(_ops.diff(_ops.pad(dy, pads_begin=width, pads_end=width), axis=axis))
+    return [dy]
+
+
+@_rule("pad")
+def _pad(inputs, outputs, attributes, dy):
+    begin = attributes["pads_begin"]
+    return [dy[tuple(slice(start, start + n) for start, n in zip(begin, inputs[0].shape))]]
+
+
+@_rule("roll")
+def _roll(inputs, outputs, attributes, dy):
+    return [_ops.roll(dy, shift=-attributes["shift"], axis=attributes.get("axis", -1))]
+
+
+@_rule("tile")
+def _tile(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    parts = [n for pair in zip(attributes["repetitions"], x.shape) for n in pair]
+    return [_ops.sum(_reshaped(dy, parts), axes=list(range(0, 2 * x.ndim, 2)))]
+
+
+@_rule("repeat")
+def _repeat(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    axis = _axis(attributes.get("axis", -1), x.ndim, "gradient")
+    parts = (*x.shape[:axis + 1], attributes["repeats"], *x.shape[axis + 1:])
+    return [_ops.sum(_reshaped(dy, parts), axes=[axis + 1])]
+
+
+@_rule("sort")
+def _sort(inputs, outputs, attributes, dy):
+    axis = attributes.get("axis", -1)
+    places = _ops.argsort(_ops.argsort(inputs[0], **attributes), axis=axis)
+    return [_ops.take_along_axis(dy, places, axis=axis)]
+
+
+@_rule("take_along_axis")
+def _take_along_axis(inputs, outputs, attributes, dy):
+    x, indices = inputs
+    return [_added(dy, _ops.take_along_axis(_positions(x), indices, **attributes), x), None]
+
+
+@_rule("gather_nd")
+def _gather_nd(inputs, outputs, attributes, dy):
+    return [_ops.scatter_nd(_creation.zeros_like(inputs[0]), inputs[1], dy, reduction="add"), None]
+
+
+def _scattered(name, inputs, attributes, dy, taken):
+    """The gradients of an op that writes to places, of which `taken` are those of the gradient."""
+    reduction = attributes.get("reduction", "set")
+    if reduction == "add":
+        return [dy, None, taken]
+    if reduction != "set":
+        raise TypeError(f'the gradient of {name} with the reduction "{reduction}" is not known')
+    zeros = _creation.zeros(taken.shape, dtype=taken.dtype, device=taken.device)
+    return [_ops.TABLE[name]["run"](dy, inputs[1], zeros, **attributes), None, taken]
+
+
+@_rule("scatter")
+def _scatter(inputs, outputs, attributes, dy):
+    # The indices may be shorter than x along the other axes.
+    axis = _axis(attributes.get("axis", 0), dy.ndim, "gradient")
+    spanned = dy[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(inputs[1].shape))]
+    return _scattered("scatter", inputs, attributes, dy, _ops.take_along_axis(spanned, inputs[1], axis=axis))
+
+
+@_rule("scatter_nd")
+def _scatter_nd(inputs, outputs, attributes, dy):
+    return _scattered("scatter_nd", inputs, attributes, dy, _ops.gather_nd(dy, inputs[1]))
+
+
+@_rule("top_k")
+def _top_k(inputs, outputs, attributes, dy):
+    return [_ops.scatter(_creation.zeros_like(inputs[0]), outputs[1], dy, axis=attributes.get("axis", -1))]
+
+
+@_rule("diagonal")
+def _diagonal(inputs, outputs, attributes, dy):
+    from . import linalg
+
+    dx = _creation.zeros_like(inputs[0])
+    linalg.diagonal(dx, **attributes)[...] = dy
+    return [dx]
+
+
+@_rule("cast", "copy")
+def _copy(inputs, outputs, attributes, dy):
+    return [dy]
+
+
+@_rule("dropout")
+def _same_again(inputs, outputs, attributes, dy, name="dropout"):
+    return [_ops.TABLE[name]["run"](dy, **attributes)]
+
+
+RULES["tril"] = lambda *call: _same_again(*call, name="tril")
+RULES["triu"] = lambda *call: _same_again(*call, name="triu")
+
+
+def _along(values, x, attributes):
+    """The values of channels as an array with the axes of `x`, of extent 1 but for that of the channels."""
+    axis = _axis(attributes.get("axis", 1), x.ndim, "gradient")
+    return _core.reshape_view(values, [n if i == axis else 1 for i, n in enumerate(x.shape)])
+
+
+def _batch_mean(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    share = _ops.multiply(_along(dy, x, attributes), dy.size / max(x.size, 1))
+    return [_core.broadcast_view(share, x.shape)]
+
+
+def _batch_variance(inputs, outputs, attributes, dy):
+    x = inputs[0]
+    share = _ops.multiply(_along(dy, x, attributes), 2 * dy.size / max(x.size, 1))
+    return [_ops.multiply(share, _ops.subtract(x, _along(outputs[1], x, attributes)))]
+
+
+# Rules for the gradients of outputs other than the first one.
+OTHER_RULES = {"batch_norm": (_batch_mean, _batch_variance)}

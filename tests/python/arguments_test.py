@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that functions refuse: lists and arrays of NumPy in the place of arrays, and extents that are none."""
+import compute as cp
+import numpy as np
+from compute import linalg, nn, random
+
+from case import NARROW, Case
+
+# Functions that take no array, or other objects as well.
+OTHERS = {
+    "arange", "asarray", "bernoulli", "bits", "broadcast_shapes", "can_cast", "concat", "config", "device", "device_list", "devices", "empty", "expression", "eye",
+    "finfo", "from_dlpack", "full", "iinfo", "integers", "isdtype", "kernel", "linspace", "load", "load_report", "normal", "ones", "permutation",
+    "placement_report", "profile", "reads", "result_type", "save", "scope", "seed", "set_default_dtype", "stack", "stream", "truncated_normal", "uniform", "which",
+    "zeros"}
+
+
+def calls():
+    """Arguments for each function that takes arrays, by its name."""
+    x, m, i, image = cp.ones(3), cp.ones((2, 2)), cp.asarray([0, 1]), cp.ones((1, 1, 4, 4))
+    two, places, heads = cp.ones(2), cp.asarray([[0], [1]]), cp.ones((1, 1, 2, 2))
+    pairs = "convolve correlate vecdot isin isclose allclose searchsorted digitize kron outer cross cov corrcoef broadcast_arrays meshgrid average trapezoid"
+    matrices = "matmul tensordot matrix_transpose matrix_norm diagonal trace tril triu categorical cross_entropy_soft linear"
+    table = {name: (x, x) for name in pairs.split()}
+    table |= {name: (m, m) if name in ("matmul", "tensordot", "cross_entropy_soft", "linear") else (m,) for name in matrices.split()}
+    table |= {
+        "where": (x > 0, x, x), "reshape": (x, (3,)), "broadcast_to": (x, (2, 3)), "expand_dims": (x, 0), "squeeze": (cp.ones((1, 2)), 0),
+        "permute_dims": (m, (1, 0)), "moveaxis": (m, 0, 1), "roll": (x, 1), "repeat": (x, cp.asarray([1, 2, 3])), "tile": (x, (2,)), "pad": (x, 1),
+        "take": (x, i), "take_along_axis": (x, i), "gather_nd": (x, places), "scatter": (x, i, two), "scatter_nd": (x, places, two),
+        "top_k": (x, 2), "histogram": (x,), "bincount": (i, two), "segment_reduce": (x, cp.asarray([0, 3])), "einsum": ("ij,jk->ik", m, m),
+        "quantile": (x, 0.5), "percentile": (x, 50), "interp": (x, x, x), "full_like": (x, 1), "astype": (x, cp.int32), "clip": (x, x, x),
+        "array_split": (x, 3), "split": (x, 3), "hsplit": (x, 3), "vsplit": (m, 2), "gradient": (x, cp.arange(3.0)), "matrix_power": (m, 2),
+        "gemm": (m, m, m, two), "convolution": (image, heads), "convolution_transpose": (image, heads), "max_pool": (image, 2), "average_pool": (image, 2),
+        "layer_norm": (m, two, two), "rms_norm": (m, two), "batch_norm": (m, two, two), "batch_norm_inference": (m, two, two),
+        "attention": (heads, heads, heads), "rotary_embedding": (heads, i), "cross_entropy": (m, i), "one_hot": (i, 2), "embedding": (m, i),
+        "choice": (x,), "elu": (x, x), "leaky_relu": (x, x)}
+    return x, table
+
+
+class Arrays(Case):
+    def test_others_are_refused_by_name(self):
+        x, table = calls()
+        seen, count = {}, 0
+        for module in (cp, linalg, nn, random):
+            for name, function in vars(module).items():
+                known = name[0] == "_" or name in OTHERS or name in seen or isinstance(function, type) or not callable(function)
+                if known or not str(getattr(function, "__module__", "compute")).startswith("compute"):
+                    continue
+                seen[name] = function
+                arguments, options = table.get(name, (x,)), {"groups": 1} if name == "group_norm" else {}
+                if name in cp._ops.ROWS and name not in table:
+                    arguments = (x,) * len(cp._ops.TABLE[name]["inputs"].split())
+                elif name == "group_norm":
+                    arguments = (cp.ones((1, 2, 3)),)
+                if not NARROW and name not in cp._ops.ROWS:
+                    function(*arguments, **options)  # the table is right
+                for i, array in enumerate(arguments):
+                    if not isinstance(array, cp.Array):
+                        continue
+                    values = np.array(array)
+                    for other in (values.tolist(), values):
+                        with self.assertRaises(TypeError, msg=f"{name}, argument {i}, {type(other).__name__}") as caught:
+                            function(*arguments[:i], other, *arguments[i + 1:], **options)
+                        message = str(caught.exception)
+                        self.assertRegex(message, f"^{name}: {type(other).__name__} is ", name)
+                        self.assertRegex(message, "; use compute.asarray$", name)
+                        count += 1
+        self.assertGreater(count, 400)
+        self.assertLess(set(table), set(seen))
+
+    def test_others_in_sequences_and_options(self):
+        x, numbers = cp.ones(3), [1.0, 1.0, 1.0]
+        for name, call in {
+                "concat": lambda: cp.concat([numbers, x]), "stack": lambda: cp.stack([x, numbers]), "diff": lambda: cp.diff(x, prepend=numbers),
+                "histogram": lambda: cp.histogram(x, weights=numbers), "choice": lambda: random.choice(3, p=numbers),
+                "average": lambda: cp.average(x, numbers, axis=0)}.items():
+            with self.assertRaisesRegex(TypeError, f"^{name}: list is .*; use compute.asarray$"):
+                call()
+
+    def test_variables_are_arrays(self):
+        def loss(x):
+            return cp.sum(cp.flip(cp.squeeze(cp.expand_dims(x, 0), 0)) * cp.moveaxis(cp.matrix_transpose(x), 0, 1)) + x.ndim
+
+        x = cp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        value, gradient = cp.grad.value_and_gradients(loss)(x)
+        self.assertEqual((float(value), gradient.tolist()), (22.0, [[8.0, 6.0], [4.0, 2.0]]))
+
+
+class Extents(Case):
+    def test_negative_ones(self):
+        x = cp.ones(3)
+        for argument, call in {
+                "zeros: shape[0] is -1": lambda: cp.zeros(-1), "ones: shape[1] is -2": lambda: cp.ones((2, -2)), "full: shape[0] is -1": lambda: cp.full(-1, 2),
+                "empty: shape[0] is -3": lambda: cp.empty((-3,)), "eye: n_rows is -1": lambda: cp.eye(-1), "eye: n_cols is -2": lambda: cp.eye(2, -2),
+                "linspace: num is -1": lambda: cp.linspace(0, 1, -1), "reshape: shape[0] is -2": lambda: cp.reshape(x, (-2,)),
+                "broadcast_to: shape[0] is -1": lambda: cp.broadcast_to(x, (-1, 3)), "tile: repetitions": lambda: cp.tile(x, -1),
+                "repeat: repeats is -1": lambda: cp.repeat(x, -1), "pad: pad_width": lambda: cp.pad(x, -1), "top_k: k is -1": lambda: cp.top_k(x, -1),
+                "histogram: bins is -5": lambda: cp.histogram(x, -5), "bincount: minlength is -1": lambda: cp.bincount(cp.asarray([1]), minlength=-1),
+                "one_hot: depth is -1": lambda: nn.one_hot(cp.asarray([1]), -1), "uniform: shape[0] is -1": lambda: random.uniform(-1),
+                "integers: shape[0] is -1": lambda: random.integers(-1), "permutation: n is -1": lambda: random.permutation(-1),
+                "choice: shape[0] is -1": lambda: random.choice(5, -1), "tensordot: axes is -1": lambda: cp.tensordot(x, x, axes=-1),
+                "broadcast_shapes: the shapes (-2,), (1,)": lambda: cp.broadcast_shapes((-2,), (1,)),
+                "broadcast_arrays: the shapes (3,), (2,)": lambda: cp.broadcast_arrays(x, cp.ones(2))}.items():
+            with self.assertRaises(ValueError, msg=argument) as caught:
+                call()
+            self.assertEqual(str(caught.exception)[:len(argument)], argument)
+        self.assertEqual(cp.arange(-1).shape, (0,))
+
+    def test_other_types(self):
+        x = cp.ones(3)
+        for name, call in {
+                "zeros: 2.5 ": lambda: cp.zeros(2.5), "full: 'a' ": lambda: cp.full("a", 1), "empty: (2, None) ": lambda: cp.empty((2, None)),
+                "reshape: 2.5 ": lambda: cp.reshape(x, 2.5), "tile: repetitions is (2.5,)": lambda: cp.tile(x, 2.5), "roll: shift is 1.5;": lambda: cp.roll(x, 1.5),
+                "one_hot: depth is 2.5;": lambda: nn.one_hot(cp.asarray([1]), 2.5), "var: correction is 'a';": lambda: cp.var(x, correction="a"),
+                "normal: 2.5 ": lambda: random.normal(2.5), "choice: list ": lambda: random.choice([1, 2]), "choice: 1.5 ": lambda: random.choice(3, 1.5),
+                "array_split: 2.5 ": lambda: cp.array_split(x, 2.5), "pad: pad_width is 2.5;": lambda: cp.pad(x, 2.5),
+                "from_dlpack: int ": lambda: cp.from_dlpack(3)}.items():
+            with self.assertRaises(TypeError, msg=name) as caught:
+                call()
+            self.assertEqual(str(caught.exception)[:len(name)], name)
+        with self.assertRaisesRegex(OverflowError, "^zeros: .* does not fit in 64 bits"):
+            cp.zeros(2 ** 70)
+        with self.assertRaisesRegex(ValueError, "^zeros: the number of elements|^zeros: the size|^zeros: rank 40"):
+            cp.zeros((1,) * 40)
+        with self.assertRaisesRegex(ValueError, '^device "nope0"'):
+            cp.zeros(3, device="nope0")
+        self.assert_same(cp.pad(x, np.int64(1)), np.pad(np.ones(3, np.float32), 1))
+        self.assert_same(cp.pad(x, (np.int64(1), np.int64(2))), np.pad(np.ones(3, np.float32), (1, 2)))
+        self.assertTrue(cp.isdtype("float32", "real floating") and cp.can_cast("int8", cp.int16))
+        self.assertFalse(cp.isdtype("float32", "integral") or cp.can_cast("int16", "int8") or cp.can_cast(np.dtype("float64"), cp.float32))
