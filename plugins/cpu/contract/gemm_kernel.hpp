@@ -30,12 +30,19 @@ struct GemmCall {
   void* scratch;  // scratch_bytes(m, n, k), 64-byte aligned
 };
 
+constexpr int64_t kThinRows = 16, kThinAdjacentRows = 4;
+
 struct GemmKernel {
   void (*run)(const GemmCall& call);
   /// The same for n = 1, if the elements of b are adjacent and so are those of each row or each column of a. It reads a
   /// once, where it is, and needs no scratch. The value of an element depends only on its row of a, on b, k, and
   /// whether the rows of a are adjacent elements.
   void (*run_vector)(const GemmCall& call);
+  /// The same for 2 to kThinRows rows of a, if the elements of each row of b are adjacent; and for up to
+  /// kThinAdjacentRows rows, if those of each column of b and of each row of a are. It reads b once, where it is, and
+  /// needs no scratch. The value of an element depends only on its row of a, its column of b, k, and which of b's
+  /// elements are adjacent. NULL for dtypes that have no such kernel.
+  void (*run_thin)(const GemmCall& call);
   int64_t (*scratch_bytes)(int64_t m, int64_t n, int64_t k);
   /// Whether `run` multiplies without packing, which it does for small products. Reads no element.
   bool (*is_in_place)(const GemmCall& call);

@@ -29,7 +29,7 @@ constexpr int64_t kLibraryUnit = 48;  // a multiple of the libraries' register t
 constexpr int64_t kNarrow = 64;
 constexpr int64_t kNarrowWork = int64_t{1} << 20;
 constexpr int64_t kThin = 12;
-constexpr int64_t kThinTile = 2048;
+constexpr int64_t kFlatTile = 2048;
 constexpr int64_t kThinResults = 128 << 10;
 constexpr int64_t kSmallLibraryTile = 128;
 constexpr int64_t kLibraryTasks = 8;  // that justify a small tile
@@ -38,9 +38,13 @@ constexpr int64_t kLibraryTasks = 8;  // that justify a small tile
 constexpr int64_t kUnpackedWork = 1000000;
 constexpr int64_t kUnpackedTile = 16;
 constexpr int64_t kSmallNarrowWork = 16 * 16 * 16;  // the same without AVX-512, against oneDNN's
-// Where the shortest side is from here on, our own AVX-512 kernel is faster than the libraries, and cuts for any number
-// of threads.
-constexpr int64_t kOwnFloat32 = 64;
+// Where the shortest side is from here on, our own kernels for float32 are faster than the libraries, and cut for any
+// number of threads.
+constexpr int64_t kOwnAvx512 = 64;
+constexpr int64_t kOwnAvx2 = 256;
+// oneDNN packs slowly what is this far apart, or a multiple of it, since few of its lines find room in a cache.
+constexpr int64_t kCollidingBytes = 2048;
+constexpr int64_t kCollidingRows = 256;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
@@ -55,6 +59,15 @@ constexpr int64_t kVectorBytes = 64 << 10;
 constexpr int64_t kFewResults = 16 << 10;
 constexpr int64_t kPartWork = int64_t{1} << 19;
 constexpr int64_t kMostParts = 16;
+// A product of a few rows with a matrix of at least so many elements: sums of at least so many terms, and rows of so
+// many columns, or any number of columns of adjacent elements.
+constexpr int64_t kThinElements = 16 << 10;
+constexpr int64_t kThinTerms = 64;
+constexpr int64_t kThinColumns = 256;
+constexpr int64_t kThinUnit = 16;  // columns of a tile are multiples of this: a line of float32
+constexpr int64_t kThinTile = 64;
+constexpr int64_t kThinPiece = 4 << 10;   // bytes of a row that are read in one go, where there are so many
+constexpr int64_t kThinPartDepth = 32;    // times the rows: what is written and read again is little beside the matrix
 constexpr int64_t kVectorRows = 64;       // tasks are multiples of this, so that none shares a cache line
 constexpr int64_t kFewSums = 64;          // fewer than these, and longer ones than two parts, are cut
 constexpr int64_t kMostColumnParts = 32;  // of sums along rows that are adjacent elements
@@ -128,8 +141,8 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
 
   kernels_ = isa_of(options.isa).gemm;
   engine_ = choose_engine(options);
-  if (is_vector_) {
-    cut_vector(std::max(options.threads, 1));
+  if (is_vector_ || is_thin_) {
+    is_vector_ ? cut_vector(std::max(options.threads, 1)) : cut_thin(std::max(options.threads, 1));
     return;
   }
   if (engine_ == MatmulEngine::own) {
@@ -253,6 +266,21 @@ bool MatmulPlan::openblas_is_best(const MatmulOptions& options) const {
   return std::min(m_, n_) < 64;
 }
 
+/// True iff our own kernel beats oneDNN for float32, and OpenBLAS's AVX2 kernels for float64: measured, as above.
+bool MatmulPlan::own_is_best(const MatmulOptions& options) const {
+  const int64_t shortest = std::min({m_, n_, k_});
+  const bool is_float32 = dtype_ == COMPUTE_DTYPE_FLOAT32;
+  if (options.isa == InstructionSet::avx512) return is_float32 && shortest >= kOwnAvx512;
+  if (options.isa != InstructionSet::avx2) return false;
+  if (dtype_ == COMPUTE_DTYPE_FLOAT64) return shortest >= kOwnAvx2 / 2;
+  if (!is_float32) return false;
+  const auto collides = [this](int64_t adjacent, int64_t along_k) {
+    return adjacent == 1 && along_k * element_bytes_ % kCollidingBytes == 0 && k_ >= kCollidingRows;
+  };
+  return shortest >= kOwnAvx2 ||
+         (shortest > kThinRows && (collides(column_[kB], row_[kB]) || collides(row_[kA], column_[kA])));
+}
+
 /// True iff the product is thin or flat enough for tiles of kUnpackedWork.
 bool MatmulPlan::cuts_to_unpacked() const { return k_ <= 256 || (k_ <= 4096 && (m_ <= 4 || n_ <= 12)); }
 
@@ -268,6 +296,22 @@ bool MatmulPlan::find_vector() {
   return false;
 }
 
+/// True iff the own kernel for products of a few rows takes this one: then they are a's, perhaps after transposing the
+/// product.
+bool MatmulPlan::find_thin() {
+  if (kernels_->by_dtype[dtype_].run_thin == nullptr || std::min(m_, n_) < 2) return false;
+  const auto fits = [this] {
+    if (m_ > n_ || k_ < kThinTerms || product(k_, n_) < kThinElements) return false;
+    if (column_[kB] == 1) return m_ <= kThinRows && n_ >= kThinColumns;
+    return row_[kB] == 1 && column_[kA] == 1 && m_ <= kThinAdjacentRows;
+  };
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (fits()) return is_thin_ = true;
+    transpose();
+  }
+  return false;
+}
+
 /// True iff each result is one product, and rows or columns of them can be written as they come: libraries write c
 /// twice.
 bool MatmulPlan::is_outer() const {
@@ -278,7 +322,7 @@ bool MatmulPlan::is_outer() const {
 /// Sets the library's pointer where one is chosen. Everything here depends on the problem and the machine, never on
 /// threads.
 MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
-  if (options.engine == MatmulEngine::automatic && find_vector()) return MatmulEngine::own;
+  if (options.engine == MatmulEngine::automatic && (find_vector() || find_thin())) return MatmulEngine::own;
   const bool is_float32 = dtype_ == COMPUTE_DTYPE_FLOAT32;
   const bool in_libraries = is_float32 || dtype_ == COMPUTE_DTYPE_FLOAT64 || dtype_ == COMPUTE_DTYPE_COMPLEX64 ||
                             dtype_ == COMPUTE_DTYPE_COMPLEX128;
@@ -299,11 +343,10 @@ MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
              : openblas_found != nullptr ? MatmulEngine::openblas
                                          : MatmulEngine::own;
   } else if (is_float32 && onednn_found != nullptr && !openblas_is_best(options)) {
-    choice = options.isa == InstructionSet::avx512 && std::min({m_, n_, k_}) >= kOwnFloat32 ? MatmulEngine::own
-                                                                                            : MatmulEngine::onednn;
+    choice = own_is_best(options) ? MatmulEngine::own : MatmulEngine::onednn;
   } else if (openblas_found != nullptr && openblas_is_best(options)) {
     choice = MatmulEngine::openblas;
-  } else if (openblas_found != nullptr && options.isa != InstructionSet::avx512) {
+  } else if (openblas_found != nullptr && options.isa != InstructionSet::avx512 && !own_is_best(options)) {
     choice = MatmulEngine::openblas;
   }
   if (choice == MatmulEngine::onednn) onednn_ = onednn_found;
@@ -349,13 +392,14 @@ void MatmulPlan::cut(const MatmulOptions& options) {
       }
     }
     // A thin product reads or writes one matrix but once, and fastest along long rows.
+    const bool flat = k_ <= kThin;
     const bool long_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
-    const bool thin = k_ <= kThin || (std::min(m_, n_) <= kThin && long_rows);
-    const int64_t tile = thin ? kThinTile : kLibraryTile;
+    const bool thin = flat || (std::min(m_, n_) <= kThin && long_rows);
+    const int64_t tile = flat ? kFlatTile : thin ? kThinPiece / element_bytes_ : kLibraryTile;
     const int64_t task_work = std::min(m_, n_) < kNarrow ? kNarrowWork : kLibraryWork;
     while (work() > task_work && std::max(tile_m_, tile_n_) > tile) halve_longer(kLibraryUnit, kLibraryUnit);
     // What it writes takes the time, where k is short.
-    while (k_ <= kThin && product(tile_m_, tile_n_) > kThinResults && tile_m_ > kLibraryUnit)
+    while (flat && product(tile_m_, tile_n_) > kThinResults && tile_m_ > kLibraryUnit)
       tile_m_ = round_up(ceiling(tile_m_, 2), kLibraryUnit);
     while (!thin && work() > kLibraryWork && std::max(tile_m_, tile_n_) > kSmallLibraryTile &&
            tiles() < kLibraryTasks) {
@@ -364,18 +408,29 @@ void MatmulPlan::cut(const MatmulOptions& options) {
   }
   tiles_m_ = ceiling(m_, tile_m_);
   tiles_n_ = ceiling(n_, tile_n_);
-  if (tiles_m_ * tiles_n_ == 1) {
-    const int64_t for_balance = threads == 1 ? batches_ : ceiling(batches_, kTasksPerThread * threads);
-    const int64_t for_work = std::min(batches_, ceiling(kSerialWork, std::max<int64_t>(work(), 1)));
-    batch_chunk_ = std::max(for_balance, for_work);
-  }
-  tasks_ = tiles_m_ * tiles_n_ * ceiling(batches_, batch_chunk_);
-  slots_ = std::min(threads, tasks_);
+  cut_batch(threads, kSerialWork, work());
   if (engine_ == MatmulEngine::own && k_ > 0) {
     kernel_scratch_bytes_ = round_up(kernel.scratch_bytes(tile_m_, tile_n_, k_), kAlignment);
     slot_bytes_ = kernel_scratch_bytes_;
     if (is_half(dtype_)) slot_bytes_ += round_up(tile_m_ * tile_n_ * static_cast<int64_t>(sizeof(float)), kAlignment);
   }
+  add_frame();
+}
+
+/// Entries of the batch that one task computes, if an entry is one tile, and the number of tasks. Less than `least` is
+/// not worth another task; an entry costs `cost`.
+void MatmulPlan::cut_batch(int64_t threads, int64_t least, int64_t cost) {
+  if (tiles_m_ * tiles_n_ == 1) {
+    const int64_t for_balance = threads == 1 ? batches_ : ceiling(batches_, kTasksPerThread * threads);
+    const int64_t for_work = std::min(batches_, ceiling(least, std::max<int64_t>(cost, 1)));
+    batch_chunk_ = std::max(for_balance, for_work);
+  }
+  tasks_ = tiles_m_ * tiles_n_ * ceiling(batches_, batch_chunk_);
+  slots_ = std::min(threads, tasks_);
+}
+
+/// The epilogue's memory, behind a slot's other.
+void MatmulPlan::add_frame() {
   frame_ = slot_bytes_;
   if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
 }
@@ -407,6 +462,28 @@ bool MatmulPlan::cut_equally(int64_t threads) {
   return true;
 }
 
+/// Columns are cut for any number of threads: into three tiles for each where rows of b are read in long pieces, else
+/// into one, so that the pieces stay as long as they can.
+void MatmulPlan::cut_thin(int64_t threads) {
+  tile_m_ = m_;
+  tile_n_ = n_;
+  const bool adjacent_rows = column_[kB] == 1;
+  const auto tiles = [&] { return product(ceiling(n_, tile_n_), batches_); };
+  const auto tile_bytes = [&] { return product(product(tile_n_, k_), element_bytes_); };
+  const auto suits = [&] {
+    if (tile_bytes() < 2 * kVectorBytes || tile_n_ <= kThinTile) return false;
+    const bool long_pieces = !adjacent_rows || tile_n_ * element_bytes_ >= kThinPiece;
+    return tiles() < (long_pieces ? kTasksPerThread * threads : threads);
+  };
+  while (suits() || (is_half(dtype_) && product(m_, tile_n_) > kHalfTile))
+    tile_n_ = round_up(ceiling(tile_n_, 2), kThinUnit);
+  tiles_m_ = 1;
+  tiles_n_ = ceiling(n_, tile_n_);
+  cut_batch(threads, kVectorBytes, tile_bytes());
+  if (is_half(dtype_)) slot_bytes_ = round_up(tile_m_ * tile_n_ * static_cast<int64_t>(sizeof(float)), kAlignment);
+  add_frame();
+}
+
 /// Rows of the matrix are cut for any number of threads, since each result is by itself. A few long sums are cut too,
 /// by their length alone.
 void MatmulPlan::cut_vector(int64_t threads) {
@@ -428,26 +505,28 @@ void MatmulPlan::cut_vector(int64_t threads) {
     tile_m_ = round_up(ceiling(tile_m_, 2), kVectorRows);
   }
   tiles_m_ = ceiling(m_, tile_m_);
-  if (tiles_m_ == 1) {
-    const int64_t for_balance = threads == 1 ? batches_ : ceiling(batches_, kTasksPerThread * threads);
-    const int64_t for_work = std::min(batches_, ceiling(kVectorBytes, std::max<int64_t>(tile_bytes(), 1)));
-    batch_chunk_ = std::max(for_balance, for_work);
+  cut_batch(threads, kVectorBytes, tile_bytes());
+  if (cuts_ > 1) {
+    tasks_ = (column_[kA] == 1 ? m_ : 1) * cuts_;
+    slots_ = std::min(threads, tasks_);
   }
-  tasks_ = cuts_ > 1 ? (column_[kA] == 1 ? m_ : 1) * cuts_ : tiles_m_ * ceiling(batches_, batch_chunk_);
-  slots_ = std::min(threads, tasks_);
   if (is_half(dtype_)) slot_bytes_ = round_up(tile_m_ * static_cast<int64_t>(sizeof(float)), kAlignment);
-  frame_ = slot_bytes_;
-  if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
+  add_frame();
 }
 
 /// True iff the sums are so long, and so few, that they are cut: by the problem's shape alone.
 bool MatmulPlan::plan_parts(const MatmulOptions& options) {
   const int64_t results = product(m_, n_);
   const bool plain = !has_addend_ && !has_bias_ && epilogue_ == nullptr && !is_half(dtype_) && batches_ == 1;
-  if (options.engine != MatmulEngine::automatic || !plain || std::min(m_, n_) < 2 || results > kFewResults ||
-      k_ / 4 < std::max(m_, n_))
-    return false;
-  const int64_t parts = std::min(product(results, k_) / kPartWork, kMostParts);
+  const int64_t least = std::min(m_, n_), greatest = std::max(m_, n_);
+  if (options.engine != MatmulEngine::automatic || !plain || least < 2 || results > kFewResults) return false;
+  int64_t parts = std::min(product(results, k_) / kPartWork, kMostParts);
+  if (k_ / 4 < greatest) {
+    // A few rows times a matrix whose rows are short: cut further, they would be read in pieces that are too short.
+    const bool in_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
+    if (least > kThinRows || !in_rows || greatest * element_bytes_ > kThinPiece) return false;
+    parts = std::min(parts, k_ / (kThinPartDepth * least));
+  }
   if (parts < 2) return false;
   const int64_t depth = k_ / parts, rest = k_ - depth * parts;
   const int64_t batch_strides[] = {depth * column_[kA], depth * row_[kB], results};

@@ -127,12 +127,17 @@ class MatmulPlan {
   void transpose();
   bool describe_for_blas();
   bool openblas_is_best(const MatmulOptions& options) const;
+  bool own_is_best(const MatmulOptions& options) const;
   bool cuts_to_unpacked() const;
   bool find_vector();
+  bool find_thin();
   bool is_outer() const;
   bool is_in_place() const;
   MatmulEngine choose_engine(const MatmulOptions& options);
+  void cut_batch(int64_t threads, int64_t least, int64_t cost);
+  void add_frame();
   void cut_vector(int64_t threads);
+  void cut_thin(int64_t threads);
   void cut(const MatmulOptions& options);
   bool cut_equally(int64_t threads);
   bool plan_parts(const MatmulOptions& options);
@@ -159,6 +164,7 @@ class MatmulPlan {
   const MatmulEpilogue* epilogue_;
   bool addend_like_c_ = false;  // the addend has c's strides
   bool is_vector_ = false;      // b is one column, and the engine is the own kernel for vectors
+  bool is_thin_ = false;        // a has few rows, and the engine is the own kernel for those
   bool transposed_ = false;     // computes the transposed product: a and b are swapped
 
   MatmulEngine engine_ = MatmulEngine::own;

@@ -455,7 +455,7 @@ bool MatmulPlan::run_product(const Execution& execution, const Tile& tile, Terms
     return run_library(execution, tile, beta);
   }
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];
-  const auto run = is_vector_ ? kernel.run_vector : kernel.run;
+  const auto run = is_vector_ ? kernel.run_vector : is_thin_ ? kernel.run_thin : kernel.run;
   run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], tile.c, row_[kC], column_[kC],
        execution.alpha.value, terms != Terms::kNone, scratch});
   return true;
@@ -514,7 +514,7 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
   float* const sums = static_cast<float*>(offset(scratch, kernel_scratch_bytes_));
   if (has_product) {
     const GemmKernel& kernel = kernels_->by_dtype[dtype_];
-    const auto run = is_vector_ ? kernel.run_vector : kernel.run;
+    const auto run = is_vector_ ? kernel.run_vector : is_thin_ ? kernel.run_thin : kernel.run;
     run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], sums, tile.n, 1,
          &kOne<float>, false, scratch});
   }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of a few rows, which the CPU's own kernel computes without packing: every number of rows, dtype and
+// instruction set against the oracle.
+#include <gtest/gtest.h>
+
+#include "sanitizer.hpp"
+#include "tests/unit/cpu_matmul_oracle.hpp"
+
+namespace compute::cpu::matmul_test {
+namespace {
+
+class CpuMatmulRows : public ::testing::TestWithParam<compute_dtype> {
+ protected:
+  std::mt19937_64 random{20260911};
+
+  Operand make(std::vector<int64_t> batch, int64_t m, int64_t n, Layout layout = Layout::row_major) {
+    Operand operand(GetParam(), std::move(batch), m, n, layout);
+    operand.fill(random);
+    return operand;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuMatmulRows,
+                         ::testing::Values(COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_FLOAT32,
+                                           COMPUTE_DTYPE_FLOAT64),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+std::vector<InstructionSet> instruction_sets() {
+  std::vector<InstructionSet> all;
+  for (int isa = 0; isa <= static_cast<int>(widest_instruction_set()); ++isa)
+    all.push_back(static_cast<InstructionSet>(isa));
+  return all;
+}
+
+std::string text_of(InstructionSet isa, const Shape& shape) {
+  return "instruction set " + std::to_string(static_cast<int>(isa)) + " " + std::to_string(shape.m) + "x" +
+         std::to_string(shape.n) + "x" + std::to_string(shape.k);
+}
+
+// Up to 16 rows of a matrix whose rows are adjacent elements; the last columns fill no vector, or no tile.
+TEST_P(CpuMatmulRows, OfEveryNumberTimesRows) {
+  static constexpr Layout kLayouts[] = {Layout::row_major, Layout::transposed, Layout::strided, Layout::reversed};
+  for (const InstructionSet isa : instruction_sets()) {
+    for (int64_t m = 2; m <= 16; m += kSanitizer ? 3 : 1) {
+      const Shape shape = {m, 256 + 37 * (m % 4), 64 + 9 * (m % 3)};
+      for (const bool swapped : {false, true}) {  // then b has a few columns
+        SCOPED_TRACE(text_of(isa, shape) + (swapped ? " swapped" : ""));
+        const Layout few = kLayouts[m % 4], large = m % 2 == 0 ? Layout::row_major : Layout::padded,
+                     result = kLayouts[(m + 1) % 4];
+        Product product = swapped ? Product{make({}, shape.n, shape.k, Layout::transposed),
+                                            make({}, shape.k, shape.m, few), make({}, shape.n, shape.m, result)}
+                                  : Product{make({}, shape.m, shape.k, few), make({}, shape.k, shape.n, large),
+                                            make({}, shape.m, shape.n, result)};
+        const MatmulOptions options = options_of(MatmulEngine::automatic, isa);
+        run_and_judge(product, options);
+        if (HasFatalFailure()) return;
+        EXPECT_EQ(product.run(options), MatmulEngine::own);
+      }
+    }
+  }
+}
+
+// Up to 4 rows of a matrix whose columns are adjacent elements.
+TEST_P(CpuMatmulRows, OfUpToFourTimesColumns) {
+  for (const InstructionSet isa : instruction_sets()) {
+    for (int64_t m = 2; m <= 4; ++m) {
+      for (const Shape& shape : {Shape{m, 77, 259}, Shape{m, 256, 64}, Shape{m, 5, 4001}}) {
+        SCOPED_TRACE(text_of(isa, shape));
+        Product product{make({}, shape.m, shape.k, Layout::padded), make({}, shape.k, shape.n, Layout::transposed),
+                        make({}, shape.m, shape.n, m == 3 ? Layout::transposed : Layout::row_major)};
+        const MatmulOptions options = options_of(MatmulEngine::automatic, isa);
+        run_and_judge(product, options);
+        if (HasFatalFailure()) return;
+        EXPECT_EQ(product.run(options), MatmulEngine::own);
+      }
+    }
+  }
+}
+
+TEST_P(CpuMatmulRows, WithFactorsAddendBiasAndBatch) {
+  const compute_dtype accumulator = accumulator_of(GetParam());
+  const Bytes alpha = encode(accumulator, 0.375), beta = encode(accumulator, -1.5);
+  for (const InstructionSet isa : instruction_sets()) {
+    for (const Shape& shape : {Shape{3, 270, 64}, Shape{7, 261, 70}, Shape{300, 11, 65}}) {
+      for (const bool columns : {false, true}) {
+        SCOPED_TRACE(text_of(isa, shape));
+        const Layout layout = columns ? Layout::transposed : Layout::row_major;
+        Operand bias = make({3}, shape.m, shape.n, Layout::strided);
+        Product product{make({3}, shape.m, shape.k), make({3}, shape.k, shape.n, layout), make({3}, shape.m, shape.n)};
+        product.alpha = &alpha;
+        product.bias = &bias;
+        run_and_judge(product, options_of(MatmulEngine::automatic, isa));
+        if (HasFatalFailure()) return;
+        product.beta = &beta;
+        product.addend = &product.c;
+        run_and_judge(product, options_of(MatmulEngine::automatic, isa));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// Tiles depend on the number of threads; parts of long sums of short rows do not.
+TEST_P(CpuMatmulRows, HaveTheSameBitsWithAnyNumberOfThreads) {
+  for (const InstructionSet isa : instruction_sets()) {
+    for (const Shape& shape : {Shape{8, 700, 600}, Shape{5, 1030, 300}, Shape{8, 512, 2100}, Shape{2, 900, 1200}}) {
+      for (const Layout layout : {Layout::row_major, Layout::transposed}) {
+        SCOPED_TRACE(text_of(isa, shape));
+        Product one{make({}, shape.m, shape.k), make({}, shape.k, shape.n, layout), make({}, shape.m, shape.n)};
+        Product many = one;
+        MatmulOptions options = options_of(MatmulEngine::automatic, isa);
+        one.run(options);
+        for (const int32_t threads : {2, 7, 64}) {
+          options.threads = threads;
+          many.run(options);
+          ASSERT_TRUE(one.c.bytes == many.c.bytes) << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+// Long sums of short rows are cut into parts, and those added up.
+TEST_P(CpuMatmulRows, AreRightInParts) {
+  Product product{make({}, 8, 2100), make({}, 2100, 260), make({}, 8, 260)};
+  run_and_judge(product, options_of(MatmulEngine::automatic));
+}
+
+// A linear layer of a few rows has work for every thread, with a bias too.
+TEST(CpuMatmulRowsTasks, AreAsManyAsThreads) {
+  const int64_t m = 8, n = 2048, k = 4096;
+  const MatmulView bias = {nullptr, 0, 1};
+  for (const MatmulView* term : {static_cast<const MatmulView*>(nullptr), &bias}) {
+    MatmulProblem problem{};
+    problem.dtype = COMPUTE_DTYPE_FLOAT32;
+    problem.m = m;
+    problem.n = n;
+    problem.k = k;
+    problem.a = {nullptr, k, 1};
+    problem.b = {nullptr, n, 1};
+    problem.c = {nullptr, n, 1};
+    problem.bias = term;
+    MatmulOptions options;
+    for (const int32_t threads : {1, 2, 4, 16}) {
+      options.threads = threads;
+      EXPECT_GE(MatmulPlan(problem, options).tasks(), threads);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace compute::cpu::matmul_test
