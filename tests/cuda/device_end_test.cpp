@@ -37,7 +37,10 @@ TEST(CudaDeviceEnd, DestroysItsHandlesAndFreesItsMemory) {
     EXPECT_EQ(device->blas(), device->blas());
     const Stream stream(*device, 0);
   }
-  if (is_fake) EXPECT_NE(first->blas()->get(), second->blas()->get());  // NVIDIA's may be the same for one GPU
+  // On one GPU NVIDIA's may be the same.
+  if (is_fake) {
+    EXPECT_NE(first->blas()->get(), second->blas()->get());
+  }
   EXPECT_EQ(handles(), is_fake ? 2 : 0);
   first.reset();
   EXPECT_EQ(handles(), is_fake ? 1 : 0);
