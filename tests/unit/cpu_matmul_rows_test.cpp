@@ -120,10 +120,24 @@ TEST_P(CpuMatmulRows, HaveTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-// Long sums of short rows are cut into parts, and those added up.
+// Long sums are cut into parts, and those added up.
 TEST_P(CpuMatmulRows, AreRightInParts) {
-  Product product{make({}, 8, 2100), make({}, 2100, 260), make({}, 8, 260)};
-  run_and_judge(product, options_of(MatmulEngine::automatic));
+  const Bytes alpha = encode(accumulator_of(GetParam()), 0.375), beta = encode(accumulator_of(GetParam()), -1.5);
+  for (const Shape& shape : {Shape{8, 260, 1100}, Shape{3, 1030, 520}, Shape{515, 16, 600}}) {
+    SCOPED_TRACE(text_of(widest_instruction_set(), shape));
+    const Layout layout = shape.m > shape.n ? Layout::transposed : Layout::row_major;
+    Product product{make({}, shape.m, shape.k, layout), make({}, shape.k, shape.n, layout),
+                    make({}, shape.m, shape.n, layout)};
+    run_and_judge(product, options_of(MatmulEngine::automatic));
+    if (HasFatalFailure()) return;
+    Operand bias = make({}, shape.m, shape.n, Layout::strided);
+    product.alpha = &alpha;
+    product.beta = &beta;
+    product.addend = &product.c;
+    product.bias = &bias;
+    run_and_judge(product, options_of(MatmulEngine::automatic));
+    if (HasFatalFailure()) return;
+  }
 }
 
 // A linear layer of a few rows has work for every thread, with a bias too.

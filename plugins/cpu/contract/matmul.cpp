@@ -66,8 +66,12 @@ constexpr int64_t kThinTerms = 64;
 constexpr int64_t kThinColumns = 256;
 constexpr int64_t kThinUnit = 16;  // columns of a tile are multiples of this: a line of float32
 constexpr int64_t kThinTile = 64;
-constexpr int64_t kThinPiece = 4 << 10;   // bytes of a row that are read in one go, where there are so many
-constexpr int64_t kThinPartDepth = 32;    // times the rows: what is written and read again is little beside the matrix
+constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read in one go, where there are so many
+// Parts of its sums read whole rows. What they write, and is read again, is little beside the matrix.
+constexpr int64_t kThinPartBytes = 128 << 10;
+constexpr int64_t kThinPartDepth = 64;
+constexpr int64_t kThinPartRows = 16;  // times the rows of the other matrix
+constexpr int64_t kThinSums = 64 << 10;
 constexpr int64_t kVectorRows = 64;       // tasks are multiples of this, so that none shares a cache line
 constexpr int64_t kFewSums = 64;          // fewer than these, and longer ones than two parts, are cut
 constexpr int64_t kMostColumnParts = 32;  // of sums along rows that are adjacent elements
@@ -514,20 +518,23 @@ void MatmulPlan::cut_vector(int64_t threads) {
   add_frame();
 }
 
-/// True iff the sums are so long, and so few, that they are cut: by the problem's shape alone.
+/// Parts of the sums, each of which is a task: where there are few sums that are long, or where a matrix of long rows
+/// is multiplied by a few, since parts read whole rows. At most one: they are not cut.
+int64_t MatmulPlan::parts_of_sums() const {
+  const int64_t least = std::min(m_, n_), greatest = std::max(m_, n_), results = product(m_, n_);
+  if (least < 2 || batches_ != 1 || epilogue_ != nullptr || is_half(dtype_)) return 1;
+  if (k_ / 4 >= greatest && results <= kFewResults) return std::min(product(results, k_) / kPartWork, kMostParts);
+  const bool in_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
+  if (!in_rows || least > kThinRows || greatest < kThinColumns || results > kThinSums) return 1;
+  const int64_t bytes = product(product(k_, greatest), element_bytes_);
+  return std::min({kMostParts, bytes / kThinPartBytes, k_ / std::max(kThinPartDepth, kThinPartRows * least)});
+}
+
+/// True iff the sums are cut: by the problem's shape alone.
 bool MatmulPlan::plan_parts(const MatmulOptions& options) {
-  const int64_t results = product(m_, n_);
-  const bool plain = !has_addend_ && !has_bias_ && epilogue_ == nullptr && !is_half(dtype_) && batches_ == 1;
-  const int64_t least = std::min(m_, n_), greatest = std::max(m_, n_);
-  if (options.engine != MatmulEngine::automatic || !plain || least < 2 || results > kFewResults) return false;
-  int64_t parts = std::min(product(results, k_) / kPartWork, kMostParts);
-  if (k_ / 4 < greatest) {
-    // A few rows times a matrix whose rows are short: cut further, they would be read in pieces that are too short.
-    const bool in_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
-    if (least > kThinRows || !in_rows || greatest * element_bytes_ > kThinPiece) return false;
-    parts = std::min(parts, k_ / (kThinPartDepth * least));
-  }
+  const int64_t parts = options.engine == MatmulEngine::automatic ? parts_of_sums() : 1;
   if (parts < 2) return false;
+  const int64_t results = product(m_, n_);
   const int64_t depth = k_ / parts, rest = k_ - depth * parts;
   const int64_t batch_strides[] = {depth * column_[kA], depth * row_[kB], results};
   MatmulProblem problem{};

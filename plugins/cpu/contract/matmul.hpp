@@ -140,6 +140,7 @@ class MatmulPlan {
   void cut_thin(int64_t threads);
   void cut(const MatmulOptions& options);
   bool cut_equally(int64_t threads);
+  int64_t parts_of_sums() const;
   bool plan_parts(const MatmulOptions& options);
   void run_in_slots(Execution& execution) const;
   bool run_parts(const Execution& execution) const;

@@ -310,8 +310,9 @@ void MatmulPlan::join(const Execution& execution, const Parts& parts) const {
 void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first) const {
   with_accumulator(dtype_, [&](auto one) {
     using T = decltype(one);
-    T alpha;
+    T alpha, beta;
     std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
+    std::memcpy(&beta, execution.beta.value, sizeof beta);
     T sums[kJoined];
     const T* partial = static_cast<const T*>(execution.run->workspace) + row * parts.row_stride + first;
     T* const c = static_cast<T*>(execution.run->c) + row * parts.c_row + first * parts.c_column;
@@ -325,7 +326,19 @@ void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int6
         for (int64_t j = 0; j < n; ++j) sums[j] = add(sums[j], partial[j]);
       }
     }
-    for (int64_t j = 0; j < n; ++j) c[j * parts.c_column] = execution.alpha.one ? sums[j] : multiply(alpha, sums[j]);
+    if (!execution.alpha.one && !execution.alpha.zero) {
+      for (int64_t j = 0; j < n; ++j) sums[j] = multiply(alpha, sums[j]);
+    }
+    const auto add_terms = [&](const void* matrix, int operand, bool is_scaled) {
+      const T* const term = static_cast<const T*>(matrix) + row * row_[operand] + first * column_[operand];
+      for (int64_t j = 0; j < n; ++j) {
+        const T value = term[j * column_[operand]];
+        sums[j] = add(sums[j], is_scaled ? multiply(beta, value) : value);
+      }
+    };
+    if (has_addend_ && !execution.beta.zero) add_terms(execution.run->addend, kAddend, !execution.beta.one);
+    if (has_bias_) add_terms(execution.run->bias, kBias, false);
+    for (int64_t j = 0; j < n; ++j) c[j * parts.c_column] = sums[j];
   });
 }
 
