@@ -140,6 +140,46 @@ TEST_P(CpuMatmulRows, AreRightInParts) {
   }
 }
 
+// An epilogue sees each result once, after all terms.
+TEST(CpuMatmulRowsEpilogue, IsAppliedToSumsOfParts) {
+  std::mt19937_64 random(5);
+  const auto make = [&](int64_t m, int64_t n) {
+    Operand operand(COMPUTE_DTYPE_FLOAT32, {}, m, n, Layout::row_major);
+    operand.fill(random);
+    return operand;
+  };
+  Product product{make(8, 1100), make(1100, 260), make(8, 260)};
+  Operand bias = make(8, 260);
+  product.bias = &bias;
+  for (const int32_t threads : {1, 3}) {
+    const MatmulOptions options = options_of(MatmulEngine::automatic, widest_instruction_set(), threads);
+    product.run(options);
+    const Product plain = product;
+
+    const MatmulEpilogue negation = {
+        nullptr, sizeof(float),
+        [](const void*, const compute_plugin_scalar*, void* frame) { *static_cast<float*>(frame) = -1; },
+        [](const void*, void* frame, const void* results, void* out, int64_t n) {
+          for (int64_t i = 0; i < n; ++i)
+            static_cast<float*>(out)[i] = static_cast<const float*>(results)[i] * *static_cast<float*>(frame);
+        }};
+    MatmulView views[2];
+    MatmulProblem problem = product.problem(views);
+    problem.epilogue = &negation;
+    const MatmulPlan plan(problem, options);
+    Workspace workspace(plan);
+    MatmulRun run{product.a.data(), product.b.data(), product.c.data()};
+    run.bias = bias.data();
+    run.workspace = workspace.data();
+    if (threads > 1) run.parallel_for = parallel_by_tbb;
+    ASSERT_TRUE(plan.run(run));
+    for (int64_t i = 0; i < 8; ++i) {
+      for (int64_t j = 0; j < 260; ++j)
+        ASSERT_EQ(read_as<float>(product.c.at({}, i, j)), -read_as<float>(plain.c.at({}, i, j))) << i << ", " << j;
+    }
+  }
+}
+
 // A linear layer of a few rows has work for every thread, with a bias too.
 TEST(CpuMatmulRowsTasks, AreAsManyAsThreads) {
   const int64_t m = 8, n = 2048, k = 4096;

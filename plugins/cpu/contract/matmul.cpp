@@ -522,7 +522,8 @@ void MatmulPlan::cut_vector(int64_t threads) {
 /// is multiplied by a few, since parts read whole rows. At most one: they are not cut.
 int64_t MatmulPlan::parts_of_sums() const {
   const int64_t least = std::min(m_, n_), greatest = std::max(m_, n_), results = product(m_, n_);
-  if (least < 2 || batches_ != 1 || epilogue_ != nullptr || is_half(dtype_)) return 1;
+  if (least < 2 || batches_ != 1 || is_half(dtype_)) return 1;
+  if (epilogue_ != nullptr && epilogue_->frame_bytes > matmul::kJoinFrameBytes) return 1;
   if (k_ / 4 >= greatest && results <= kFewResults) return std::min(product(results, k_) / kPartWork, kMostParts);
   const bool in_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
   if (!in_rows || least > kThinRows || greatest < kThinColumns || results > kThinSums) return 1;

@@ -146,7 +146,7 @@ class MatmulPlan {
   bool run_parts(const Execution& execution) const;
   void run_split(const Execution& execution) const;
   void join(const Execution& execution, const Parts& parts) const;
-  void join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first) const;
+  void join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first, void* frame) const;
   bool run_task(const Execution& execution, int64_t task, void* scratch) const;
   bool run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
   bool run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const;

@@ -9,6 +9,8 @@
 namespace compute::cpu::matmul {
 
 constexpr int64_t kAlignment = 64;  // of a task's memory
+// Of an epilogue that may be applied where parts of sums are added up: on a thread's stack.
+constexpr int64_t kJoinFrameBytes = 8 << 10;
 
 inline bool is_half(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16; }
 

@@ -286,7 +286,8 @@ bool MatmulPlan::run_parts(const Execution& execution) const {
   return true;
 }
 
-/// Adds up the parts, in order, and writes the results: in chunks of a row, on several threads where there is much.
+/// Adds up the parts, in order, and the other terms, and writes the results: in chunks of a row, on several threads
+/// where there is much.
 void MatmulPlan::join(const Execution& execution, const Parts& parts) const {
   struct Shared {
     const Execution& execution;
@@ -295,8 +296,12 @@ void MatmulPlan::join(const Execution& execution, const Parts& parts) const {
   } shared{execution, parts, ceiling(parts.columns, kJoined)};
   const auto body = [](void* user, int64_t begin, int64_t end) {
     const Shared& all = *static_cast<const Shared*>(user);
+    const MatmulPlan& plan = *all.execution.plan;
+    alignas(kAlignment) std::byte frame[matmul::kJoinFrameBytes];
+    if (plan.epilogue_ != nullptr)
+      plan.epilogue_->begin(plan.epilogue_->user, all.execution.run->epilogue_scalars, frame);
     for (int64_t chunk = begin; chunk < end; ++chunk)
-      all.execution.plan->join_chunk(all.execution, all.parts, chunk / all.chunks, chunk % all.chunks * kJoined);
+      plan.join_chunk(all.execution, all.parts, chunk / all.chunks, chunk % all.chunks * kJoined, frame);
   };
   const int64_t chunks = parts.rows * shared.chunks;
   const int64_t grain = ceiling(kJoinBytes, cuts_ * std::min(parts.columns, kJoined) * element_bytes_);
@@ -307,7 +312,8 @@ void MatmulPlan::join(const Execution& execution, const Parts& parts) const {
   }
 }
 
-void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first) const {
+void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first,
+                            void* frame) const {
   with_accumulator(dtype_, [&](auto one) {
     using T = decltype(one);
     T alpha, beta;
@@ -338,6 +344,7 @@ void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int6
     };
     if (has_addend_ && !execution.beta.zero) add_terms(execution.run->addend, kAddend, !execution.beta.one);
     if (has_bias_) add_terms(execution.run->bias, kBias, false);
+    if (epilogue_ != nullptr) epilogue_->apply(epilogue_->user, frame, sums, sums, n);
     for (int64_t j = 0; j < n; ++j) c[j * parts.c_column] = sums[j];
   });
 }
