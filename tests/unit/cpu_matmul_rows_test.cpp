@@ -130,6 +130,7 @@ TEST_P(CpuMatmulRows, AreRightInParts) {
                     make({}, shape.m, shape.n, layout)};
     run_and_judge(product, options_of(MatmulEngine::automatic));
     if (HasFatalFailure()) return;
+    if (kSanitizer && shape.m != 3) continue;
     Operand bias = make({}, shape.m, shape.n, Layout::strided);
     product.alpha = &alpha;
     product.beta = &beta;
