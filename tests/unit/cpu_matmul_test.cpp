@@ -180,6 +180,38 @@ TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
   }
 }
 
+// Tiles at the ends are smaller than the others, and may need more memory: here the last thread computes them all.
+TEST_P(CpuMatmul, TilesStayWithinTheirMemory) {
+  constexpr size_t kGuard = 1 << 20;
+  const auto backwards = [](int64_t count, int64_t, void (*body)(void*, int64_t, int64_t), void* user) {
+    for (int64_t i = count; i-- > 0;) body(user, i, i + 1);
+  };
+  for (const Setting& setting : settings_of(GetParam())) {
+    if (setting.options.engine != MatmulEngine::own) continue;
+    for (int64_t m = 1801; m < 2300; m += kSanitizer ? 200 : 40) {
+      for (const int32_t threads : {3, 7}) {
+        SCOPED_TRACE(setting.name + " " + std::to_string(m) + " " + std::to_string(threads) + " threads");
+        Product product{make({3}, m, 50), make({3}, 50, 17), make({3}, m, 17)};
+        MatmulOptions options = setting.options;
+        options.threads = threads;
+        MatmulView views[2];
+        const MatmulPlan plan(product.problem(views), options);
+        std::vector<std::byte> memory(static_cast<size_t>(plan.workspace_bytes()) + 64 + kGuard, std::byte{0x5a});
+        void* workspace = memory.data();
+        size_t room = memory.size();
+        std::align(64, room - 64, workspace, room);
+        MatmulRun run{product.a.data(), product.b.data(), product.c.data()};
+        run.workspace = workspace;
+        run.parallel_for = backwards;
+        ASSERT_TRUE(plan.run(run));
+        const auto* const end = static_cast<const std::byte*>(workspace) + plan.workspace_bytes();
+        ASSERT_TRUE(std::all_of(end, static_cast<const std::byte*>(memory.data() + memory.size()),
+                                [](std::byte byte) { return byte == std::byte{0x5a}; }));
+      }
+    }
+  }
+}
+
 // One tile for each thread, where these are equal.
 TEST_P(CpuMatmul, ASingleProductHasTheSameBitsWithAnyNumberOfThreads) {
   static constexpr int64_t kLarge = kSanitizer ? 1 : 3;

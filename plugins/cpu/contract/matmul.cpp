@@ -414,7 +414,11 @@ void MatmulPlan::cut(const MatmulOptions& options) {
   tiles_n_ = ceiling(n_, tile_n_);
   cut_batch(threads, kSerialWork, work());
   if (engine_ == MatmulEngine::own && k_ > 0) {
-    kernel_scratch_bytes_ = round_up(kernel.scratch_bytes(tile_m_, tile_n_, k_), kAlignment);
+    // The tiles at the ends are smaller, and may need more: what is just one packed block is larger than two halves.
+    for (const int64_t m : {tile_m_, m_ - (tiles_m_ - 1) * tile_m_}) {
+      for (const int64_t n : {tile_n_, n_ - (tiles_n_ - 1) * tile_n_})
+        kernel_scratch_bytes_ = std::max(kernel_scratch_bytes_, round_up(kernel.scratch_bytes(m, n, k_), kAlignment));
+    }
     slot_bytes_ = kernel_scratch_bytes_;
     if (is_half(dtype_)) slot_bytes_ += round_up(tile_m_ * tile_n_ * static_cast<int64_t>(sizeof(float)), kAlignment);
   }
