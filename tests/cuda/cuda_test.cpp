@@ -249,14 +249,24 @@ TEST(CudaKernel, LeavesNoTableIfItIsNotMade) {
   static_cast<void>(other.run(stream));
 }
 
+Tensor float_slot() {
+  compute_tensor* made = nullptr;
+  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
+  return Tensor(made);
+}
+
+bool passes(const FakeLaunch& launch, float value) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return std::find(launch.words.begin(), launch.words.end(), bits) != launch.words.end();
+}
+
 TEST(CudaGraph, PutsSlotsIntoItsNodes) {
   NEEDS_NVRTC();
   const Device device = Device::open("cuda0");
   const Stream stream(device);
   const Tensor x = device.from_host(std::vector<float>(64, 1));
-  compute_tensor* made = nullptr;
-  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
-  const Tensor slot(made);
+  const Tensor slot = float_slot();
   Tensor y;
   const Graph graph = Graph::record(stream, [&] { y = compute::negative(compute::multiply(x, slot, stream), stream); });
   compute_graph_info info{};
@@ -270,9 +280,7 @@ TEST(CudaGraph, PutsSlotsIntoItsNodes) {
     compute::check(compute_stream_synchronize(stream.get()));
     const auto launches = take_launches();
     ASSERT_EQ(launches.size(), 2u);
-    uint32_t bits = 0;
-    std::memcpy(&bits, &factor, sizeof bits);
-    EXPECT_NE(std::find(launches[0].words.begin(), launches[0].words.end(), bits), launches[0].words.end()) << factor;
+    EXPECT_TRUE(passes(launches[0], factor)) << factor;
   }
 }
 
@@ -284,19 +292,14 @@ TEST(CudaGraph, SetsEveryNodeAfterAFailure) {
   const Device device = Device::open("cuda0");
   const Stream stream(device);
   const Tensor x = device.from_host(std::vector<float>(64, 1));
-  compute_tensor* made = nullptr;
-  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
-  const Tensor slot(made);
+  const Tensor slot = float_slot();
   Tensor y;
   const Graph graph =
       Graph::record(stream, [&] { y = compute::multiply(compute::add(x, slot, stream), slot, stream); });
   const auto nodes_with = [&](float value) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    int64_t count = 0;
-    for (const FakeLaunch& launch : take_launches())
-      count += std::find(launch.words.begin(), launch.words.end(), bits) != launch.words.end() ? 1 : 0;
-    return count;
+    const std::vector<FakeLaunch> launches = take_launches();
+    return std::count_if(launches.begin(), launches.end(),
+                         [value](const FakeLaunch& launch) { return passes(launch, value); });
   };
   take_launches();
   graph.set_scalar(slot, 2.5f);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -429,6 +430,18 @@ inline void run_and_judge(Product& product, const MatmulOptions& options) {
   const Operand addend_before = product.addend != nullptr ? *product.addend : product.a;
   product.run(options);
   judge(product, addend_before, before);
+}
+
+/// Judges that the product has the same bits with one thread and with each of `threads`.
+inline void judge_threads(const Product& product, MatmulOptions options, std::initializer_list<int32_t> threads) {
+  Product one = product;
+  one.run(options);
+  for (const int32_t count : threads) {
+    Product many = product;
+    options.threads = count;
+    many.run(options);
+    ASSERT_TRUE(one.c.bytes == many.c.bytes) << count << " threads";
+  }
 }
 
 }  // namespace compute::cpu::matmul_test

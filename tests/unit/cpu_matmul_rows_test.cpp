@@ -106,23 +106,24 @@ TEST_P(CpuMatmulRows, HaveTheSameBitsWithAnyNumberOfThreads) {
     for (const Shape& shape : {Shape{8, 700, 600}, Shape{5, 1030, 300}, Shape{8, 512, 2100}, Shape{2, 900, 1200}}) {
       for (const Layout layout : {Layout::row_major, Layout::transposed}) {
         SCOPED_TRACE(text_of(isa, shape));
-        Product one{make({}, shape.m, shape.k), make({}, shape.k, shape.n, layout), make({}, shape.m, shape.n)};
-        Product many = one;
-        MatmulOptions options = options_of(MatmulEngine::automatic, isa);
-        one.run(options);
-        for (const int32_t threads : {2, 7, 64}) {
-          options.threads = threads;
-          many.run(options);
-          ASSERT_TRUE(one.c.bytes == many.c.bytes) << threads << " threads";
-        }
+        const Product product{make({}, shape.m, shape.k), make({}, shape.k, shape.n, layout),
+                              make({}, shape.m, shape.n)};
+        judge_threads(product, options_of(MatmulEngine::automatic, isa), {2, 7, 64});
+        if (HasFatalFailure()) return;
       }
     }
   }
 }
 
-// Long sums are cut into parts, and those added up.
-TEST_P(CpuMatmulRows, AreRightInParts) {
-  const Bytes alpha = encode(accumulator_of(GetParam()), 0.375), beta = encode(accumulator_of(GetParam()), -1.5);
+// Long sums are cut into parts, and those added up: of every dtype.
+using CpuMatmulParts = CpuMatmulRows;
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuMatmulParts, ::testing::ValuesIn(kDtypes),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST_P(CpuMatmulParts, AreRightWithAllTerms) {
+  const bool is_whole = is_integer(GetParam());
+  const Bytes alpha = encode(accumulator_of(GetParam()), is_whole ? 1 : 0.375),
+              beta = encode(accumulator_of(GetParam()), is_whole ? 1 : -1.5);
   for (const Shape& shape : {Shape{8, 260, 1100}, Shape{3, 1030, 520}, Shape{515, 16, 600}}) {
     SCOPED_TRACE(text_of(widest_instruction_set(), shape));
     const Layout layout = shape.m > shape.n ? Layout::transposed : Layout::row_major;

@@ -64,14 +64,14 @@ constexpr int64_t kMostParts = 16;
 constexpr int64_t kThinElements = 16 << 10;
 constexpr int64_t kThinTerms = 64;
 constexpr int64_t kThinColumns = 256;
-constexpr int64_t kThinUnit = 16;  // columns of a tile are multiples of this: a line of float32
-constexpr int64_t kThinTile = 64;
+constexpr int64_t kThinUnit = 16;        // columns of a tile are multiples of this: a line of float32
+constexpr int64_t kThinTile = 64;        // columns: no tile is cut to fewer
 constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read in one go, where there are so many
 // Parts of its sums read whole rows. What they write, and is read again, is little beside the matrix.
 constexpr int64_t kThinPartBytes = 128 << 10;
 constexpr int64_t kThinPartDepth = 64;
-constexpr int64_t kThinPartRows = 16;  // times the rows of the other matrix
-constexpr int64_t kThinSums = 64 << 10;
+constexpr int64_t kThinPartRows = 16;     // times the rows of the other matrix
+constexpr int64_t kThinSums = 64 << 10;   // results, at most
 constexpr int64_t kVectorRows = 64;       // tasks are multiples of this, so that none shares a cache line
 constexpr int64_t kFewSums = 64;          // fewer than these, and longer ones than two parts, are cut
 constexpr int64_t kMostColumnParts = 32;  // of sums along rows that are adjacent elements
@@ -145,8 +145,13 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
 
   kernels_ = isa_of(options.isa).gemm;
   engine_ = choose_engine(options);
-  if (is_vector_ || is_thin_) {
-    is_vector_ ? cut_vector(std::max(options.threads, 1)) : cut_thin(std::max(options.threads, 1));
+  const int64_t threads = std::max(options.threads, 1);
+  if (is_vector_) {
+    cut_vector(threads);
+    return;
+  }
+  if (is_thin_) {
+    cut_thin(threads);
     return;
   }
   if (engine_ == MatmulEngine::own) {
