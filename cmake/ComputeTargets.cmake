@@ -12,7 +12,8 @@ mark_as_advanced(COMPUTE_CCACHE)
 if(COMPUTE_CCACHE)
   foreach(language C CXX)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      set(CMAKE_${language}_COMPILER_LAUNCHER "${COMPUTE_CCACHE}")
+      # With these, ccache also keeps what is compiled with a precompiled header.
+      set(CMAKE_${language}_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${COMPUTE_CCACHE}")
     endif()
   endforeach()
 endif()
@@ -40,6 +41,10 @@ target_link_options(compute_build_settings INTERFACE ${sanitize})
 if(COMPUTE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   string(TOUPPER "__SANITIZE_${COMPUTE_SANITIZE}__=1" sanitize_macro)
   target_compile_definitions(compute_build_settings INTERFACE ${sanitize_macro})
+endif()
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(compute_build_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()
 
 # An installed program finds libcompute from its own place, so that the tree may be moved.
@@ -77,21 +82,10 @@ macro(compute_leave_own_code_alone)
   endif()
 endmacro()
 
-# Where all is compiled at once, compiles the sources of `target` a few in one go: much of the time is spent on headers and templates, which those
-# few then share. `files` at a time leaves work for several processors. A name in an unnamed namespace is then seen by the other files of the go: give
-# one that clashes another name, or its file the property SKIP_UNITY_BUILD_INCLUSION.
-function(compute_join_sources target files)
-  if(COMPUTE_QUICK_TEST_BUILD)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${files})
-  endif()
-endfunction()
-
-# The same for what is not a test's: by the sanitizers' builds alone, so that every other one sees whether a file includes what it uses.
-function(compute_join_sources_to_sanitize target files)
-  if(COMPUTE_SANITIZE)
-    compute_join_sources(${target} ${files})
-  endif()
-endfunction()
+# Presets that build everything at once set CMAKE_UNITY_BUILD: a target's sources are then compiled a few at a time, since most of the time goes into
+# headers and templates, which those few share. The preset `dev` compiles each file alone, so that a missing include is an error there. Unnamed
+# namespaces are shared as well: rename what clashes, or set SKIP_UNITY_BUILD_INCLUSION on the file.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 # Lets `target` write #include "<room>/file.hpp" for the rooms that are named, and for no others: the source root itself is
 # on nobody's include path, so an include that crosses a border does not resolve.

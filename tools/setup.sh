@@ -10,7 +10,6 @@ packages_to_run=(
   libdnnl-dev
   libfmt-dev
   libopenblas0-openmp
-  libspdlog-dev
   libtbb-dev
   libtomlplusplus-dev
   libxxhash-dev
