@@ -213,7 +213,9 @@ std::vector<std::string> warnings(const std::vector<Target>& targets) {
   compute_text_free(text);
   std::vector<std::string> lines;
   for (const auto& plugin : report.at("plugins")) {
-    const auto is_its = [&](const Target& target) { return target.session->plugin() == plugin.at("name"); };
+    const auto is_its = [&](const Target& target) {
+      return target.session->plugin() == plugin.at("name").get<std::string>();
+    };
     const auto& exports = plugin.at("exports");
     if (exports.empty() || std::none_of(targets.begin(), targets.end(), is_its)) continue;
     constexpr size_t kMostShown = 5;
