@@ -631,7 +631,7 @@ struct Options {
   std::string way;
   std::string between;
   std::string kind;
-  int rounds = kThreadSanitizer ? 3 : 6;
+  int rounds = kSanitizer ? 3 : 6;
 };
 
 // Prints the first failures, and counts all.

@@ -11,7 +11,7 @@
 
 namespace {
 
-using compute::kThreadSanitizer;
+using compute::kSanitizer;
 using compute::Stream;
 using compute::Tensor;
 using namespace runtime;
@@ -185,8 +185,8 @@ size_t heap_bytes() {
 }
 
 TEST_P(Streams, ShapesWithoutEndLeaveFewPlansAndFlatMemory) {
-  // Plans fill up within the first. Under the thread sanitizer a plan takes a millisecond.
-  constexpr int kCount = kThreadSanitizer ? 30000 : 100000, kWarm = kThreadSanitizer ? 10000 : 20000;
+  // Plans fill up within the first. Under sanitizers a plan takes up to a millisecond.
+  constexpr int kCount = kSanitizer ? 30000 : 100000, kWarm = kSanitizer ? 10000 : 20000;
   const Tensor x = device().from_host(iota(1200));
   compute_device_statistics before{};
   size_t heap_before = 0;
