@@ -165,12 +165,14 @@ inline void backward(const Value& loss, double scale = 1) {
 [[nodiscard]] inline Value operator/(const Value& x, const Value& y) { return map("x / y", {x, y}); }
 [[nodiscard]] inline Value operator*(const Value& x, double a) { return map("x * a", {x}, {a}); }
 [[nodiscard]] inline Value operator+(const Value& x, double a) { return map("x + a", {x}, {a}); }
-[[nodiscard]] inline Value relu(const Value& x) { return map("where(x < 0, 0, x)", {x}); }
+[[nodiscard]] inline Value relu(const Value& x) { return map("where(x <= 0, 0, x)", {x}); }
 [[nodiscard]] inline Value tanh(const Value& x) { return map("tanh(x)", {x}); }
 [[nodiscard]] inline Value exp(const Value& x) { return map("exp(x)", {x}); }
 [[nodiscard]] inline Value log(const Value& x) { return map("log(x)", {x}); }
 [[nodiscard]] inline Value square(const Value& x) { return map("x * x", {x}); }
-[[nodiscard]] inline Value sigmoid(const Value& x) { return map("1 / (1 + exp(-x))", {x}); }
+[[nodiscard]] inline Value sigmoid(const Value& x) {
+  return map("e = exp(where(x < 0, x, -x)); where(x < 0, e, 1) / (1 + e)", {x});
+}
 [[nodiscard]] inline Value gelu(const Value& x) { return map("0.5 * x * (1 + erf(x * 0.70710678118654752440))", {x}); }
 
 // ---- Views and reductions -------------------------------------------------------------------------------------------

@@ -38,6 +38,13 @@ class ExpressionBuilder {
   // The operands have dtypes that the intrinsic supports; the dtype of the result follows from them.
   int32_t call(int32_t intrinsic, std::span<const int32_t> operands);
 
+  // States that a node that is computed from the bits of `origin` has its gradient.
+  void derive_as(int32_t node, int32_t origin) { origins_[node] = origin; }
+  int32_t origin(int32_t node) const {  // -1: none was stated
+    const auto found = origins_.find(node);
+    return found == origins_.end() ? -1 : found->second;
+  }
+
   size_t size() const { return nodes_.size(); }
   int32_t kind(int32_t node) const { return at(node).kind; }
   int32_t value(int32_t node) const { return at(node).value; }
@@ -66,6 +73,7 @@ class ExpressionBuilder {
   std::vector<Node> nodes_;
   std::vector<ScalarSlot> slots_;
   std::map<decltype(Node{}.key()), int32_t> known_;
+  std::map<int32_t, int32_t> origins_;
 };
 
 // Whether `to` can represent every value of `from`, so that an intermediate conversion to it changes nothing.

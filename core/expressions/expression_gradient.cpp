@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/expressions/expression_gradient.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -54,10 +55,17 @@ const Rules& rules_of(int32_t intrinsic) {
   return parsed[static_cast<size_t>(intrinsic) - 1];
 }
 
+// A gradient that counts on one side of conditions of `where`, the innermost of which is `guard`. It is masked where it
+// leaves that side, so that infinities and NaN of the operand that is not selected never meet a factor 0.
+struct Guarded {
+  int32_t node = -1;  // -1 for 0
+  int32_t guard = -1;
+};
+
 class Reverse {
  public:
   explicit Reverse(ExpressionBuilder& builder)
-      : builder_(builder), count_(builder.size()), needed_(count_), gradients_(count_, -1) {}
+      : builder_(builder), count_(builder.size()), needed_(count_), gradients_(count_) {}
 
   // Only what leads to needed nodes is differentiated.
   void need(int32_t node) { needed_[static_cast<size_t>(node)] = true; }
@@ -70,20 +78,23 @@ class Reverse {
   }
 
   // `gradient` counts towards what `node` is computed in.
-  void add(int32_t node, int32_t gradient) {
-    gradient = as(gradient, computed_in(builder_.dtype(node)));
-    int32_t& sum = gradients_[static_cast<size_t>(node)];
-    sum = sum < 0 ? gradient : builder_.call(COMPUTE_PLUGIN_INTRINSIC_ADD, std::array{sum, gradient});
+  void add(int32_t node, Guarded gradient) {
+    gradient.node = as(gradient.node, computed_in(builder_.dtype(node)));
+    Guarded& sum = gradients_[static_cast<size_t>(node)];
+    sum = sum.node < 0 ? gradient : added(sum, gradient);
   }
 
   void run() {
     for (size_t n = count_; n-- > 0;) {
-      if (gradients_[n] >= 0 && needed_[n]) propagate(static_cast<int32_t>(n));
+      if (gradients_[n].node >= 0 && needed_[n]) propagate(static_cast<int32_t>(n));
     }
   }
 
   // -1 for 0.
-  int32_t gradient(int32_t node) const { return gradients_[static_cast<size_t>(node)]; }
+  int32_t gradient(int32_t node) {
+    const Guarded& sum = gradients_[static_cast<size_t>(node)];
+    return sum.node < 0 ? -1 : masked(sum, 0).node;
+  }
 
   // Complex to real takes the real part: the imaginary part of a real operand is a constant.
   int32_t as(int32_t node, compute_dtype dtype) {
@@ -94,12 +105,73 @@ class Reverse {
   }
 
  private:
+  struct Guard {
+    int32_t condition;
+    bool side;
+    int32_t outer;
+    int32_t depth;
+  };
+
+  int32_t depth(int32_t guard) const { return guard < 0 ? 0 : guards_[static_cast<size_t>(guard)].depth; }
+
+  int32_t guard(int32_t outer, int32_t condition, bool side) {
+    for (size_t i = 0; i < guards_.size(); ++i) {
+      const Guard& known = guards_[i];
+      if (known.outer == outer && known.condition == condition && known.side == side) return static_cast<int32_t>(i);
+    }
+    guards_.push_back({condition, side, outer, depth(outer) + 1});
+    return static_cast<int32_t>(guards_.size()) - 1;
+  }
+
+  // Without the guards deeper than `until`.
+  Guarded masked(Guarded gradient, int32_t until) {
+    while (depth(gradient.guard) > until) {
+      const Guard& known = guards_[static_cast<size_t>(gradient.guard)];
+      const int32_t zero = builder_.constant({}, builder_.dtype(gradient.node));
+      gradient = {
+          known.side ? where(known.condition, gradient.node, zero) : where(known.condition, zero, gradient.node),
+          known.outer};
+    }
+    return gradient;
+  }
+
+  int32_t where(int32_t condition, int32_t x, int32_t y) {
+    return builder_.call(COMPUTE_PLUGIN_INTRINSIC_WHERE, std::array{condition, x, y});
+  }
+
+  Guarded added(Guarded x, Guarded y) {
+    if (x.guard != y.guard) {
+      const int32_t common = std::min(depth(x.guard), depth(y.guard));
+      x = masked(x, common);
+      y = masked(y, common);
+    }
+    while (x.guard != y.guard) {
+      const Guard of_x = guards_[static_cast<size_t>(x.guard)], of_y = guards_[static_cast<size_t>(y.guard)];
+      if (of_x.outer == of_y.outer && of_x.condition == of_y.condition) {  // its two sides
+        const int32_t node = of_x.side ? where(of_x.condition, x.node, y.node) : where(of_x.condition, y.node, x.node);
+        return {node, of_x.outer};
+      }
+      x = masked(x, of_x.depth - 1);
+      y = masked(y, of_y.depth - 1);
+    }
+    return {builder_.call(COMPUTE_PLUGIN_INTRINSIC_ADD, std::array{x.node, y.node}), x.guard};
+  }
+
   void propagate(int32_t node) {
     if (builder_.kind(node) != COMPUTE_PLUGIN_NODE_CALL) return;
-    const int32_t intrinsic = builder_.value(node), result = gradients_[static_cast<size_t>(node)];
+    const int32_t intrinsic = builder_.value(node);
+    const Guarded result = gradients_[static_cast<size_t>(node)];
     const std::vector<int32_t> operands = builder_.operands(node);
-    if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
-      if (reaches(operands[0])) add(operands[0], result);
+    const int32_t origin = intrinsic == COMPUTE_PLUGIN_INTRINSIC_CONVERT ? operands[0] : builder_.origin(node);
+    if (origin >= 0) {
+      if (reaches(origin)) add(origin, result);
+      return;
+    }
+    if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_WHERE) {
+      for (const bool side : {true, false}) {
+        const int32_t operand = operands[side ? 1 : 2];
+        if (reaches(operand)) add(operand, {result.node, guard(result.guard, operands[0], side)});
+      }
       return;
     }
     std::array<TypedLeaf, 5> leaves;
@@ -107,12 +179,13 @@ class Reverse {
     for (size_t i = 0; i < operands.size(); ++i) {
       leaves[i] = {builder_.dtype(operands[i]), false, operands[i], -1};
     }
-    leaves[4] = {builder_.dtype(result), false, result, -1};
+    leaves[4] = {builder_.dtype(result.node), false, result.node, -1};
     const bool complex = is_complex(builder_.dtype(operands.back()));
     const auto& rules = complex ? rules_of(intrinsic).complex : rules_of(intrinsic).real;
     for (size_t i = 0; i < operands.size(); ++i) {
       if (!rules[i] || !reaches(operands[i])) continue;
-      add(operands[i], build_expression(builder_, rules[i].data(), leaves, {}, "gradient").front());
+      const int32_t gradient = build_expression(builder_, rules[i].data(), leaves, {}, "gradient").front();
+      add(operands[i], {gradient, result.guard});
     }
   }
 
@@ -123,7 +196,8 @@ class Reverse {
   ExpressionBuilder& builder_;
   size_t count_;
   std::vector<bool> needed_;
-  std::vector<int32_t> gradients_;
+  std::vector<Guarded> gradients_;
+  std::vector<Guard> guards_;
 };
 
 [[noreturn]] void refuse(std::string_view op, const std::string& what, int32_t leaf) {
@@ -168,7 +242,7 @@ std::vector<int32_t> build_gradient(ExpressionBuilder& builder, const Expression
   for (size_t i = 0; i < outputs.size(); ++i) {
     const compute_dtype dtype = builder.dtype(outputs[i]);
     if (!is_inexact(dtype)) continue;
-    reverse.add(outputs[i], upstream(builder, leaves[inputs + i], static_cast<int32_t>(inputs + i), i, dtype, op));
+    reverse.add(outputs[i], {upstream(builder, leaves[inputs + i], static_cast<int32_t>(inputs + i), i, dtype, op)});
   }
   reverse.run();
   if (builder.size() > static_cast<size_t>(kMaxGradientNodes)) {

@@ -399,12 +399,15 @@ class Typer {
   int32_t emit_nextafter(int32_t n) {
     const compute_dtype dtype = type(n).operands;
     TypedLeaf leaves[2];
+    const int32_t operands[] = {rounded(at(n).operands[0], dtype), rounded(at(n).operands[1], dtype)};
     for (int i = 0; i < 2; ++i) {
-      const int32_t bits = builder_.bitcast(rounded(at(n).operands[i], dtype), COMPUTE_DTYPE_INT16);
+      const int32_t bits = builder_.bitcast(operands[i], COMPUTE_DTYPE_INT16);
       leaves[i] = {COMPUTE_DTYPE_INT32, false, builder_.convert(bits, COMPUTE_DTYPE_INT32), -1};
     }
     const int32_t bits = build_expression(builder_, nextafter_template(dtype).data(), leaves, {}, op_).front();
-    return builder_.bitcast(builder_.convert(bits, COMPUTE_DTYPE_INT16), dtype);
+    const int32_t result = builder_.bitcast(builder_.convert(bits, COMPUTE_DTYPE_INT16), dtype);
+    builder_.derive_as(result, operands[0]);
+    return result;
   }
 
   ExpressionBuilder& builder_;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients against what does not come of this library: results of PyTorch (gradients.py), and central differences.
+// Gradients against what does not come of this library: results of PyTorch (gradients.py), derivatives by formulas in
+// 50 digits (derivatives.py), and central differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "registry.hpp"
+#include "tests/oracle/elementwise.hpp"
 
 namespace compute::conformance {
 
@@ -122,6 +127,179 @@ void derivatives_agree_with_pytorch(const Session& session, Dtype floats) {
       compare(session, result, call.outputs[i], "the gradient of " + call.op + " by input " + std::to_string(i));
     }
   }
+}
+
+// ---- Points where derivatives are delicate --------------------------------------------------------------------------
+
+struct Points {
+  std::string function;  // an op, or an expression of x, y, z
+  int32_t arity;
+  std::vector<double> points, derivatives;
+};
+
+const std::vector<Points>& points() {
+  constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+  static const auto& list = *new std::vector<Points>{
+#include "derivatives.inc"
+  };
+  return list;
+}
+
+// Steps, whose gradients are 0 by definition.
+const std::set<std::string> kConstant = {"ceil", "floor", "floor_divide", "round", "sign", "trunc"};
+
+// Whose derivative is a difference that is near 0 far from 0: its error is in units of 1 there.
+const std::set<std::string> kDifferences = {"gelu", "gelu_tanh", "tanh"};
+
+void derivatives_agree_at_points(const Session& session, Dtype floats) {
+  const char* const names[] = {"x", "y", "z"};
+  const Real u = floats == dtype::FLOAT64 ? 0x1p-53L : 0x1p-24L;
+  const Real least = floats == dtype::FLOAT64 ? 0x1p-1022L : 0x1p-126L;
+  const Real greatest = floats == dtype::FLOAT64 ? std::numeric_limits<double>::max() : 0x1.fffffep127L;
+  const bool may_flush = floats == dtype::FLOAT32 && session.flushes_subnormals();
+  for (const Points& list : points()) {
+    const auto arity = static_cast<size_t>(list.arity);
+    const size_t count = list.points.size() / arity;
+    std::vector<Operand> inputs;
+    for (size_t k = 0; k <= arity; ++k) {
+      Array array(floats, {static_cast<int64_t>(count)});
+      for (size_t i = 0; i < count; ++i) {
+        array.set(static_cast<int64_t>(i), Value::of(k < arity ? Real{list.points[i * arity + k]} : Real{1}));
+      }
+      inputs.push_back(session.upload(array));
+    }
+    std::vector<compute_tensor*> given, results(arity);
+    for (const Operand& input : inputs) given.push_back(input.tensor);
+    Expression forward, gradient;
+    const std::string text = expression_of(list.function);
+    check(compute_expression_parse(text.empty() ? list.function.c_str() : text.c_str(), names, list.arity, nullptr, 0,
+                                   forward.out()));
+    check(compute_expression_gradient(forward, nullptr, 0, gradient.out()));
+    check(compute_map(nullptr, gradient, given.data(), list.arity + 1, nullptr, 0, results.data(), list.arity));
+    for (size_t k = 0; k < arity; ++k) {
+      Tensor result;
+      *result.out() = results[k];
+      const Array actual = session.download(result);
+      for (size_t i = 0; i < count; ++i) {
+        const auto is_subnormal = [&](Real x) { return x != 0 && std::fabs(x) < least; };
+        bool is_open = false;
+        for (size_t j = 0; j < arity; ++j) is_open |= may_flush && is_subnormal(list.points[i * arity + j]);
+        if (is_open) continue;
+        const Real found = actual.at(static_cast<int64_t>(i)).re;
+        Real expected = list.derivatives[i * arity + k];
+        if (std::fabs(expected) > greatest) expected = std::copysign(std::numeric_limits<Real>::infinity(), expected);
+        const Real scale =
+            kDifferences.contains(list.function) ? std::max(std::fabs(expected), 1.0L) : std::fabs(expected);
+        const bool is_near = std::isnan(expected)   ? std::isnan(found)
+                             : std::isinf(expected) ? found == expected
+                                                    : std::fabs(found - expected) <= 64 * u * scale + least;
+        std::string at;
+        for (size_t j = 0; j < arity; ++j) at += (j > 0 ? ", " : "") + std::to_string(list.points[i * arity + j]);
+        EXPECT_TRUE(is_near) << list.function << " by input " << k << " at " << at << ": " << static_cast<double>(found)
+                             << ", not " << static_cast<double>(expected);
+      }
+    }
+  }
+}
+
+using Complex = std::complex<double>;
+
+// The gradient of the real part of a function of one complex number, where that has one, and else by convention.
+void complex_derivatives_agree_at_points(const Session& session) {
+  struct Point {
+    const char* text;
+    Complex x, gradient;
+  };
+  const Complex i(0, 1);
+  constexpr double kRoot = 0.70710678118654752440;
+  for (const Point& point : {Point{"abs(x)", 0, 0},
+                             Point{"abs(x)", {3, -4}, {0.6, -0.8}},
+                             Point{"arg(x)", 0, 0},
+                             Point{"arg(x)", 1, i},
+                             Point{"arg(x)", 2.0 * i, -0.5},
+                             Point{"sign(x)", 0, 0},
+                             Point{"real(sign(x))", i, 1},
+                             Point{"real(x * x)", 0, 0},
+                             Point{"real(x)", 1, 1},
+                             Point{"imag(x)", 1, i},
+                             Point{"imag(conj(x))", 1, -i},
+                             Point{"real(sqrt(x))", -1, 0.5 * i},
+                             Point{"real(log(x))", i, i},
+                             Point{"real(exp(x))", 0, 1},
+                             Point{"real(1 / x)", i, 1},
+                             Point{"real(x ** 2)", 0, 0},
+                             Point{"real(atan(x))", 1, 0.5},
+                             Point{"real(asinh(x))", 1, kRoot},
+                             Point{"real(tanh(x))", 0, 1},
+                             Point{"real(complex(real(x), imag(x)) * 2)", {0.5, 3}, 2},
+                             Point{"real(where(x == 0, 1, 1 / x))", 0, 0},
+                             Point{"real(log10(x))", 1, 0.43429448190325182765},
+                             Point{"real(log2(x))", 2, 0.72134752044448170368}}) {
+    Array x(dtype::COMPLEX64, {1});
+    x.set(0, {0, Real{point.x.real()}, Real{point.x.imag()}});
+    const Operand input = session.upload(x);
+    const char* const names[] = {"x"};
+    Expression forward, gradient;
+    check(compute_expression_parse(point.text, names, 1, nullptr, 0, forward.out()));
+    check(compute_expression_gradient(forward, nullptr, 0, gradient.out()));
+    const bool is_complex = std::string_view(point.text) == "sign(x)";
+    Array one(is_complex ? dtype::COMPLEX64 : dtype::FLOAT32, {1});
+    one.set(0, Value::of(Real{1}));
+    const Operand dy = session.upload(one);
+    compute_tensor* const given[] = {input.tensor, dy.tensor};
+    Tensor result;
+    check(compute_map(nullptr, gradient, given, 2, nullptr, 0, result.out(), 1));
+    const Value found = session.download(result).at(0);
+    const Complex actual(static_cast<double>(found.re), static_cast<double>(found.im));
+    EXPECT_FALSE(!(std::abs(actual - point.gradient) <= 1e-6))
+        << point.text << " at " << point.x << ": " << actual << ", not " << point.gradient;
+  }
+}
+
+// No gradient of an elementwise op or an intrinsic is 0 unless that is written down: each that takes floating-point
+// numbers has points above where its derivative by every input is something else, or is a step.
+void every_function_has_derivatives(const Session&) {
+  std::map<std::string, std::set<size_t>> known;  // the inputs of an op by which its derivative is somewhere not 0
+  std::string texts;
+  for (const Points& list : points()) {
+    const auto arity = static_cast<size_t>(list.arity);
+    for (size_t i = 0; i < list.derivatives.size(); ++i) {
+      if (list.derivatives[i] != 0) known[list.function].insert(i % arity);
+    }
+    const std::string text = expression_of(list.function);
+    texts += (text.empty() ? list.function : text) + ";";
+  }
+  const std::set<std::pair<std::string, size_t>> constant = {
+      {"copysign", 1}, {"heaviside", 0}, {"nextafter", 1}, {"where", 0}};
+  for (const OpRow& row : op_rows()) {
+    const oracle::Elementwise* op = oracle::find_elementwise(row.name);
+    if (!row.elementwise || row.name == "where" || op->output == oracle::Elementwise::BOOL ||
+        !in_class(dtype::FLOAT64, row.classes))
+      continue;
+    for (size_t i = 0; i < static_cast<size_t>(op->arity); ++i) {
+      const bool is_constant = kConstant.contains(row.name) || constant.contains({row.name, i});
+      EXPECT_EQ(known[row.name].contains(i), !is_constant) << row.name << " by input " << i;
+    }
+  }
+  // So is each intrinsic of real numbers: it has a rule, and a function above is made of it; or it is a step.
+  const std::set<std::string> steps = {"bitcast", "bit_and", "bit_not", "bit_or", "bit_xor", "ceil",     "eq",
+                                       "floor",   "ge",      "gt",      "isinf",  "isnan",   "isfinite", "floor_div",
+                                       "le",      "lt",      "ne",      "round",  "shl",     "shr",      "mul_high",
+                                       "sign",    "signbit", "trunc",   "convert"};
+  const std::map<std::string, std::string> operators = {{"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"},
+                                                        {"mod", "%"}, {"neg", "-"}, {"pow", "**"}};
+#define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, definition, gradient, summary) \
+  {                                                                                                              \
+    const std::string rule = std::string(gradient).substr(0, std::string(gradient).find("| "));                  \
+    EXPECT_NE(rule.find_first_not_of(" ;") != std::string::npos, steps.contains(#name)) << #name;                \
+    const auto found = operators.find(#name);                                                                    \
+    const std::string spelling = found != operators.end() ? found->second : std::string(#name) + "(";            \
+    EXPECT_TRUE(steps.contains(#name) || std::string_view(#operands) == "COMPLEX" ||                             \
+                std::string_view(#name) == "complex" || texts.find(spelling) != std::string::npos)               \
+        << #name << " is in no function of derivatives.inc";                                                     \
+  }
+#include <compute/intrinsics.def>
+#undef COMPUTE_INTRINSIC
 }
 
 // ---- Central differences --------------------------------------------------------------------------------------------
@@ -295,7 +473,27 @@ void add_gradient_tests(Registry& registry) {
     registry.add({"gradients", "derivatives_agree_with_pytorch" + suffix,
                   [dtype](const Session& session) { derivatives_agree_with_pytorch(session, dtype); }, Level::FULL, "",
                   needed});
+    registry.add({"gradients",
+                  "derivatives_agree_at_points" + suffix,
+                  [dtype](const Session& session) { derivatives_agree_at_points(session, dtype); },
+                  Level::FULL,
+                  "",
+                  {dtype}});
   }
+  registry.add({"gradients",
+                "every_function_has_derivatives",
+                every_function_has_derivatives,
+                Level::QUICK,
+                "",
+                {},
+                COMPUTE_DTYPE_ARITHMETIC,
+                false});
+  registry.add({"gradients",
+                "complex_derivatives_agree_at_points",
+                complex_derivatives_agree_at_points,
+                Level::FULL,
+                "",
+                {dtype::COMPLEX64}});
   const auto add = [&](const char* name, void (*body)(Differences&)) {
     registry.add({"gradients",
                   std::string("differences_of_") + name,

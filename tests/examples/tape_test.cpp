@@ -59,6 +59,18 @@ TEST(Tape, Elementwise) {
   check([](const auto& v) { return tape::log(v[0]); }, {numbers({5}, 5, 0.5, 2)});
 }
 
+TEST(Tape, PointsWithoutADerivativeAndFarFrom0) {
+  const auto gradient = [](const Function& f, double x) {
+    const Value parameter = tape::parameter(device().from_host(std::vector<float>{static_cast<float>(x)}, {1}));
+    tape::backward(tape::sum(f({parameter})));
+    return parameter.gradient().item<float>();
+  };
+  EXPECT_EQ(gradient([](const auto& v) { return tape::relu(v[0]); }, 0), 0);
+  EXPECT_EQ(gradient([](const auto& v) { return tape::sigmoid(v[0]); }, 0), 0.25F);
+  EXPECT_NEAR(gradient([](const auto& v) { return tape::sigmoid(v[0]); }, -90), 0, 1e-38);
+  EXPECT_NEAR(gradient([](const auto& v) { return tape::sigmoid(v[0]); }, 90), 0, 1e-38);
+}
+
 TEST(Tape, ProductsViewsAndReductions) {
   check([](const auto& v) { return tape::matmul(v[0], v[1]); }, {numbers({2, 3, 4}, 1), numbers({4, 5}, 2)});
   check([](const auto& v) { return tape::linear(v[0], v[1], v[2]); },

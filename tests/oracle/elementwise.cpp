@@ -131,6 +131,10 @@ Element real_relu(const Operands& o) {
   return real(o.r(0) > 0 ? o.r(0) : 0, kReSign);
 }
 
+Element real_leaky_relu(const Operands& o) {  // the two lines meet at 0
+  return real(o.d(0) < 0 ? o.d(0) * o.d(1) : o.d(0), o.d(0) == 0 ? kReSign : 0);
+}
+
 Element real_log(Real x, Real logarithm) { return real(x < 0 ? kNan : x == 0 ? -kInfinity : logarithm); }
 
 // The bound is relative to the operands where they cancel.
@@ -376,7 +380,7 @@ const Elementwise kRows[] = {
     {"isfinite", 1, BOOL, yes, T(std::isfinite(o.r(0))), complex_finite},
     {"isinf", 1, BOOL, no, T(std::isinf(o.r(0))), complex_infinite},
     {"isnan", 1, BOOL, no, T(std::isnan(o.r(0))), complex_not_a_number},
-    {"leaky_relu", 2, SAME, kNone, R(o.d(0) < 0 ? o.d(0) * o.d(1) : o.d(0)), kNone},
+    {"leaky_relu", 2, SAME, kNone, real_leaky_relu, kNone},
     {"less", 2, BOOL, T(o.i(0) < o.i(1)), T(o.r(0) < o.r(1)), kNone},
     {"less_equal", 2, BOOL, T(o.i(0) <= o.i(1)), T(o.r(0) <= o.r(1)), kNone},
     {"lgamma", 1, SAME, kNone, real_lgamma, kNone},

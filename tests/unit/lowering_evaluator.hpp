@@ -270,6 +270,8 @@ class LoweringEvaluator {
   static ScalarBits call_of_real(const compute_plugin_node& node, compute_dtype dtype, const ScalarBits* x) {
     const auto boolean = [](bool value) { return scalar_from_int64(value, COMPUTE_DTYPE_BOOL); };
     switch (node.value) {
+      case COMPUTE_PLUGIN_INTRINSIC_LE:
+        return boolean(less(x[0], x[1], dtype) || equal(x[0], x[1], dtype));
       case COMPUTE_PLUGIN_INTRINSIC_GE:
         return boolean(less(x[1], x[0], dtype) || equal(x[0], x[1], dtype));
       case COMPUTE_PLUGIN_INTRINSIC_SHL:

@@ -74,9 +74,39 @@ void check_sources(const OpSchema& op, std::string_view sources) {
   }
 }
 
-void check_gradient(std::string_view gradient) {
+// The inputs whose gradients a note states: those that its parts name ("x and weight: ..."), and those for which an op
+// that its first part names has an output ("dx"). A first part without either is about all of them.
+std::vector<std::string_view> stated_inputs(const OpSchema& op, std::string_view gradient) {
+  const std::vector<std::string_view> inputs(op.inputs.begin(), op.inputs.end());
+  std::vector<std::string_view> stated;
+  const auto is_input = [&](std::string_view name) { return std::ranges::find(inputs, name) != inputs.end(); };
+  const std::vector<std::string_view> parts = split(gradient, "; ");
+  for (const std::string_view part : parts) {
+    const std::vector<std::string_view> names = split(part.substr(0, part.find(": ")), " and ");
+    if (part.find(": ") != std::string_view::npos && std::ranges::all_of(names, is_input)) {
+      stated.insert(stated.end(), names.begin(), names.end());
+    } else if (part.data() == parts.front().data()) {
+      const std::vector<std::string_view> quoted = split(part, "`");
+      if (quoted.size() > 1) {
+        for (const std::string_view output : split(find_op(quoted[1], 0).outputs_text, " ")) {
+          if (output.starts_with('d') && is_input(output.substr(1))) stated.push_back(output.substr(1));
+        }
+      }
+      if (stated.empty()) return inputs;
+    }
+  }
+  return stated;
+}
+
+void check_gradient(const OpSchema& op, std::string_view inputs, std::string_view gradient) {
   const std::vector<std::string_view> parts = split(gradient, "`");
   for (size_t i = 1; i < parts.size(); i += 2) find_op(parts[i], 0);
+  const std::vector<std::string_view> stated = stated_inputs(op, gradient), described = split(inputs, "; ");
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (described[i].find("INTEGER") != std::string_view::npos) continue;  // they have no gradient
+    if (std::ranges::find(stated, op.inputs[i]) == stated.end())
+      fail(op.name, "there is no gradient with respect to " + op.inputs[i] + ", nor \"none\"");
+  }
 }
 
 // "expression", or "0" if that is what the gradients of all inputs are.
@@ -118,7 +148,7 @@ void check_notes() {
     if (op.is_elementwise != note.is_elementwise) fail(op.name, "its row has the form of another kind of op");
     if (std::ranges::count(kNotes, note.op, &NoteRow::op) > 1) fail(op.name, "there are several rows");
     if (!op.is_elementwise) check_inputs(op, note.inputs);
-    check_gradient(note.gradient);
+    if (!op.is_elementwise) check_gradient(op, note.inputs, note.gradient);
     check_sources(op, note.sources);
   }
 }

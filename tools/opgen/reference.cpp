@@ -57,7 +57,8 @@ Three columns are the same in both tables of ops:
   `compute_expression_gradient` derives the gradient from the op's expression and the derivatives of the intrinsics.
   0 means that the derivative is 0 wherever it exists. Names in `this font` are ops that compute the gradient. A
   gradient has the shape of its input: sum it over axes along which the input was broadcast, and repeat it along axes
-  that the op reduced. *none* means that the result has no gradient, or that no op computes it.
+  that the op reduced. *none* means that the result has no gradient, or that no op computes it. Integers and attributes
+  have no gradient. [Gradients](gradients.md) states the gradients at points without a derivative.
 - *source*: where the definition is from. [Sources](#sources) gives the full names.
 - *native on*: which of cpu, cuda and opencl run a plain call natively; *all* is all three. A call is native if its
   steps store no tensor for one another ([0027](decisions/0027-what-native-means.md)). A plain call has float32
