@@ -44,11 +44,20 @@ def empty(shape, *, dtype=None, device=None):
 
 def full(shape, fill_value, *, dtype=None, device=None):
     """An array whose elements all are `fill_value`."""
+    if hasattr(fill_value, "backward"):  # a variable of compute.grad
+        return _repeated(fill_value, _shape(shape), dtype or fill_value.dtype, device or fill_value.device)
     fill_value = fill_value.item() if isinstance(fill_value, Array) else _dtypes.number(fill_value)
     if dtype is None:
         dtype = _dtype_of_number(fill_value)
     out = _core.empty(shape, dtype, device)
     return _fill(out, fill_value)
+
+
+def _repeated(x, shape, dtype, device):
+    """An array or a variable that has one element, as all elements of another array."""
+    x = _core.reshape_view(x, ())
+    x = x if x.dtype is dtype else _ops.cast(x, dtype=_dtypes._from_object(dtype))
+    return _ops.copy(_core.broadcast_view(x if x.device is device else x.to_device(device), shape))
 
 
 def _fill(out, value):
@@ -202,7 +211,8 @@ def _common_dtype(numbers):
         return _dtypes.DEFAULT_FLOAT
     for kind in kinds:
         if not issubclass(kind, (builtins.bool, int, float, complex)):
-            raise TypeError(f"asarray: {kind.__name__} is not a number")
+            hint = "; compute.stack joins variables" if kind.__name__ == "Variable" else ""
+            raise TypeError(f"asarray: {kind.__name__} is not a number{hint}")
     if any(issubclass(kind, complex) for kind in kinds):
         return _dtypes.DEFAULT_COMPLEX
     if any(issubclass(kind, float) for kind in kinds):

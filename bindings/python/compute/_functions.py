@@ -226,7 +226,8 @@ def quantiles(name, x, q, whole, axis, keepdims):
         places = _creation.asarray([below, builtins.min(below + 1, last)], device=x.device)
         low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
         share = one * last - below
-        value = _ops.where(_ops.isnan(top), top, _between(low, high, share) if share > 0 else low)
+        is_between = hasattr(share, "backward") or share > 0  # a variable of compute.grad has a slope everywhere
+        value = _ops.where(_ops.isnan(top), top, _between(low, high, share) if is_between else low)
         found.append(_core.reshape_view(value, kept if keepdims else kept[:axis] + kept[axis + 1:]))
     return _ops.stack(*found, axis=0) if isinstance(q, (list, tuple)) else found[0]
 

@@ -209,7 +209,10 @@ def _nanvar(name, x, axis, correction, keepdims):
 
 def nanstd(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The standard deviation of the elements that are not NaN, the square root of `nanvar`."""
-    return _ops.sqrt(_nanvar("nanstd", x, axis, correction, keepdims))
+    return _ROOT(_nanvar("nanstd", x, axis, correction, keepdims))
+
+
+_ROOT = expression("where(v == 0, 0, sqrt(v))", "v")  # whose gradient is 0 at 0
 
 
 # ---- Statistics -----------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 """The gradients of ops that are not elementwise. compute.grad imports this module when it first needs one of them.
 
 A rule takes the inputs and outputs of a call as arrays, its attributes, and the gradient of its first output. It
-returns the gradients of the inputs; None for those that have none.
+returns the gradients of the inputs; None for those that have none, and functions for those that cost much and are
+seldom wanted.
 """
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ import math
 
 from . import _core, _creation, _dtypes, _ops
 from ._manipulation import _axes, _axis
+from .expressions import Expression
 from .grad import _added, _positions, _reshaped, _row_gradients, _unbroadcast
 
 RULES = {}
+_HALVES = (_dtypes.float16, _dtypes.bfloat16)
 
 
 def _rule(*names):
@@ -49,47 +52,113 @@ def _mean(inputs, outputs, attributes, dy):
     return [_ops.multiply(_spread(dy, inputs[0], attributes), 1 / count if count else math.nan)]
 
 
+def _wide(x):
+    """float16 and bfloat16 as float32, for what may be too great or too small for them on the way to a gradient."""
+    return _ops.cast(x, dtype=_dtypes.float32) if x.dtype in _HALVES else x
+
+
+# Which elements are the extreme of their row, or are the NaN that it came from.
+_chosen = Expression("(x == y) | isnan(x)", "x", "y")
+
+
+def _shared(dy, chosen, x, attributes):
+    """dy, divided among the chosen elements of each row."""
+    count = _ops.count_nonzero(chosen, axes=attributes.get("axes"), keepdims=attributes.get("keepdims"))
+    dy = _wide(dy)
+    share = _ops.divide(dy, _ops.cast(count, dtype=dy.dtype))
+    return _ops.where(chosen, _spread(share, x, attributes), 0)
+
+
 @_rule("max", "min")
 def _extreme(inputs, outputs, attributes, dy):
     x = inputs[0]
-    chosen = _ops.cast(_ops.equal(x, _spread(outputs[0], x, attributes)), dtype=x.dtype)
-    count = _ops.sum(chosen, axes=attributes.get("axes"), keepdims=attributes.get("keepdims"))
-    return [_ops.multiply(_spread(_ops.divide(dy, count), x, attributes), chosen)]
+    return [_shared(dy, _chosen(x, _spread(outputs[0], x, attributes)), x, attributes)]
+
+
+def _centred(x, attributes):
+    return _ops.subtract(x, _ops.mean(x, axes=attributes.get("axes"), keepdims=True))
+
+
+def _over_freedom(dy, x, attributes, factor):
+    """factor dy / (n - correction)."""
+    count = x.size / max(dy.size, 1) - attributes.get("correction", 0)
+    return _ops.multiply(_wide(dy), factor / count if count > 0 else math.inf)
 
 
 @_rule("var")
 def _var(inputs, outputs, attributes, dy):
-    x = inputs[0]
-    count = x.size / max(outputs[0].size, 1) - attributes.get("correction", 0)
-    centred = _ops.subtract(x, _ops.mean(x, axes=attributes.get("axes"), keepdims=True))
-    return [_ops.multiply(_ops.multiply(_spread(dy, x, attributes), 2 / count if count > 0 else math.inf), centred)]
+    x = _wide(inputs[0])
+    dy = _over_freedom(dy, x, attributes, 2)
+    return [_ops.multiply(_spread(dy, x, attributes), _centred(x, attributes))]
+
+
+_SLOPE_OF_ROOT = Expression("where(y == 0, 0, d * (c / y))", "y", "d", "c")
 
 
 @_rule("std")
 def _std(inputs, outputs, attributes, dy):
-    return _var(inputs, outputs, attributes, _ops.divide(dy, _ops.multiply(outputs[0], 2.0)))
+    """0 for constant rows, where there is no derivative."""
+    x = _wide(inputs[0])
+    y = outputs[0] if x is inputs[0] else _ops.std(x, **attributes)
+    dy = _over_freedom(dy, x, attributes, 1)
+    return [_SLOPE_OF_ROOT(_spread(y, x, attributes), _spread(dy, x, attributes), _centred(x, attributes))]
 
 
-@_rule("prod")
-def _prod(inputs, outputs, attributes, dy):
-    x = _ops.cast(inputs[0], dtype=outputs[0].dtype)
+def _rows(x, attributes):
+    """The reduced axes as one, the last; and a function that brings an array of that shape into the shape of `x`."""
     axes = attributes.get("axes")
     axes = list(range(x.ndim)) if axes is None else _axes(axes, x.ndim, "gradient")
     order = [i for i in range(x.ndim) if i not in axes] + axes
     moved = _core.permute_view(x, order)
-    kept = moved.shape[:x.ndim - len(axes)]
-    rows = _reshaped(moved, (*kept, x.size // max(outputs[0].size, 1)))
-    before, after = (_ops.cumulative_prod(rows, axis=-1, exclusive=True, reverse=way) for way in (False, True))
-    others = _core.reshape_view(_ops.multiply(before, after), moved.shape)
-    others = _core.permute_view(others, sorted(range(x.ndim), key=order.__getitem__))
+    rows = _reshaped(moved, (*moved.shape[:x.ndim - len(axes)], math.prod(x.shape[i] for i in axes)))
+    inverse = sorted(range(x.ndim), key=order.__getitem__)
+    return rows, lambda y: _core.permute_view(_core.reshape_view(y, moved.shape), inverse)
+
+
+_OTHERS = Expression("where(isfinite(y) & (abs(y) >= t), y / x, p * q)", "y", "t", "x", "p", "q")
+
+
+@_rule("prod")
+def _prod(inputs, outputs, attributes, dy):
+    """The product of the others is y / x, or where that does not work, of those before and behind."""
+    x = _wide(_ops.cast(inputs[0], dtype=outputs[0].dtype))
+    axes = attributes.get("axes")
+    y = outputs[0] if x.dtype is outputs[0].dtype else _ops.prod(x, axes=axes, keepdims=attributes.get("keepdims"))
+    rows, back = _rows(x, attributes)
+    before, after = (back(_ops.cumulative_prod(rows, axis=-1, exclusive=True, reverse=way)) for way in (False, True))
+    others = _OTHERS(_spread(y, x, attributes), _dtypes.finfo(x.dtype).smallest_normal, x, before, after)
     return [_ops.multiply(_conjugate(others), _spread(dy, x, attributes))]
+
+
+_WEIGHTED = Expression("where(isnan(w) & ~isnan(y) & (x < inf), 0, d * w)", "w", "y", "x", "d")
 
 
 @_rule("logsumexp")
 def _logsumexp(inputs, outputs, attributes, dy):
+    """dy softmax(x). It is 0 for rows of -inf, and beside inf."""
     x = inputs[0]
-    weights = _ops.exp(_ops.subtract(x, _spread(outputs[0], x, attributes)))
-    return [_ops.multiply(_spread(dy, x, attributes), weights)]
+    rows, back = _rows(x, attributes)
+    weights = back(_ops.softmax(rows, axis=-1))
+    return [_WEIGHTED(weights, _spread(outputs[0], x, attributes), x, _spread(dy, x, attributes))]
+
+
+_SLOPE_OF_NORM = Expression("where((n == 0) | (x == 0), 0, d * (sign(x) * (abs(x) / n) ** e))", "n", "x", "d", "e")
+
+
+@_rule("vector_norm")
+def _vector_norm(inputs, outputs, attributes, dy):
+    """0 where all elements are 0, and for elements that are."""
+    x, order = _wide(inputs[0]), attributes["ord"]
+    axis = attributes["axis"]
+    attributes = {"axes": None if axis is None or x.ndim == 0 else _axes(axis, x.ndim, "gradient")}
+    if order == 0:
+        return [None]
+    if order == 1:
+        return [_ops.multiply(_ops.sign(x), _spread(dy, x, attributes))]
+    norm = _spread(_wide(outputs[0]), x, attributes)
+    if math.isinf(order):
+        return [_ops.multiply(_ops.sign(x), _shared(dy, _chosen(_ops.abs(x), norm), x, attributes))]
+    return [_SLOPE_OF_NORM(norm, x, _spread(_wide(dy), x, attributes), order - 1.0)]
 
 
 def _matrix(x, vector_axis):
@@ -230,16 +299,17 @@ def _cross_entropy_soft(inputs, outputs, attributes, dy):
     logits, targets = inputs
     axis = attributes.get("axis", -1) % logits.ndim
     kept = [1 if i == axis else n for i, n in enumerate(logits.shape)]
-    spread, logsumexp = (_core.reshape_view(_ops.cast(x, dtype=logits.dtype), kept) for x in (dy, outputs[1]))
+    wide = _wide(logits)
+    spread, logsumexp = (_core.reshape_view(_ops.cast(x, dtype=wide.dtype), kept) for x in (dy, outputs[1]))
     return [_ops.cross_entropy_soft_grad(dy, logits, targets, outputs[1], **attributes),
-            _ops.multiply(spread, _ops.subtract(logsumexp, logits))]
+            _ops.multiply(spread, _ops.subtract(logsumexp, wide))]
 
 
 @_rule("convolution")
 def _convolution(inputs, outputs, attributes, dy):
     x, weight, bias = (list(inputs) + [None])[:3]
-    dx = _ops.convolution_grad_input(dy, weight, shape=x.shape[2:], **attributes)
-    dw = _ops.convolution_grad_weight(dy, x, kernel=weight.shape[2:], **attributes)
+    dx = _ops.convolution_grad_input(dy, _conjugate(weight), shape=x.shape[2:], **attributes)
+    dw = _ops.convolution_grad_weight(dy, _conjugate(x), kernel=weight.shape[2:], **attributes)
     return [dx, dw, None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
 
 
@@ -247,8 +317,8 @@ def _convolution(inputs, outputs, attributes, dy):
 def _convolution_transpose(inputs, outputs, attributes, dy):
     x, weight, bias = (list(inputs) + [None])[:3]
     known = {key: value for key, value in attributes.items() if key != "output_padding"}
-    dw = _ops.convolution_grad_weight(x, dy, kernel=weight.shape[2:], **known)
-    return [_ops.convolution(dy, weight, **known), dw,
+    dw = _ops.convolution_grad_weight(_conjugate(x), dy, kernel=weight.shape[2:], **known)
+    return [_ops.convolution(dy, _conjugate(weight), **known), dw,
             None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
 
 
@@ -304,7 +374,27 @@ def _rms_norm(inputs, outputs, attributes, dy):
 @_rule("attention")
 def _attention(inputs, outputs, attributes, dy):
     q, k, v, mask = (list(inputs) + [None])[:4]
-    return [*_ops.attention_grad(dy, q, k, v, outputs[0], outputs[1], mask, **attributes), None]
+    return [*_ops.attention_grad(dy, q, k, v, outputs[0], outputs[1], mask, **attributes),
+            lambda: _added_mask(inputs, outputs, attributes, dy)]
+
+
+_SLOPE_OF_SCORES = Expression("where(isinf(l), 0, exp(s * p + m - l) * (d - t))", "l", "s", "p", "m", "d", "t")
+
+
+def _added_mask(inputs, outputs, attributes, dy):
+    """The gradient of a mask that is added to the scores, which are made again."""
+    q, k, v, mask, dy, y, logsumexp = (_wide(x) for x in (*inputs, dy, *outputs))
+    groups = q.shape[1] // k.shape[1]
+    if groups > 1:
+        k, v = (_ops.repeat(x, repeats=groups, axis=1) for x in (k, v))
+    products, weights = _ops.matmul(q, k.mT), _ops.matmul(dy, v.mT)
+    total = _ops.sum(_ops.multiply(dy, y), axes=[-1], keepdims=True)
+    logsumexp = _core.reshape_view(logsumexp, total.shape)
+    scale = attributes.get("scale") or 1 / math.sqrt(q.shape[-1])
+    found = _SLOPE_OF_SCORES(logsumexp, scale, products, mask, weights, total)
+    if attributes.get("causal"):
+        found = _ops.tril(found, k=found.shape[-1] - found.shape[-2])
+    return _unbroadcast(found, mask.shape)
 
 
 @_rule("rotary_embedding")
@@ -342,21 +432,31 @@ def _sliced(x, axis, start, stop):
 
 @_rule("cumulative_sum")
 def _cumulative_sum(inputs, outputs, attributes, dy):
+    _check_direction("cumulative_sum", attributes)
     axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
     if attributes.get("include_initial"):
         dy = _sliced(dy, axis, 1, None)
     return [_ops.cumulative_sum(dy, axis=axis, reverse=True)]
 
 
+def _check_direction(name, attributes):
+    for direction in ("exclusive", "reverse"):
+        if attributes.get(direction):
+            raise TypeError(f"the gradient of {name} with the attribute {direction} is not known")
+
+
 @_rule("cumulative_prod")
 def _cumulative_prod(inputs, outputs, attributes, dy):
     """Element k has dy y / x summed from k on. At the first 0 of a line y is made again without that factor; behind it
     every product has it."""
+    _check_direction("cumulative_prod", attributes)
     axis = _axis(attributes.get("axis", -1), dy.ndim, "gradient")
-    y = outputs[0]
+    x, y = _wide(_ops.cast(inputs[0], dtype=outputs[0].dtype)), outputs[0]
     if attributes.get("include_initial"):
         dy, y = _sliced(dy, axis, 1, None), _sliced(y, axis, 1, None)
-    x, y = _conjugate(_ops.cast(inputs[0], dtype=y.dtype)), _conjugate(y)
+    if x.dtype is not y.dtype:
+        y, dy = _ops.cumulative_prod(x, axis=axis), _wide(dy)
+    x, y = _conjugate(x), _conjugate(y)
     zero = _ops.equal(x, 0)
     zeros = _ops.cumulative_sum(_ops.cast(zero, dtype=_dtypes.int64), axis=axis)
     first = _ops.logical_and(zero, _ops.equal(zeros, 1))
@@ -369,15 +469,15 @@ def _cumulative_prod(inputs, outputs, attributes, dy):
 @_rule("cumulative_max", "cumulative_min")
 def _cumulative_extreme(inputs, outputs, attributes, dy):
     """Each element of dy goes to the last element so far that equals the result, or is the NaN that it came from."""
+    _check_direction("cumulative_max or cumulative_min", attributes)
     x, y = inputs[0], outputs[0]
     axis = _axis(attributes.get("axis", -1), x.ndim, "gradient")
     if attributes.get("include_initial"):
         dy, y = _sliced(dy, axis, 1, None), _sliced(y, axis, 1, None)
     places = _creation.arange(x.shape[axis], device=x.device)
     places = _core.reshape_view(places, [n if i == axis else 1 for i, n in enumerate(x.shape)])
-    chosen = _ops.logical_or(_ops.equal(x, y), _ops.isnan(x))
-    source = _ops.cumulative_max(_ops.where(chosen, places, 0), axis=axis)
-    return [_ops.scatter(_creation.zeros_like(x), source, dy, axis=axis, reduction="add")]
+    source = _ops.cumulative_max(_ops.where(_chosen(x, y), places, 0), axis=axis)
+    return [_ops.scatter(_creation.zeros_like(_wide(x)), source, _wide(dy), axis=axis, reduction="add")]
 
 
 @_rule("segment_reduce")
@@ -394,8 +494,8 @@ def _segment_reduce(inputs, outputs, attributes, dy):
         return [_creation.zeros_like(x)]
     segment = _ops.clip(segment, 0, dy.shape[0] - 1)
     if kind != "sum":  # divided among the elements that are the extreme
-        chosen = _ops.equal(x, _ops.take(outputs[0], segment, axis=0))
-        counts = _ops.segment_reduce(_ops.cast(chosen, dtype=x.dtype), offsets, kind="sum")
+        chosen, dy = _chosen(x, _ops.take(outputs[0], segment, axis=0)), _wide(dy)
+        counts = _ops.segment_reduce(_ops.cast(chosen, dtype=dy.dtype), offsets, kind="sum")
         dy = _ops.divide(dy, _ops.maximum(counts, 1))
         inside = _ops.logical_and(inside, chosen)
     return [_ops.where(inside, _ops.take(dy, segment, axis=0), 0)]
@@ -451,7 +551,7 @@ def _take_along_axis(inputs, outputs, attributes, dy):
 
 @_rule("gather_nd")
 def _gather_nd(inputs, outputs, attributes, dy):
-    return [_ops.scatter_nd(_creation.zeros_like(inputs[0]), inputs[1], dy, reduction="add"), None]
+    return [_ops.scatter_nd(_creation.zeros_like(_wide(inputs[0])), inputs[1], _wide(dy), reduction="add"), None]
 
 
 def _scattered(name, inputs, attributes, dy, taken):

@@ -8,8 +8,10 @@
 
 The function is called with variables in the place of its arrays. Functions and expressions of this package that get a
 variable record what they compute. Gradients of elementwise ops are derived by the library from their expressions.
-Comparisons, argmax and the like give plain arrays, and so do float(x) and x.item() numbers, through which no gradient
-passes. An op whose gradient is not known raises a TypeError. There are no gradients of gradients.
+Comparisons, argmax, conversions to integers and the like give plain arrays, and so do float(x) and x.item() numbers,
+through which no gradient passes. An op whose gradient is not known raises a TypeError, and so does a variable that is
+given as an attribute, such as the epsilon of a norm. There are no gradients of gradients. docs/gradients.md states the
+gradients at points without a derivative.
 
 An array that a gradient needs must not be changed in place before the function has returned: a RuntimeError names the
 op. Changes by recorded graphs and by other libraries that share the memory are not seen.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from . import _core, _creation, _dtypes, _numpy, _ops
 from ._core import Array
-from ._errors import called, hint, no_array
+from ._errors import _said, called, hint, no_array
 
 
 class Variable:
@@ -137,6 +139,7 @@ for _name, _method in _numpy.METHODS.items():
 
 # ---- Gradients of elementwise ops, views and indices -----------------------------------------------------------------
 
+_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
 _derived = {}
 
 
@@ -237,10 +240,10 @@ def _record(name, function, inputs, attributes):
     values = [_plain(x) for x in inputs]
     outputs = function(*values, **attributes)
     listed = outputs if isinstance(outputs, tuple) else (outputs,)
-    if listed[0].dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
-        return outputs  # it has no gradient
-    sources = tuple(x if isinstance(x, Variable) else None for x in inputs)
+    sources = tuple(x if isinstance(x, Variable) and x.dtype in _INEXACT else None for x in inputs)
     wanted = tuple(i for i, x in enumerate(sources) if x is not None)
+    if listed[0].dtype not in _INEXACT or not wanted:
+        return outputs  # it has no gradient
     if name not in _ops.ROWS and name not in _RULES:
         from . import _rules  # most programs differentiate nothing, and need not wait for it
 
@@ -258,13 +261,26 @@ def _record(name, function, inputs, attributes):
     first = variable(listed[0], lambda dy: _RULES[name](values, listed, attributes, dy))
     if not isinstance(outputs, tuple):
         return first
-    others = list(listed[1:])
-    for i, rule in enumerate(_OTHER_RULES.get(name, ())):
-        others[i] = variable(others[i], lambda dy, rule=rule: rule(values, listed, attributes, dy))
+    others, rules = list(listed[1:]), _OTHER_RULES.get(name, ())
+    for i, value in enumerate(others):
+        if i < len(rules):
+            others[i] = variable(value, lambda dy, rule=rules[i]: rule(values, listed, attributes, dy))
+        elif value.dtype in _INEXACT:
+            others[i] = variable(value, lambda dy, i=i: _refuse_output(name, i + 1))
     return (first, *others)
 
 
-_core.hooks.update(dispatch=_dispatch, Variable=Variable)
+def _refuse_output(name, i):
+    raise TypeError(f"the gradient of {name} by way of its result {_ops.TABLE[name]['outputs'].split()[i]} is not known")
+
+
+def _refuse_attribute(name):
+    """Refuses a variable as an attribute. A hook of the extension."""
+    raise TypeError(_said(f"there is no gradient with respect to {name}, which is a variable; pass its value, "
+                          f"compute.grad.constant({name})"))
+
+
+_core.hooks.update(dispatch=_dispatch, Variable=Variable, variable_attribute=_refuse_attribute)
 
 
 def _expression(expression, values):
@@ -273,9 +289,10 @@ def _expression(expression, values):
     result = expression(**plain)
     if isinstance(result, tuple):
         raise TypeError("the gradient of an expression with several results is not known; make one of each")
-    if result.dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
+    wanted = tuple(name for name in expression.names
+                   if isinstance(values[name], Variable) and values[name].dtype in _INEXACT)
+    if result.dtype not in _INEXACT or not wanted:
         return result
-    wanted = tuple(name for name in expression.names if isinstance(values[name], Variable))
 
     def backward(dy):
         found = expression._gradients(plain, wanted, dy)
@@ -318,7 +335,7 @@ def _backward(last):
         for source, gradient in zip(variable.inputs, variable.backward(dy)):
             if source is None or gradient is None:
                 continue
-            gradient = _fitted(gradient, source.dtype)
+            gradient = _fitted(gradient() if callable(gradient) else gradient, source.dtype)
             known = gradients.get(id(source))
             gradients[id(source)] = gradient if known is None else _ops.add(known, gradient)
         if variable.inputs:
@@ -354,7 +371,7 @@ def _check_value(last, arguments):
                          "or compute.mean")
     leaves = []
     _map(leaves.append, arguments)
-    if not any(x.dtype in _dtypes.FLOATS + _dtypes.COMPLEX for x in leaves):
+    if not any(x.dtype in _INEXACT for x in leaves):
         kinds = ", ".join(sorted({x.dtype.name for x in leaves})) or "no array"
         raise TypeError(f"the arguments have {kinds}; gradients need arrays of floating-point numbers")
     raise ValueError("the value of the function does not depend on its arguments, or only through ops that have no "

@@ -114,7 +114,13 @@ def trace(x, /, *, offset=0, dtype=None):
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """The vector norms along axes; without axes, of all elements."""
-    size = _ops.abs(_inexact(x, "vector_norm"))
+    _inexact(x, "vector_norm")
+    if isinstance(ord, grad.Variable):
+        grad._refuse_attribute("ord")
+    if isinstance(x, grad.Variable):
+        known = {"axis": axis, "keepdims": builtins.bool(keepdims), "ord": ord}
+        return grad._record("vector_norm", vector_norm, [x], known)
+    size = _ops.abs(x)
     axes = None if axis is None else _axes(axis, x.ndim, "vector_norm")
     if x.ndim == 0:
         axes = None

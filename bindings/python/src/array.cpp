@@ -325,9 +325,8 @@ template <PyObject* (*kGet)(PyObject*, void*), auto kName>
 PyObject* argument(PyObject*, PyObject* object) {
   if (is_array(object)) [[likely]]
     return kGet(object, object);
-  static PyObject* const variable = PyDict_GetItemString(state.hooks, "Variable");
   static PyObject* const name = PyUnicode_InternFromString(kName());
-  if (as_object(Py_TYPE(object)) == variable) return PyObject_GetAttr(object, name);
+  if (is_variable(object)) return PyObject_GetAttr(object, name);
   return call_hook("no_array", "(O)", object);
 }
 PyMethodDef functions[] = {{"read_element", read_element, METH_O, nullptr},

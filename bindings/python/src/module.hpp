@@ -227,6 +227,13 @@ PyObject* element_of_row(PyObject* base, int64_t index);
 /// Fills in what indices need to know of an array.
 void learn(ArrayObject* array);
 inline bool is_array(PyObject* object) { return Py_TYPE(object) == state.array_type; }
+
+/// Whether an object is a variable of compute.grad.
+inline bool is_variable(PyObject* object) {
+  static PyObject* variable = nullptr;
+  if (variable == nullptr) variable = PyDict_GetItemString(state.hooks, "Variable");
+  return reinterpret_cast<PyObject*>(Py_TYPE(object)) == variable;
+}
 /// Gives a view its tensor. NULL with an exception set, for want of memory alone.
 compute_tensor* make_view(ArrayObject* array);
 /// The tensor of an array; NULL with an exception set as above.

@@ -295,6 +295,10 @@ bool add_keywords(const OpObject& op, PyObject* const* values, PyObject* names, 
       if (attribute.name == name || PyUnicode_Compare(attribute.name, name) == 0) found = &attribute;
     }
     if (found != nullptr) {
+      if (is_variable(values[i])) {
+        call_hook("variable_attribute", "(O)", found->name);
+        return false;
+      }
       if (!attributes.add(*found, values[i])) return wrong_value(op, *found, values[i]);
     } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
       *out = values[i];

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has a gradient: every op by every input, attribute and result; and gradients at points without a derivative."""
+import math
+import unittest
+
+import compute as cp
+import numpy as np
+from compute import grad, nn
+
+from case import NARROW, Case
+
+OPS = cp._ops.TABLE
+
+
+class F:
+    """Floating-point numbers of a shape, from a range."""
+
+    def __init__(self, *shape, low=0.1, high=0.9):
+        self.shape, self.low, self.high = shape, low, high
+
+
+# The ranges of elementwise ops that need others than [0.1, 0.9] for a gradient by every input.
+RANGES = {"acosh": [(1.1, 2.0)], "clip": [(0.0, 1.0), (0.2, 0.4), (0.6, 0.8)], "elu": [(-0.9, 0.9)] * 2, "leaky_relu": [(-0.9, 0.9)] * 2}
+# Elementwise ops that are steps: their gradients are 0 by definition, of those with a number by that input alone.
+STEPS = {("ceil", 0), ("copysign", 1), ("floor", 0), ("floor_divide", 0), ("floor_divide", 1), ("heaviside", 0), ("heaviside", 1),
+         ("nextafter", 1), ("round", 0), ("sign", 0), ("trunc", 0)}
+
+# Calls of all other ops. A letter for each input says what its gradient is: (g)iven, (r)efused with a TypeError, or that
+# the result is (c)onstant by definition; - has no floating-point numbers.
+PLACES, LABELS = np.array([2, 0, 2]), np.array([1, 3])
+WINDOW = {"window": [2, 2], "strides": [1, 1]}
+X = F(3, 4)
+CALLS = [
+    ("adam", "rrrr", [X] * 4, {}), ("adamw", "rrrr", [X] * 4, {}),
+    ("sgd", "rr", [X] * 2, {}), ("sgd_momentum", "rrr", [X] * 3, {}),
+    *(("affine", "ggg", [F(3, 4), F(4, 2), F(2)], {"activation": name})
+      for name in ("none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh")),
+    ("affine", "gg", [F(2, 3, 4), F(5, 4)], {"transpose_weight": 1}),
+    ("all", "c", [X], {}), ("any", "c", [X], {}), ("argmax", "c", [X], {}), ("argmin", "c", [X], {}),
+    ("argsort", "c", [X], {}), ("count_nonzero", "c", [X], {}),
+    ("arange", "", [], {"size": 3, "dtype": cp.float32}), ("eye", "", [], {"rows": 2, "columns": 2, "dtype": cp.float32}),
+    ("fill", "", [], {"shape": [2], "dtype": cp.float32}),
+    ("linspace", "", [], {"start": 0, "stop": 1, "size": 3, "dtype": cp.float32}),
+    ("attention", "ggg", [F(1, 4, 3, 5), F(1, 2, 4, 5), F(1, 2, 4, 2)], {}),
+    ("attention", "gggg", [F(2, 4, 3, 5), F(2, 2, 4, 5), F(2, 2, 4, 2), F(4, 3, 4)], {"causal": 1, "scale": 0.75}),
+    ("attention", "gggg", [F(1, 2, 3, 5), F(1, 2, 4, 5), F(1, 2, 4, 2), F(1, 1, 4)], {}),
+    ("attention", "ggg-", [F(1, 1, 2, 5), F(1, 1, 2, 5), F(1, 1, 2, 2), np.array([[True, False], [True, True]])], {}),
+    ("attention_grad", "rrrrrr", [F(1, 1, 2, 3), F(1, 1, 2, 3), F(1, 1, 2, 3), F(1, 1, 2, 3), F(1, 1, 2, 3), F(1, 1, 2)], {}),
+    ("average_pool", "g", [F(1, 2, 4, 4)], WINDOW), ("max_pool", "g", [F(1, 2, 4, 4)], WINDOW),
+    ("average_pool_grad", "r", [F(1, 2, 3, 3)], {"shape": [4, 4], **WINDOW}),
+    ("max_pool_grad", "rrr", [F(1, 2, 3, 3), F(1, 2, 4, 4), F(1, 2, 3, 3)], WINDOW),
+    ("batch_norm", "ggg", [F(3, 2, 2), F(2), F(2)], {}), ("batch_norm", "g", [F(3, 2)], {"epsilon": 0.125}),
+    ("batch_norm_grad", "rrrrr", [F(3, 2), F(3, 2), F(2), F(2), F(2)], {}),
+    ("batch_norm_inference", "ggggg", [F(3, 2, 2), F(2), F(2), F(2), F(2)], {}),
+    ("cast", "g", [X], {"dtype": cp.float64}), ("cast", "c", [X], {"dtype": cp.int32}), ("cast", "c", [X], {"dtype": cp.bool}),
+    ("concat", "gg", [F(3, 4), F(3, 1)], {"axis": 1}), ("stack", "gg", [X, X], {"axis": 1}),
+    ("convolution", "ggg", [F(2, 2, 5), F(4, 1, 3), F(4)], {"groups": 2, "strides": [2], "padding": "same"}),
+    ("convolution_grad_input", "rr", [F(1, 2, 3), F(2, 2, 3)], {"shape": [5]}),
+    ("convolution_grad_weight", "rr", [F(1, 2, 3), F(1, 2, 5)], {"kernel": [3]}),
+    ("convolution_transpose", "ggg", [F(1, 2, 4), F(2, 3, 3), F(3)], {"strides": [2], "output_padding": [1]}),
+    ("copy", "g", [X], {}),
+    ("cross_entropy", "g-", [F(2, 4), LABELS], {"label_smoothing": 0.25}),
+    ("cross_entropy_grad", "rr-r", [F(2), F(2, 4), LABELS, F(2)], {}),
+    ("cross_entropy_soft", "gg", [F(2, 4), F(2, 4)], {}), ("cross_entropy_soft", "gg", [F(4, 2), F(4, 2)], {"axis": 0}),
+    ("cross_entropy_soft_grad", "rrrr", [F(2), F(2, 4), F(2, 4), F(2)], {}),
+    *((name, "g", [X], attributes) for name in ("cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum")
+      for attributes in ({}, {"axis": 0, "include_initial": 1})),
+    *((name, "r", [X], {direction: 1}) for name in ("cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum")
+      for direction in ("exclusive", "reverse")),
+    ("diff", "g", [X], {"n": 2}), ("dropout", "g", [X], {"p": 0.25, "seed": 3}),
+    ("einsum", "gg", [F(3, 4), F(4, 2)], {"equation": "ij,jk->ik"}), ("einsum", "g", [F(3, 3)], {"equation": "ii->"}),
+    ("gather_nd", "g-", [X, np.array([[2, 0], [2, 0], [1, 3]])], {}),
+    *(("gemm", "gggg", [F(3, 2), F(3, 4), F(4, 2), F(2)], {"alpha": 0.5, "beta": beta, "activation": "tanh"}) for beta in (1, 0.25)),
+    ("group_norm", "ggg", [F(2, 4, 3), F(4), F(4)], {"groups": 2}),
+    ("group_norm_grad", "rrrrr", [F(2, 4, 3), F(2, 4, 3), F(2, 2), F(2, 2), F(4)], {"groups": 2}),
+    ("histogram", "c", [F(5)], {"bins": 3, "minimum": 0, "maximum": 1}), ("isin", "cc", [F(5), F(2)], {}),
+    ("layer_norm", "ggg", [F(3, 4), F(4), F(4)], {}), ("layer_norm_grad", "rrrrr", [F(3, 4), F(3, 4), F(3), F(3), F(4)], {}),
+    ("rms_norm", "gg", [F(3, 4), F(4)], {}), ("rms_norm_grad", "rrrr", [F(3, 4), F(3, 4), F(3), F(4)], {}),
+    ("log_softmax", "g", [X], {"axis": 0}), ("log_softmax_grad", "rr", [X, X], {}),
+    ("softmax", "g", [X], {"axis": 0}), ("softmax_grad", "rr", [X, X], {}),
+    *((name, "g", [F(2, 3, 2)], attributes)
+      for name in ("logsumexp", "max", "mean", "min", "prod", "std", "sum", "var")
+      for attributes in ({}, {"axes": [1]}, {"axes": [2, 0], "keepdims": 1})),
+    *((name, "g", [X], {"axes": [0], "correction": 1}) for name in ("std", "var")),
+    ("matmul", "gg", [F(2, 3, 4), F(4, 2)], {}), ("tensordot", "gg", [F(2, 3, 4), F(4, 2)], {"axes_a": [0], "axes_b": [1]}),
+    ("vecdot", "gg", [F(3, 4), F(4)], {}),
+    ("nonzero", "c", [X], {}), ("one_hot", "-", [LABELS], {"depth": 4, "dtype": cp.float32}),
+    ("pad", "g", [X], {"pads_begin": [1, 0], "pads_end": [0, 2]}),
+    *((f"random_{name}", "", [], {"shape": [3], "dtype": cp.float32})
+      for name in ("bernoulli", "normal", "truncated_normal", "uniform")),
+    ("random_bits", "", [], {"shape": [3], "dtype": cp.uint32}),
+    ("random_integers", "", [], {"shape": [3], "dtype": cp.int32, "maximum": 5}),
+    ("random_permutation", "", [], {"size": 3, "dtype": cp.int32}),
+    ("random_categorical", "c", [X], {}), ("random_gamma", "r", [X], {}),
+    ("repeat", "g", [X], {"repeats": 2}), ("tile", "g", [X], {"repetitions": [2, 3]}), ("roll", "g", [X], {"shift": 1}),
+    ("rotary_embedding", "g-", [F(3, 4), PLACES], {}),
+    *(("scatter", "g-g", [F(3, 2), np.array([[2, 0]]), F(1, 2)], {"reduction": how}) for how in ("set", "add")),
+    *(("scatter", "r-r", [F(3, 2), np.array([[2, 0]]), F(1, 2)], {"reduction": how}) for how in ("mul", "min", "max")),
+    *(("scatter_nd", "g-g", [F(3, 2), np.array([[2], [0]]), F(2, 2)], {"reduction": how}) for how in ("set", "add")),
+    *(("scatter_nd", "r-r", [F(3, 2), np.array([[2], [0]]), F(2, 2)], {"reduction": how}) for how in ("mul", "min", "max")),
+    ("searchsorted", "cc", [F(4), F(2)], {}),
+    *(("segment_reduce", kind, [F(5, 2), np.array([0, 2, 2, 5])], {"kind": how})
+      for how, kind in (("sum", "g-"), ("max", "g-"), ("min", "g-"), ("prod", "r-"))),
+    ("sort", "g", [X], {"descending": 1}), ("top_k", "g", [X], {"k": 2, "largest": 0}), ("unique", "r", [F(4)], {}),
+    ("take", "g-", [X, PLACES], {"axis": 0}), ("take_along_axis", "g-", [X, np.array([[2], [0], [2]])], {"axis": 1}),
+    ("take_grad", "r-", [F(3, 4), PLACES], {"size": 4}),
+    ("tril", "g", [X], {"k": 1}), ("triu", "g", [X], {"k": 1}),
+]
+# Results other than the first one through which gradients pass.
+OTHER_RESULTS = {("batch_norm", 1), ("batch_norm", 2)}
+
+
+@unittest.skipIf(NARROW, "the rules are the same on every device")
+class EveryOp(Case):
+    def numbers_of(self, given):
+        if isinstance(given, F):
+            return self.random.uniform(given.low, given.high, given.shape)
+        return given
+
+    def calls(self):
+        """Each op with what is known of its gradients, inputs and attributes."""
+        listed = {name for name, _, _, _ in CALLS}
+        self.assertEqual(listed, {name for name, op in OPS.items() if op["row"] is None}, "each op needs a call")
+        for name, kinds, given, attributes in CALLS:
+            yield name, kinds, [self.numbers_of(one) for one in given], attributes
+        for name, op in OPS.items():
+            if op["row"] is None:
+                continue
+            ranges = RANGES.get(name, [(0.1, 0.9)] * len(op["inputs"].split()))
+            inputs = [self.numbers_of(F(3, 4, low=low, high=high)) for low, high in ranges]
+            if name == "where":
+                inputs[0] = inputs[0] > 0.5
+            try:
+                result = op["run"](*map(self.device_array, inputs))
+            except TypeError:  # of integers, bool or complex numbers
+                self.assertIn(name.split("_")[0], ("bitwise", "logical", "imag", "real"))
+                continue
+            kind = "g" if result.dtype is cp.float64 else "c"
+            yield name, "".join("-" if x.dtype == bool else "c" if (name, i) in STEPS else kind for i, x in enumerate(inputs)), inputs, {}
+
+    def kind(self, op, inputs, attributes, place, result):
+        """What the gradient of a result by an input is, after a comparison with differences along a direction."""
+        arrays = [self.device_array(x) for x in inputs]
+        weights = None
+
+        def value(x):  # without the infinities of what has no elements
+            nonlocal weights
+            found = op["run"](*arrays[:place], x, *arrays[place + 1:], **attributes)
+            found = found[result] if isinstance(found, tuple) else found
+            if found.dtype is not cp.float64 or not isinstance(found, type(x)):
+                return None
+            if weights is None:
+                weights = self.device_array(self.random.uniform(0.5, 1.5, found.shape))
+            return cp.sum(cp.where(cp.isfinite(grad.constant(found)), found, 0.0) * weights)
+
+        class Constant(Exception):
+            pass
+
+        def wanted(x):
+            found = value(x)
+            if found is None:
+                raise Constant
+            return found
+
+        try:
+            slope = np.asarray(grad.gradients(wanted)(arrays[place]))
+        except Constant:
+            return "c"
+        except TypeError as error:
+            self.assertIn("is not known", str(error))
+            return "r"
+        direction = self.random.uniform(0.5, 1.5, slope.shape)
+        ends = [float(value(self.device_array(inputs[place] + sign * 1e-6 * direction))) for sign in (1, -1)]
+        np.testing.assert_allclose(np.sum(slope * direction), (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-7)
+        return "g" if np.any(slope) else "c"
+
+    def test_inputs_and_results(self):
+        for name, kinds, inputs, attributes in self.calls():
+            results = len(OPS[name]["outputs"].split()) or 1
+            found = OPS[name]["run"](*map(self.device_array, inputs), **attributes) if results > 1 else None
+            for place, kind in enumerate(kinds):
+                for result in range(results):
+                    with self.subTest(op=name, input=place, attributes=attributes, result=result):
+                        if kind == "-" or (result > 0 and found[result].dtype is not cp.float64):
+                            self.assertTrue(kind != "-" or inputs[place].dtype != np.float64)
+                            continue
+                        expected = kind
+                        if result > 0 and kind == "g":
+                            if (name, result) in OTHER_RESULTS and place > 0:
+                                continue  # statistics do not depend on the scale
+                            expected = "g" if (name, result) in OTHER_RESULTS else "r"
+                        self.assertEqual(self.kind(OPS[name], inputs, attributes, place, result), expected)
+
+    def test_attributes(self):
+        """There is no gradient by an attribute."""
+        done = set()
+        for name, _, inputs, attributes in self.calls():
+            for text in OPS[name]["attributes"].split(";"):
+                attribute, _, kind = text.strip().partition(": ")
+                if (name, attribute) in done or not kind.startswith(("number", "float64")):
+                    continue
+                done.add((name, attribute))
+                variable = grad.Variable(cp.asarray(0.5))
+                arrays = [self.device_array(x) for x in inputs]
+                for first in (lambda x: x, grad.Variable):
+                    with self.subTest(op=name, attribute=attribute), self.assertRaisesRegex(
+                            TypeError, f"gradient with respect to {attribute}, .*compute.grad.constant"):
+                        OPS[name]["run"](*map(first, arrays[:1]), *arrays[1:], **{**attributes, attribute: variable})
+
+
+class Attributes(Case):
+    def test_variables_as_arguments(self):
+        """Arguments of functions that are attributes of ops are refused by the names that the functions have for them."""
+        v, x = grad.Variable(cp.asarray(0.5)), cp.ones((2, 3))
+        q = cp.ones((1, 1, 2, 2))
+        for name, call in (
+                ("scale", lambda: nn.attention(q, q, q, scale=v)), ("alpha", lambda: cp.linalg.gemm(x, cp.ones((2, 2)), x, alpha=v)),
+                ("epsilon", lambda: nn.layer_norm(x, epsilon=v)), ("stop", lambda: cp.linspace(0, v, 5)),
+                ("label_smoothing", lambda: nn.cross_entropy(x, cp.asarray([0, 1]), label_smoothing=v)),
+                ("deviation", lambda: cp.random.normal((2,), 0.0, v)), ("correction", lambda: cp.var(x, correction=v)),
+                ("p", lambda: nn.dropout(x, v)), ("ord", lambda: cp.linalg.vector_norm(x, ord=v)),
+                ("rate", lambda: cp.optim.SGD([x], rate=v).step([x]))):
+            with self.assertRaisesRegex(TypeError, f"gradient with respect to {name}, .*compute.grad.constant"):
+                call()
+        with self.assertRaisesRegex(TypeError, "^linspace: "):
+            cp.linspace(0, v, 5)
+        with self.assertRaisesRegex(TypeError, "compute.stack"):
+            cp.asarray([v, 1.0])
+        with self.assertRaises(TypeError):
+            cp.asarray(v)
+        with self.assertRaises(TypeError):
+            x[0, 0] = v
+
+    def test_arguments_with_gradients(self):
+        def check(function, expected, argument=0.5):
+            self.assertAlmostEqual(float(grad.gradients(function)(cp.asarray(argument))), expected, places=5)
+
+        check(lambda v: cp.sum(cp.full((2, 3), v)), 6)
+        check(lambda v: cp.sum(cp.full_like(cp.ones(4), v) ** 2.0), 4)
+        check(lambda v: cp.trapezoid(cp.asarray([1.0, 3.0]), dx=v), 2)
+        check(lambda v: cp.sum(cp.clip(cp.asarray([0.0, 1.0]), min=v)), 1)
+        check(lambda v: cp.quantile(cp.asarray([1.0, 2.0, 4.0]), v), 4)
+        check(lambda v: cp.percentile(cp.asarray([1.0, 2.0, 4.0]), v), 0.02, 25.0)
+        check(lambda v: cp.interp(cp.asarray([-1.0, 0.5]), cp.asarray([0.0, 1.0]), cp.asarray([0.0, 1.0]), left=v)[0], 1)
+        check(lambda v: cp.average(cp.asarray([1.0, 3.0]), cp.stack([v, v * 0 + 1.0])), -8 / 9)
+
+    def test_integers_beside_floats(self):
+        counts = cp.asarray([1, 2])
+        found = grad.gradients(lambda x, n: cp.sum(x * cp.astype(n, cp.float32)))(cp.ones(2), counts)
+        self.assert_same(found[0], np.float32([1, 2]))
+        self.assert_same(found[1], np.int64([0, 0]))
+
+
+class Points(Case):
+    """Where there is no derivative, and at the ends of ranges. Rows of docs/gradients.md."""
+
+    def check(self, function, values, expected, dtype="float32", tolerance=1e-6):
+        found = grad.gradients(lambda x: cp.sum(function(x)))(self.device_array(np.array(values, dtype)))
+        self.assertEqual(found.dtype.name, dtype)
+        np.testing.assert_allclose(np.asarray(found).astype(float), expected, rtol=tolerance)
+
+    def test_reductions(self):
+        inf, nan = math.inf, math.nan
+        norm = cp.linalg.vector_norm
+        self.check(cp.std, [2, 2, 2], [0, 0, 0])
+        self.check(lambda x: cp.std(x, axis=1), [[1, 1], [1, 3]], [[0, 0], [-0.5, 0.5]])
+        self.check(lambda x: cp.nanstd(x, axis=1), [[1, 1, nan], [1, 3, nan]], [[0, 0, 0], [-0.5, 0.5, 0]])
+        for order in (-1, 0.5, 1, 1.5, 2, 3, inf):
+            self.check(lambda x, order=order: norm(x, ord=order), [0, 0], [0, 0])
+        self.check(norm, [3, -4, 0], [0.6, -0.8, 0])
+        self.check(lambda x: norm(x, axis=1), [[0, 0], [0, -2]], [[0, 0], [0, -1]])
+        self.check(lambda x: norm(x, axis=0, keepdims=True, ord=3), [[1, 0], [-1, 2]], [[2 ** (-2 / 3), 0], [-2 ** (-2 / 3), 1]])
+        self.check(lambda x: norm(x, ord=inf), [1, -2, 2], [0, -0.5, 0.5])
+        self.check(lambda x: norm(x, ord=-inf), [1, -2, 2], [1, 0, 0])
+        self.check(lambda x: norm(x, ord=1), [1, -2, 0], [1, -1, 0])
+        self.check(cp.linalg.matrix_norm, [[0, 0], [0, 0]], [[0, 0], [0, 0]])
+        self.check(nn.logsumexp, [-inf, -inf], [0, 0])
+        self.check(lambda x: nn.logsumexp(x, axis=0), [[-inf, -inf], [-inf, 1]], [[0, 0], [0, 1]])
+        self.check(nn.logsumexp, [10000, 10000], [0.5, 0.5])
+        self.check(cp.max, [1, 3, 3, 2], [0, 0.5, 0.5, 0])
+        self.check(cp.max, [1, nan, 3], [0, 1, 0])
+        self.check(lambda x: cp.min(x, axis=1), [[1, 1], [2, 3]], [[0.5, 0.5], [1, 0]])
+        self.check(cp.prod, [2, 0, 3], [0, 6, 0])
+
+    def test_elementwise(self):
+        self.check(nn.relu, [-1, 0, 1], [0, 0, 1])
+        self.check(cp.abs, [-1, 0, 1], [-1, 0, 1])
+        self.check(nn.sigmoid, [0, 100, -100], [0.25, 3.8e-44, 3.8e-44], tolerance=0.1)
+        self.check(lambda x: nn.linear(x, cp.ones((1, 1)), activation="sigmoid"), [[0], [1]], [[0.25], [0.19661193]])
+        self.check(lambda x: cp._ops.logit(x), [1e-8, 0.5], [1e8, 4])
+        self.check(lambda x: cp._ops.fmod(x, 2.0), [0, 2, -3], [1, 1, 1])
+        self.check(lambda x: cp._ops.xlogy(x, 2.5), [0, 1], [math.log(2.5)] * 2)
+        logarithm = cp.expression("where(x > 0, log(x), 0)")
+        self.check(lambda x: logarithm(x), [0, -1, 2], [0, 0, 0.5])
+        self.check(lambda x: cp.expression("max(x, 0)")(x), [0, 1], [0.5, 1])
+
+    def test_attention_masks(self):
+        q = self.device_array(self.random.random((1, 2, 2, 3), np.float32))
+        mask = np.zeros((1, 1, 2, 2), np.float32)
+        mask[0, 0, 0] = -math.inf  # a query that sees no key
+        self.check(lambda m: nn.attention(q, q, q, m)[:, :, :1], mask, np.zeros_like(mask))
+        found = grad.gradients(lambda m: cp.sum(nn.attention(q, q, q, m)))(cp.asarray(mask))
+        self.assertTrue(np.isfinite(np.asarray(found)).all())
+        self.assertNotEqual(float(found[0, 0, 1, 0]), 0)
+
+    def test_halves(self):
+        """Counts, sums and products on the way do not have to fit in float16."""
+        many = np.ones(70000)
+        self.check(cp.max, many, many / 70000, "float16", 0.05)
+        self.check(lambda x: cp.min(x) * 1000.0, many, many / 70, "float16", 2e-3)
+        self.check(lambda x: cp.segment_reduce(x, cp.asarray([0, 70000]), kind="max") * 1000.0, many, many / 70, "float16", 2e-3)
+        x = np.array([300, 300, 0.001, 300, 0.001], np.float16).astype(float)
+        self.check(cp.prod, x, [np.prod(np.delete(x, i)) for i in range(5)], "float16", 2e-3)
+        self.check(lambda x: cp.cumulative_prod(x)[-1:], x, [np.prod(np.delete(x, i)) for i in range(5)], "float16", 2e-3)
+        self.check(lambda x: cp.linalg.vector_norm(x), [3, 4], [0.6, 0.8], "float16", 2e-3)
+        self.check(lambda x: cp.cumulative_max(x), np.ones(5000), np.ones(5000), "float16", 2e-3)
+        descending = np.concatenate([[2.0], np.ones(4999)])
+        self.check(lambda x: cp.cumulative_max(x), descending, np.concatenate([[5000.0], np.zeros(4999)]), "float16", 2e-3)
+        self.check(nn.logsumexp, [1000.3, 1000.3], [0.5, 0.5], "float16", 2e-3)
+        self.check(cp.std, [1000, 1001, 1002], np.array([-1, 0, 1]) / 3 / math.sqrt(2 / 3), "float16", 2e-3)
