@@ -4,8 +4,11 @@ import array
 import copy
 import ctypes
 import gc
+import json
+import multiprocessing
 import pathlib
 import pickle
+import struct
 import tempfile
 import threading
 import weakref
@@ -70,6 +73,56 @@ class Exchange(Case):
             memoryview(cp.asarray([1.0], dtype=cp.bfloat16, device="cpu"))
         with self.assertRaises(BufferError):
             np.frombuffer(cp.zeros((4, 4), device="cpu").T, np.float32)  # takes no strides
+
+    def test_buffers_of_ctypes(self):
+        for kind, dtype in {"c_bool": "bool", "c_byte": "int8", "c_ubyte": "uint8", "c_short": "int16", "c_ushort": "uint16", "c_int": "int32", "c_uint": "uint32",
+                            "c_long": "int64", "c_ulong": "uint64", "c_longlong": "int64", "c_float": "float32", "c_double": "float64"}.items():
+            kind = getattr(ctypes, kind)
+            self.assert_same(cp.asarray((kind * 3)(1, 0, 1), device="cpu"), np.array([1, 0, 1], dtype), note=str(kind))
+            self.assert_same(cp.asarray(kind(1), device="cpu"), np.array(1, dtype), note=str(kind))
+            self.assert_same(cp.asarray(((kind * 2) * 3)((1, 0), (0, 1), (1, 1)), device="cpu"), np.array([[1, 0], [0, 1], [1, 1]], dtype), note=str(kind))
+            self.assert_same(cp.asarray((kind * 0)(), device="cpu"), np.zeros(0, dtype), note=str(kind))
+        for shared in ((ctypes.c_float * 4)(), multiprocessing.RawArray("f", 4)):
+            a = cp.asarray(shared, device="cpu")
+            shared[1] = 5
+            a[2] = 7
+            self.assertEqual((a.tolist(), list(shared)), ([0, 5, 7, 0],) * 2)
+            a = cp.zeros(4)
+            a[...] = shared
+            a[1:3] = memoryview(shared)[:2]
+            self.assertEqual(a.tolist(), [0, 0, 5, 0])
+
+        class Record(ctypes.Structure):
+            _fields_ = [("number", ctypes.c_int)]
+
+        class Nothing(ctypes.Structure):
+            _fields_ = []
+
+        for kind in (Record, Nothing, ctypes.c_char, ctypes.c_wchar, ctypes.c_void_p, ctypes.c_longdouble, ctypes.c_int.__ctype_be__):
+            with self.assertRaisesRegex(TypeError, "^asarray: no dtype of this package is that of ", msg=kind):
+                cp.asarray((kind * 3)())
+
+    def test_formats_of_memoryviews(self):
+        data = bytes(range(48))
+        for code in "?bBhHiIlLqQnNfdcP":
+            view = memoryview(data[:16] if code != "?" else b"\0\1" * 8).cast(code)
+            for part in (view, view[::2], view[::-1], view[1:1]):
+                if code in "cP":
+                    with self.assertRaisesRegex(TypeError, f"^asarray: no dtype .* the format '{code}'"):
+                        cp.asarray(part)
+                else:
+                    self.assertEqual(cp.asarray(part, device="cpu").tolist(), part.tolist(), code)
+        self.assertEqual(cp.asarray(memoryview(data).cast("B", (2, 3, 8)), device="cpu").tolist(), memoryview(data).cast("B", (2, 3, 8)).tolist())
+        self.assertEqual(cp.asarray(memoryview(data[:4]).cast("i", ()), device="cpu").shape, ())
+        self.assert_same(cp.asarray(memoryview(np.arange(6.0).reshape(2, 3).T), device="cpu"), np.arange(6.0).reshape(2, 3).T)
+        self.assert_same(cp.asarray(np.frombuffer(data[1:13] + b"\0", np.uint8)[1:].view("int32"), device="cpu"), np.frombuffer(data[2:13] + b"\0", np.int32))
+
+    def test_times_are_no_numbers(self):
+        a = cp.zeros(8)
+        for times in (np.zeros(3, "M8[D]"), np.zeros((), "m8[s]"), np.datetime64("2026-11-27"), np.timedelta64(3, "s"), [np.datetime64("2026-11-27")] * 2):
+            for call in (cp.asarray, lambda x: cp.asarray(x, device="cpu", copy=True), lambda x: a.__setitem__(..., x)):
+                with self.assertRaisesRegex(TypeError, "^asarray: no dtype of this package is that of "):
+                    call(times)
 
     def test_memory_that_was_shared_otherwise_is_copied(self):
         x = np.arange(12.0)
@@ -341,6 +394,59 @@ class Exchange(Case):
             np.save(whole, np.arange(3, dtype=">f4"))
             with self.assertRaisesRegex(TypeError, "a.npy has the dtype '>f4'"):
                 cp.load(whole)
+
+    def test_files_that_their_format_forbids(self):
+        def entry(first, last, shape, dtype="U8"):
+            return {"dtype": dtype, "shape": shape, "data_offsets": [first, last]}
+
+        deep = "[" * 100_000 + "]" * 100_000
+        forbidden = {
+            "ends behind the file": ({"a": entry(0, 9, [9])}, 8), "is longer than its array": ({"a": entry(0, 9, [8])}, 9),
+            "is shorter": ({"a": entry(0, 8, [9])}, 8), "is negative": ({"a": entry(-8, 0, [8])}, 8), "is null": ({"a": entry(None, 8, [8])}, 8),
+            "is reversed": ({"a": entry(8, 0, [8])}, 8), "is true": ({"a": entry(False, True, [1])}, 1), "is no pair": ({"a": {**entry(0, 8, [8]), "data_offsets": [8]}}, 8),
+            "overlaps": ({"a": entry(0, 5, [5]), "b": entry(4, 8, [4])}, 8), "is twice there": ({"a": entry(0, 4, [4]), "b": entry(0, 4, [4])}, 4),
+            "leaves a hole": ({"a": entry(0, 3, [3]), "b": entry(4, 8, [4])}, 8), "begins late": ({"a": entry(1, 8, [7])}, 8),
+            "leaves bytes": ({"a": entry(0, 4, [4])}, 8), "nothing but bytes": ({}, 1), "a negative extent": ({"a": entry(0, 4, [-2, -2])}, 4),
+            "a large extent": ({"a": entry(0, 0, [0, 2 ** 64])}, 0), "a broken extent": ({"a": entry(0, 4, [4.0])}, 4), "no shape": ({"a": entry(0, 4, None)}, 4),
+            "an array that is no object": ({"a": 3}, 0), "metadata that are numbers": ({"__metadata__": {"a": 3}}, 0), "a dtype that is no name": ({"a": entry(0, 4, [4], 8)}, 4),
+            "a name that occurs twice": ('{"a": %s, "a": %s}' % (json.dumps(entry(0, 4, [4])), json.dumps(entry(4, 8, [4]))), 8),
+            "a key that occurs twice": ('{"a": {"dtype": "U8", "dtype": "I8", "shape": [4], "data_offsets": [0, 4]}}', 4),
+            "a deep header": (f'{{"a": {deep}}}', 0), "a header that begins late": (" {}", 0), "a header with an end": ("{} {}", 0), "a header that is a list": ("[]", 0)}
+        allowed = {"empty": ({}, 0), "spaces": ("{}   ", 0), "another order": ({"b": entry(4, 8, [2, 2]), "a": entry(0, 4, [4])}, 8),
+                   "no elements": ({"a": entry(4, 4, [0, 3]), "b": entry(0, 4, [4]), "c": entry(0, 0, [2, 0])}, 4), "metadata": ({"__metadata__": {"a": "b"}}, 0)}
+        array = "{'descr': '|u1', 'fortran_order': %s, 'shape': %s}"
+        arrays = {"a deep header": "[" * 5000 + "]" * 5000, "a deeper one": "-" * 9000 + "1", "a long one": array % (False, "(8,)") + " " * 20_000, "another key": array % (False, "(8,), 'more': 1"),
+                  "a flag that is a number": array % (1, "(8,)"), "a negative extent": array % (False, "(-2, -4)"), "an extent that is true": array % (False, "(True, 8)"),
+                  "a shape that is a number": array % (False, "8"), "a large extent": array % (False, "(0, 2 ** 70)"), "more than there is": array % (False, "(9,)")}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a"
+
+            def load(header, size):
+                header = (header if isinstance(header, str) else json.dumps(header)).encode()
+                path.write_bytes(struct.pack("<Q", len(header)) + header + bytes(size))
+                return cp.load(path)
+
+            for name, case in allowed.items():
+                header = json.loads(case[0]) if isinstance(case[0], str) else case[0]
+                self.assertEqual({key: x.shape for key, x in load(*case).items()},
+                                 {key: tuple(one["shape"]) for key, one in header.items() if key != "__metadata__"}, name)
+            for name, case in forbidden.items():
+                with self.assertRaisesRegex(ValueError, "^load: .*a is damaged or incomplete: ", msg=name):
+                    load(*case)
+            for name, header in arrays.items():
+                path.write_bytes(b"\x93NUMPY\2\0" + struct.pack("<I", len(header)) + header.encode() + bytes(8))
+                with self.assertRaisesRegex(ValueError, "^load: .*a is damaged or incomplete: ", msg=name):
+                    cp.load(path)
+            path.write_bytes(b"\x93NUMPY\4\0" + bytes(80))
+            with self.assertRaisesRegex(ValueError, "its version is"):
+                cp.load(path)
+            np.save(path.with_suffix(".npy"), np.zeros(3, "f4,i4"))
+            with self.assertRaisesRegex(TypeError, "a.npy has the dtype"):
+                cp.load(path.with_suffix(".npy"))
+            with self.assertRaisesRegex(TypeError, "a has the dtype F8_E4M3 for a"):
+                load({"a": entry(0, 4, [4], "F8_E4M3")}, 4)
+            with self.assertRaisesRegex(ValueError, '^device "nope0"'):
+                cp.load(path, device="nope0")
 
     def test_devices(self):
         a = cp.asarray([1.0, 2.0])

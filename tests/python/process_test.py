@@ -188,6 +188,29 @@ class Process(Case):
                             "import numpy\ny = cp.from_dlpack(numpy.ones(3))\nz = numpy.asarray(x.to_device('cpu'))")
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_daemon_threads_at_exit(self):
+        # Each is somewhere else when the interpreter ends: in an op, in a wait, in a function of the package that is written in Python.
+        code = ("import compute as cp, numpy, threading, time\n"
+                "x, small, index = cp.ones((300, 300)), cp.arange(50), cp.asarray([1, 2, 3])\n"
+                "def ops():\n"
+                "    while True: x @ x\n"
+                "def waits():\n"
+                "    while True: float(cp.sum(x @ x)); numpy.asarray(x.to_device('cpu'))\n"
+                "def hooks():\n"
+                "    while True:\n"
+                "        small[index]; str(small); cp.asarray([[1, 2], [3, 4]])\n"
+                "        try: small + cp.ones((3, 3))\n"
+                "        except (TypeError, ValueError): pass\n"
+                "def gradients():\n"
+                "    while True: cp.grad.value_and_gradients(lambda a: cp.sum(cp.exp(a) * a))(x)\n"
+                "threads = [threading.Thread(target=one, daemon=True) for one in (ops, waits, hooks, gradients)]\n"
+                "for thread in threads: thread.start()\n"
+                "time.sleep(0.2)\n"
+                "assert all(thread.is_alive() for thread in threads)\n")
+        for _ in range(3):
+            result = run_python(code)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+
     def test_weak_references(self):
         a = cp.zeros(3)
         alive = weakref.ref(a)

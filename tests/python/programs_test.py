@@ -581,6 +581,8 @@ class Programs(Case):
                             (OverflowError, lambda: cp.random.integers(3, 0, 2 ** 64 + 1, dtype=cp.uint64)),
                             (IndexError, lambda: cp.random.shuffle(cp.asarray(1.0))),
                             (ValueError, lambda: cp.random.Generator(-1)),
+                            *((ValueError, lambda state=state: cp.random.Generator().__setstate__(state))
+                              for state in ((-1, 0), (2 ** 63, 0), (0, -1), (0, 2 ** 63), (1,), (1, 2, 3), 5, ("a", 0), (1.5, 0), None)),
                             (ValueError, lambda: cp.random.seed(2 ** 63)),
                             (TypeError, lambda: cp.random.seed(0.5)), (TypeError, lambda: cp.random.gamma(2.0)),
                             (TypeError, lambda: cp.random.categorical([0.0, 1.0]))):

@@ -291,20 +291,25 @@ def _is_buffer(obj):
 
 
 def _wrap(obj, copy):
-    """An array over the memory of `obj` if it can be shared."""
+    """An array over the memory of `obj` if it can be shared, else a copy; and whether the memory is read-only."""
     try:
         x = _core.wrap_buffer(obj)
         return x, memoryview(obj).readonly
-    except (NotImplementedError, ValueError):
+    except (NotImplementedError, ValueError):  # memory that overlaps with that of another array, or in an odd layout
         if copy is False:
             raise
-    import numpy  # memory that overlaps with that of another array, or was shared as writable: take a copy
+    return _core.copy_buffer(obj), False
 
-    return _core.wrap_buffer(numpy.array(obj)), False
+
+def _has_times(obj):
+    """Whether an object of NumPy has elements that are dates or differences of them, whose bytes are no numbers."""
+    return getattr(getattr(obj, "dtype", None), "kind", "") in ("M", "m")
 
 
 def _adopt(obj, dtype, device, copy):
     """An array from an object of another library."""
+    if _has_times(obj):
+        raise TypeError(f"asarray: no dtype of this package is that of {type(obj).__name__}, {obj.dtype}; convert it first")
     if _is_buffer(obj):
         try:
             x, readonly = _wrap(obj, copy)

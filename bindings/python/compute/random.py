@@ -52,8 +52,14 @@ class Generator:
         return self.state
 
     def __setstate__(self, state):
-        self.__init__()
-        self.state = state
+        try:
+            seed, offset = map(operator.index, state)
+        except (TypeError, ValueError):
+            raise ValueError(f"Generator: {state!r} is not a state, which is a seed and a position") from None
+        if not 0 <= offset < 2 ** 63:
+            raise ValueError(f"Generator: the position {offset} is not in [0, 2^63)")
+        self.__init__(seed)
+        self.state = (seed, offset)
 
     def _advance(self, count):
         with self._lock:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Elements that come from and go to Python: new arrays, copies, views and the buffer protocol.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -104,8 +105,9 @@ PyObject* from_bytes(PyObject*, PyObject* args) {
   const HeldBuffer buffer(object, PyBUF_SIMPLE);
   if (!buffer || !spec.read(shape, dtype, device)) return nullptr;
   int64_t size = compute_dtype_size(spec.dtype);
-  for (const int64_t extent : spec.shape) size *= extent;
-  if (size != buffer.view().len) {
+  bool fits = true;
+  for (const int64_t extent : spec.shape) fits = fits && !__builtin_mul_overflow(size, extent, &size);
+  if (fits && size != buffer.view().len) {
     return PyErr_Format(PyExc_ValueError, "the buffer has %zd bytes, the array %lld", buffer.view().len,
                         static_cast<long long>(size));
   }
@@ -230,25 +232,32 @@ const char* format_of(compute_dtype dtype) {
   return kFormats[dtype];
 }
 
-/// The dtype of a format of the module struct; NONE if there is none.
+/// The dtype of elements of `size` bytes with a format of the module struct; NONE if there is none.
 compute_dtype dtype_of_format(const char* format, Py_ssize_t size) {
   std::string_view text(format != nullptr ? format : "B");
   if (!text.empty() && (text[0] == '@' || text[0] == '=' || text[0] == '<')) text.remove_prefix(1);
   const auto sized = [size](compute_dtype first) {  // the integers of 1, 2, 4 and 8 bytes
     return size == 1 ? first : size == 2 ? first + 1 : size == 4 ? first + 2 : size == 8 ? first + 3 : 0;
   };
-  if (text == "Zf" || text == "F") return COMPUTE_DTYPE_COMPLEX64;
-  if (text == "Zd" || text == "D") return COMPUTE_DTYPE_COMPLEX128;
+  const auto fixed = [size](compute_dtype dtype) {
+    return size == compute_dtype_size(dtype) ? dtype : COMPUTE_DTYPE_NONE;
+  };
+  if (text == "Zf") return fixed(COMPUTE_DTYPE_COMPLEX64);
+  if (text == "Zd") return fixed(COMPUTE_DTYPE_COMPLEX128);
   if (text.size() != 1) return COMPUTE_DTYPE_NONE;
   switch (text[0]) {
     case '?':
-      return COMPUTE_DTYPE_BOOL;
+      return fixed(COMPUTE_DTYPE_BOOL);
     case 'e':
-      return COMPUTE_DTYPE_FLOAT16;
+      return fixed(COMPUTE_DTYPE_FLOAT16);
     case 'f':
-      return COMPUTE_DTYPE_FLOAT32;
+      return fixed(COMPUTE_DTYPE_FLOAT32);
     case 'd':
-      return COMPUTE_DTYPE_FLOAT64;
+      return fixed(COMPUTE_DTYPE_FLOAT64);
+    case 'F':  // of Python 3.14
+      return fixed(COMPUTE_DTYPE_COMPLEX64);
+    case 'D':
+      return fixed(COMPUTE_DTYPE_COMPLEX128);
     case 'b':
     case 'h':
     case 'i':
@@ -275,41 +284,85 @@ void free_buffer(void* object) {
 }
 void return_buffer(void*, void* user_data) { return_garbage(free_buffer, user_data); }
 
-bool strides_of(const Py_buffer& view, std::vector<int64_t>& strides) {
-  for (int i = 0; i < view.ndim; ++i) {
-    if (view.strides[i] % view.itemsize != 0) return false;
-    strides.push_back(view.strides[i] / view.itemsize);
-  }
-  return true;
-}
+/// The layout of a buffer. Exporters may leave out what follows from the rest: ctypes, for one, gives no strides.
+struct Layout {
+  compute_dtype dtype;
+  std::vector<int64_t> shape, strides;
+  bool is_shareable;  // with strides in elements
 
-/// wrap_buffer(object): a host array over the memory of an object with the buffer protocol.
-PyObject* wrap_buffer(PyObject*, PyObject* object) {
-  auto* const view = new Py_buffer{};
-  if (PyObject_GetBuffer(object, view, PyBUF_FULL) < 0) {
-    PyErr_Clear();
-    if (PyObject_GetBuffer(object, view, PyBUF_FULL_RO) < 0) {
-      delete view;
-      return nullptr;
+  explicit Layout(const Py_buffer& view)
+      : dtype(dtype_of_format(view.format, view.itemsize)), is_shareable(view.suboffsets == nullptr) {
+    if (dtype == COMPUTE_DTYPE_NONE) return;  // such elements may have no size
+    const auto rank = static_cast<size_t>(view.ndim);
+    shape.assign(rank, view.len / view.itemsize);
+    if (view.shape != nullptr) std::copy_n(view.shape, rank, shape.begin());
+    strides.assign(rank, 1);
+    for (size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+    for (size_t i = 0; view.strides != nullptr && i < rank; ++i) {
+      is_shareable = is_shareable && view.strides[i] % view.itemsize == 0;
+      strides[i] = view.strides[i] / view.itemsize;
     }
   }
-  const compute_dtype dtype = dtype_of_format(view->format, view->itemsize);
-  std::vector<int64_t> shape(view->shape, view->shape + view->ndim), strides;
-  const bool has_strides = strides_of(*view, strides);
-  if (dtype == COMPUTE_DTYPE_NONE || view->suboffsets != nullptr || !has_strides) {
-    // Of other strides, such as those of a field of records, a copy has none.
-    PyErr_Format(dtype == COMPUTE_DTYPE_NONE || has_strides ? PyExc_BufferError : PyExc_NotImplementedError,
-                 "no array can share the memory of a buffer of the format '%s'",
-                 view->format != nullptr ? view->format : "B");
-    free_buffer(view);
+  [[nodiscard]] int32_t rank() const { return static_cast<int32_t>(shape.size()); }
+};
+
+/// Gets a buffer of any layout; one that may be written, if there is one.
+bool get_buffer(PyObject* object, Py_buffer* view) {
+  if (PyObject_GetBuffer(object, view, PyBUF_FULL) == 0) return true;
+  PyErr_Clear();
+  return PyObject_GetBuffer(object, view, PyBUF_FULL_RO) == 0;
+}
+
+PyObject* refuse_format(const Py_buffer& view, PyObject* kind) {
+  return PyErr_Format(kind, "no array can share the memory of a buffer of the format '%s'",
+                      view.format != nullptr ? view.format : "B");
+}
+
+char nothing;  // buffers without elements may have no address
+
+/// wrap_buffer(object): a host array over the memory of an object with the buffer protocol. BufferError for elements
+/// that no array has, NotImplementedError where only a copy can have them.
+PyObject* wrap_buffer(PyObject*, PyObject* object) {
+  auto view = std::make_unique<Py_buffer>();
+  if (!get_buffer(object, view.get())) return nullptr;
+  const Layout layout(*view);
+  if (layout.dtype == COMPUTE_DTYPE_NONE || !layout.is_shareable) {
+    refuse_format(*view, layout.dtype == COMPUTE_DTYPE_NONE ? PyExc_BufferError : PyExc_NotImplementedError);
+    PyBuffer_Release(view.get());
     return nullptr;
   }
   compute_tensor* tensor = nullptr;
   compute_error* const error = compute_tensor_wrap_host(
-      dtype, view->ndim, shape.data(), strides.data(), view->buf,
-      view->readonly != 0 ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED, return_buffer, view, &tensor);
-  if (error != nullptr) free_buffer(view);
+      layout.dtype, layout.rank(), layout.shape.data(), layout.strides.data(),
+      view->buf != nullptr ? view->buf : &nothing, view->readonly != 0 ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED,
+      return_buffer, view.get(), &tensor);
+  Py_buffer* const kept = view.release();
+  if (error != nullptr) free_buffer(kept);
   return succeeded(error) ? array_object(tensor) : nullptr;
+}
+
+/// copy_buffer(object): a host array with the elements of an object with the buffer protocol, in any layout.
+PyObject* copy_buffer(PyObject*, PyObject* object) {
+  Py_buffer view{};
+  if (!get_buffer(object, &view)) return nullptr;
+  const Layout layout(view);
+  compute_device* const cpu = device_from(Ref(PyUnicode_FromString("cpu")).get());
+  compute_tensor* tensor = nullptr;
+  void* data = nullptr;
+  int32_t is_copy = 0;
+  bool done = false;
+  if (layout.dtype == COMPUTE_DTYPE_NONE) {
+    refuse_format(view, PyExc_BufferError);
+  } else if (cpu != nullptr &&
+             succeeded(compute_tensor_empty(cpu, layout.dtype, layout.rank(), layout.shape.data(), &tensor)) &&
+             succeeded(compute_tensor_map(tensor, COMPUTE_ACCESS_WRITE, &data, &is_copy))) {
+    done = view.len == 0 || PyBuffer_ToContiguous(data, &view, view.len, 'C') == 0;
+    compute_error_free(compute_tensor_unmap(tensor, data));
+  }
+  PyBuffer_Release(&view);
+  if (done) return array_object(tensor);
+  compute_tensor_release(tensor);
+  return nullptr;
 }
 
 bool is_row_major(const Py_buffer& view) {
@@ -358,6 +411,7 @@ PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
                            {"permute_view", function(permute_view), METH_FASTCALL, nullptr},
                            {"strided_view", strided_view, METH_VARARGS, nullptr},
                            {"wrap_buffer", wrap_buffer, METH_O, nullptr},
+                           {"copy_buffer", copy_buffer, METH_O, nullptr},
                            {"shares_memory", shares_memory, METH_VARARGS, nullptr},
                            {}};
 
@@ -399,7 +453,6 @@ int array_get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->obj = nullptr;
     return -1;
   }
-  static char nothing;  // an array without elements has no memory
   view->buf = exported->mapped != nullptr ? exported->mapped : &nothing;
   view->len = static_cast<Py_ssize_t>(compute_tensor_size_bytes(tensor));
   view->itemsize = static_cast<Py_ssize_t>(compute_dtype_size(dtype));
