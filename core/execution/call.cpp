@@ -46,8 +46,8 @@ Device& device_of_call(const char* name, compute_stream* stream, std::span<Tenso
       return;
     }
     throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
-                fmt::format("{}: {} {} is on {}, but {} on {}; move one with compute_tensor_to_device", name, role,
-                            index, device.name, by_stream ? "the stream is" : "another operand is", chosen->name))
+                fmt::format("{}: {} {} is on {}, but {} on {}; move one of them (to_device)", name, role, index,
+                            device.name, by_stream ? "the stream is" : "another operand is", chosen->name))
         .with_argument(static_cast<int32_t>(argument));
   };
   for (size_t i = 0; i < inputs.size(); ++i) consider(inputs[i], "input", i, i);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/json_writer.hpp"
+#include "core/base/printable.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/execution/plan_cache.hpp"
 #include "core/memory/pool.hpp"
@@ -63,10 +64,12 @@ std::string placement_text() {
   for (const Fallback& one : fallbacks())
     text += fmt::format("{}: {} ran on cpu {} times: {}\n", one.device->name, one.op, one.count, one.reason);
   if (!observes(kPlaces)) return text;
-  text += fmt::format("\n{:<14}{:<24}{:>6}  {:<10}{:>12}\n", "device", "op", "input", "was", "times");
+  text += fmt::format("\n{:<14}{:<24}{:>6}  {:<10}{:>12}  {}\n", "device", "op", "input", "was", "times", "from");
   for (const InputCount& one : input_counts()) {
-    text += fmt::format("{:<14}{:<24}{:>6}  {:<10}{:>12}\n", one.device->name, one.op, one.input,
-                        origin_name(one.origin), one.count);
+    text += fmt::format("{:<14}{:<24}{:>6}  {:<10}{:>12}", one.device->name, one.op, one.input, origin_name(one.origin),
+                        one.count);
+    const std::string place = printable(place_text(one.place));
+    text += (place.empty() ? "" : "  " + place) + "\n";
   }
   return text;
 }
@@ -102,7 +105,7 @@ std::string placement_json() {
   for (const InputCount& one : input_counts()) {
     out.begin_object().field("device", one.device->name).field("op", one.op);
     out.field("input", static_cast<int64_t>(one.input)).field("was", origin_name(one.origin));
-    out.field("count", one.count).end_object();
+    out.field("place", place_text(one.place)).field("count", one.count).end_object();
   }
   out.end_array().end_object();
   return out.take();

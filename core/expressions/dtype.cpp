@@ -364,10 +364,13 @@ compute_dtype result_type(std::string_view op, std::span<const PromotionOperand>
   if (result != COMPUTE_DTYPE_NONE) return result;
   const PromotionOperand& second = operands[static_cast<size_t>(fault.second)];
   const std::string_view name = operands[static_cast<size_t>(fault.cast)].name;
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-              std::string(op) + ": " + dtype_name(fault.first_dtype) + " and " + (second.weak ? "the number " : "") +
-                  dtype_name(second.dtype) + " have no common dtype; cast one of them (cast(" +
-                  std::string(name.empty() ? "x" : name) + ", " + dtype_name(fault.target) + "))")
+  // A number adapts to float32, which every device has.
+  const bool narrows = second.weak && fault.target == COMPUTE_DTYPE_FLOAT64;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::string(op) + ": " + dtype_name(fault.first_dtype) + " and " +
+                                                  (second.weak ? "the number " : "") + dtype_name(second.dtype) +
+                                                  " have no common dtype; cast one of them (cast(" +
+                                                  std::string(name.empty() ? "x" : name) + ", " +
+                                                  dtype_name(narrows ? COMPUTE_DTYPE_FLOAT32 : fault.target) + "))")
       .with_argument(second.argument);
 }
 

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "core/base/log.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/process_config.hpp"
+#include "core/observation/place.hpp"
 #include "core/observation/placement.hpp"
 
 namespace compute {
@@ -46,9 +48,11 @@ void apply(Policy policy, const Device& device, const std::string& text) {
       log(COMPUTE_LOG_WARNING, "copy", text);
       std::raise(SIGTRAP);
       return;
-    case Policy::kWarn:
-      warn_once("copy", text);
+    case Policy::kWarn: {
+      const std::string place = printable(place_text(current_place()));
+      warn_once("copy", place.empty() ? text : text + ", from " + place);
       return;
+    }
     case Policy::kAllow:
       return;
   }
@@ -59,11 +63,12 @@ void apply(Policy policy, const Device& device, const std::string& text) {
 void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps) {
   const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
   if (policy == Policy::kAllow && keeps) return;
-  apply(policy, device,
-        fmt::format("{}: {} bytes of a host tensor are copied to {}{}", op, size_bytes, device.name,
-                    keeps ? "; create the tensor there to avoid this"
-                          : " at every call, because the program may write its memory; wrap it as immutable or "
-                            "tracked, or unmap it"));
+  apply(
+      policy, device,
+      fmt::format("{}: {} bytes of a host tensor are copied to {}{}", op, size_bytes, device.name,
+                  keeps ? "; create the tensor there to avoid this"
+                        : " at every call, because the program may write its memory; use a copy (in Python asarray(x, "
+                          "copy=True)), wrap it as immutable or tracked, or unmap it"));
 }
 
 void check_implicit_return(Device& device, const char* op, int64_t size_bytes) {

@@ -16,7 +16,7 @@ namespace {
 struct Placement {
   Lock lock;
   std::map<std::tuple<const Device*, std::string, std::string>, int64_t> fallbacks;
-  std::map<std::tuple<const Device*, std::string, int32_t, InputOrigin>, int64_t> inputs;
+  std::map<std::tuple<const Device*, std::string, int32_t, InputOrigin, std::string, const void*>, InputCount> inputs;
 };
 
 Placement& placement() {
@@ -60,10 +60,14 @@ const char* origin_name(InputOrigin origin) noexcept {
 }
 
 void note_input(const Device& device, std::string_view op, int32_t input, InputOrigin origin) noexcept {
+  const ProgramPlace place = origin == InputOrigin::kCopied ? current_place() : ProgramPlace{};
   Placement& all = placement();
   const std::lock_guard guard(all.lock);
   try {
-    ++all.inputs[{&device, std::string(op), input, origin}];
+    const std::string scope = place.scope != nullptr ? *place.scope : "";
+    InputCount& sum = all.inputs[{&device, std::string(op), input, origin, scope, place.address}];
+    if (sum.count == 0) sum = {&device, std::string(op), input, origin, place, 0};
+    ++sum.count;
   } catch (...) {
     // As above.
   }
@@ -73,8 +77,7 @@ std::vector<InputCount> input_counts() {
   Placement& all = placement();
   const std::lock_guard guard(all.lock);
   std::vector<InputCount> found;
-  for (const auto& [key, count] : all.inputs)
-    found.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count});
+  for (const auto& [key, sum] : all.inputs) found.push_back(sum);
   return found;
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/observation/place.hpp"
+
 struct compute_device;
 
 namespace compute {
@@ -25,7 +27,7 @@ std::vector<Fallback> fallbacks();
 enum class InputOrigin : uint8_t { kThere, kMirror, kCopied, kByValue };
 const char* origin_name(InputOrigin origin) noexcept;
 
-// Only while observes(kPlaces).
+// Only while observes(kPlaces). Of an input that is copied it is also noted where in the program that was.
 void note_input(const compute_device& device, std::string_view op, int32_t input, InputOrigin origin) noexcept;
 
 struct InputCount {
@@ -33,6 +35,7 @@ struct InputCount {
   std::string op;
   int32_t input = 0;
   InputOrigin origin = InputOrigin::kThere;
+  ProgramPlace place;  // of copies
   int64_t count = 0;
 };
 std::vector<InputCount> input_counts();  // sorted by op, then input

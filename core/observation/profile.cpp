@@ -177,8 +177,10 @@ void Profile::add_transfer_hints(int64_t wall_ns, std::vector<std::string>& out)
     const int64_t saved = row.total_ns / row.count * (row.count - 1);
     std::string advice;
     if (key.from == nullptr) {
-      advice = key.is_implicit ? "create it on the device, or keep its memory unchanged between calls"
-                               : "keep it on the device (compute_tensor_to_device)";
+      advice = key.is_implicit
+                   ? "create it on the device; on the host, memory that it owns (a copy, in Python asarray(x, "
+                     "copy=True)) is copied once per change"
+                   : "keep it on the device (to_device)";
     } else {
       advice = "leave the result on the device, and read it once";
     }
@@ -208,9 +210,8 @@ std::vector<std::string> Profile::hints(int64_t wall_ns) const {
   for (const auto& [device, sum] : small) {
     const auto [calls, total_ns] = sum;
     if (calls < 100 || total_ns * 4 > wall_ns) continue;
-    found.push_back(
-        fmt::format("{} calls on {} took {} each there; a graph (compute_graph_begin) submits many of them at once",
-                    calls, device->name, time_text(total_ns / calls)));
+    found.push_back(fmt::format("{} calls on {} took {} each there; a recorded graph submits many of them at once",
+                                calls, device->name, time_text(total_ns / calls)));
   }
   return found;
 }

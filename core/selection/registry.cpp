@@ -218,7 +218,18 @@ Request request_of(const char* text, Catalogue& catalogue) {
 
 [[noreturn]] void throw_not_found(const Request& request, const DeviceChoice& choice, Catalogue& catalogue) {
   catalogue.throw_if_short(request.selector);
-  throw Error(COMPUTE_ERROR_NOT_FOUND, failure_message(request.selector, choice) + "\n" + catalogue.report().to_text());
+  // The report says more of plugins that may have the device and have none, or one that cannot be used.
+  LoadReport report = catalogue.report();
+  std::erase_if(report.plugins,
+                [&](const PluginReport& plugin) { return !request.selector.may_choose_from(plugin.name); });
+  const bool is_settled = !report.plugins.empty();
+  std::erase_if(report.plugins, [](const PluginReport& plugin) {
+    const auto is_usable = [](const DeviceReport& device) { return device.problem.empty(); };
+    return plugin.problem().empty() && std::all_of(plugin.devices.begin(), plugin.devices.end(), is_usable);
+  });
+  const bool explains = !is_settled || !report.plugins.empty();
+  throw Error(COMPUTE_ERROR_NOT_FOUND,
+              failure_message(request.selector, choice) + (explains ? "\n" + report.to_text() : ""));
 }
 
 std::vector<DeviceRecord> records_of(const std::vector<KnownDevice>& devices) {

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that functions refuse: lists and arrays of NumPy in the place of arrays, and extents that are none."""
+import re
+import types
+
 import compute as cp
 import numpy as np
 from compute import linalg, nn, random
@@ -83,6 +86,90 @@ class Arrays(Case):
         x = cp.asarray([[1.0, 2.0], [3.0, 4.0]])
         value, gradient = cp.grad.value_and_gradients(loss)(x)
         self.assertEqual((float(value), gradient.tolist()), (22.0, [[8.0, 6.0], [4.0, 2.0]]))
+
+
+class Messages(Case):
+    def test_names_of_functions(self):
+        seen = 0
+        for owner, prefix in ((cp.Array, "Array."), (cp.random.Generator, "Generator."), (cp, ""), (linalg, ""), (nn, ""), (random, "")):
+            for name, function in vars(owner).items():
+                if not isinstance(function, types.FunctionType) or (name[0] == "_" and not prefix) or (name[0] == "_" and name[1] != "_"):
+                    continue
+                seen += 1
+                self.assertNotIn("<", function.__qualname__, name)
+                self.assertFalse(function.__qualname__.split(".")[-1].strip("_") != name.strip("_") and name != "__copy__", (name, function.__qualname__))
+        self.assertGreater(seen, 150)
+        x = cp.ones((2, 3))
+        for call, message in {
+                lambda: x.sum(1, 2): r"^Array.sum\(\) takes from 1 to 2 positional arguments but 3 were given", lambda: x.to_device(): r"^Array.to_device\(\) missing 1",
+                lambda: x.tolist(1): r"^Array.tolist\(\) takes 1 positional", lambda: x.flatten(1): r"^Array.flatten\(\) takes 1 positional",
+                lambda: x.mean("a"): "^mean: axes is 'a'; expected integers"}.items():
+            with self.assertRaisesRegex(TypeError, message):
+                call()
+
+    def test_numbers_that_are_too_large(self):
+        x, i, large, huge = cp.ones(3), cp.asarray([1, 2, 3]), 2 ** 70, 10 ** 400
+        for message, call in {
+                "the number 1180591620717411303424 does not fit in 64 bits": lambda: i + large, "the number -1180591620717411303424 does": lambda: i - -large,
+                "the number 100000000000... (401 digits) does not fit in 64 bits": lambda: x * huge, "roll: shift is 1180591620717411303424, which does not fit in int64": lambda: cp.roll(x, large),
+                "full: value is 1180591620717411303424, which does not fit in 64 bits": lambda: cp.full(3, large), "tril: k is ": lambda: cp.tril(cp.ones((2, 2)), k=large),
+                "one_hot: depth is ": lambda: nn.one_hot(i, large), "softmax: axis is ": lambda: nn.softmax(x, axis=large), "var: correction is ": lambda: cp.var(x, correction=huge),
+                "normal: mean is ": lambda: random.normal(3, huge), "uniform: the number ": lambda: random.uniform(3, 0, huge), "asarray: the number ": lambda: cp.asarray([huge], dtype=cp.float32),
+                "arange: (1180591620717411303424,) does not fit in 64 bits": lambda: cp.arange(large)}.items():
+            with self.assertRaises(OverflowError, msg=message) as caught:
+                call()
+            self.assertEqual(str(caught.exception)[:len(message)], message)
+        for call in (lambda: x + huge, lambda: i == -large, lambda: x.__setitem__(0, huge), lambda: i.__setitem__(0, large), lambda: cp.where(i > 0, i, large), lambda: cp.clip(x, 0, huge),
+                     lambda: cp.asarray(huge, dtype=cp.complex64), lambda: cp.sum(x, axis=large), lambda: cp.linspace(0, huge, 3), lambda: cp.top_k(x, large), lambda: cp.repeat(x, large),
+                     lambda: cp.expression("x * s")(x=x, s=huge), lambda: nn.layer_norm(cp.ones((2, 2)), epsilon=huge), lambda: cp.pow(x, huge), lambda: i << large):
+            with self.assertRaisesRegex(OverflowError, "does not fit in|do not fit in"):
+                call()
+        for index in (large, -large):
+            with self.assertRaisesRegex(IndexError, f"^index {index} is out of range for axis 0 of extent 3"):
+                x[index]
+            with self.assertRaisesRegex(IndexError, f"^index {index} is out of range for axis 1 of extent 2"):
+                cp.ones((3, 2))[0, index]
+
+    def test_words_of_the_package(self):
+        x, i, double = cp.ones(3), cp.asarray([1, 2, 3]), cp.asarray([1, 2, 3], dtype=cp.int16)
+        for call, message in {
+                lambda: i + 0.5: r"int64 and a float have no common dtype; convert one of them \(astype\(x, float32\)\)$", lambda: i + x: r"convert one of them \(astype\(x, float32\)\)$",
+                lambda: i / 2: r"convert it \(astype\(x, float32\)\)$", lambda: i * 1j: r"int64 and a complex number have no common dtype", lambda: (i > 1) + 1: r"bool",
+                lambda: cp.concat([i, x]): r"convert one of them \(astype\(xs\[0\], float32\)\)$", lambda: cp.take(x, x): r"convert it \(astype\(indices, int64\)\)$",
+                lambda: cp.scatter(x, i, i): r"convert updates \(astype\(updates, float32\)\)$", lambda: cp.median(i): "convert it$", lambda: cp.clip(x, i, i): "convert",
+                lambda: i.__setitem__(0, x[0]): "convert one of them$", lambda: double.__setitem__(0, i[0]): "convert the value$"}.items():
+            with self.assertRaisesRegex(TypeError, message) as caught:
+                call()
+            self.assertNotRegex(str(caught.exception), r"\bcast\b|the number float64")
+        y = cp.ones((2, 3))
+        for call, message in {
+                lambda: x.__iadd__(y): r"^add: the result is float32 \[2,3\], but x, which keeps its shape and dtype, is float32 \[3\]$",
+                lambda: x.__imul__(1j): r"^multiply: the result is complex64 \[3\], but x, which keeps its shape and dtype, is float32 \[3\]$"}.items():
+            with self.assertRaisesRegex(ValueError, message):
+                call()
+        for device in ("cpu1", "cpu7"):
+            with self.assertRaisesRegex(LookupError, rf'^device "{device}": cpu has no device {device[3]} \(available: cpu\)$'):
+                cp.device(device)
+
+    def test_functions_of_c_are_not_named(self):
+        exception = cp._core.hooks["exception"]
+        for said, message in {
+                "add: input 1 is on cuda1, but another operand is on cuda0; move one of them (to_device)": None,
+                "cuda0 was opened before fork(), and plugin cuda does not support its use in the child process; open the device after fork(), or call exec() in the child":
+                    'cuda0 was opened before fork(), and plugin cuda does not support its use in the child process; use multiprocessing\'s start method "spawn"',
+                "the memory of cpu has no handle; use compute_tensor_map to get addresses": "the memory of cpu has no handle; use numpy.asarray to get addresses",
+                "compute_profile_report: there is no profile; call compute_profile_start or set COMPUTE_PROFILE=1": None,
+                "a scalar has no memory; use compute_tensor_read\n  compute_tensor_read(x)": "a scalar has no memory; use numpy.asarray\n  compute_tensor_read(x)"}.items():
+            error = exception(1, "INVALID_ARGUMENT", said, "", -1, "", 0, "")
+            self.assertNotRegex(str(error).partition("\n")[0], "compute_|exec")
+            self.assertEqual(str(error), message if message is not None else str(error))
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            library = next(line.split()[-1] for line in maps if "/libcompute.so" in line)
+        with open(library, "rb") as file:
+            said = {text for text in re.findall(rb"[ -~]*\bcompute_(?!plugin)[ -~]*", file.read()) if re.search(rb"[a-z]; | use |: .* ", text)}
+        self.assertGreater(len(said), 10)
+        for text in said:
+            self.assertNotRegex(str(exception(1, "INVALID_ARGUMENT", text.decode(), "", -1, "", 0, "")), r"\bcompute_(?!plugin)", text)
 
 
 class Extents(Case):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What concerns the process: exceptions, threads, fork, signals, interpreters, memory."""
 import gc
+import json
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import weakref
@@ -15,8 +18,8 @@ import numpy as np
 from case import Case
 
 
-def run_python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+def run_python(code, **settings):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, env=os.environ | settings)
 
 
 class Errors(Case):
@@ -77,6 +80,128 @@ class Profiles(Case):
             np.asarray(host.to_device(device) + host)
         place = f"test_profile_has_transfers ({__file__}:{line})"
         self.assertEqual({row["place"] for row in p.transfers}, {place})
+
+
+class Places(Case):
+    """Reports and errors name lines of the program, never of the extension."""
+    PROGRAM = """
+import ctypes, json, sys
+import compute as cp, numpy as np
+kept = []
+def work(device):
+    x, y, i = cp.ones((3, 4)), cp.asarray([[1.0] * 4] * 3), cp.asarray([2, 0])
+    host, shared = cp.ones((3, 4), device="cpu"), cp.asarray(np.ones((3, 4), "float32"), device="cpu")
+    kept.extend([x, y, i, host, shared, cp.empty(3), cp.full(3, 2.5), cp.arange(5), cp.random.uniform(3)])
+    kept.extend([x[1], x[1:, ::2], x[:, None], x.T, x.mT, x[i], x[x > 0], cp.reshape(x, (4, 3)), cp.permute_dims(x, (1, 0)), cp.broadcast_to(x, (2, 3, 4))])
+    kept.extend([x + host, x * shared, x + 1, -x, x @ host.T, cp.exp(x), cp.sum(x), cp.sum(host), np.sum(x), np.exp(x), np.sum(x, initial=1.0) + x])
+    kept.extend([cp.from_dlpack(np.ones(3)), cp.from_dlpack(host), cp.from_dlpack(x.__dlpack__()), cp.asarray((ctypes.c_int * 3)()), cp.asarray(b"abc")])
+    kept.extend([cp.expression("x * y + 1")(x, host), cp.expression("x * y").reduce("sum", x, host), x.to_device("cpu"), host.to_device(device), x.copy()])
+    x[1, 2] = 3; x[0] = host[0]; x[i] = y[i]; x += host; host += x; host[0] = 1; host[1] = x[1]
+    float(x[1, 2]), float(host[0, 1]), x.tolist(), str(x), np.asarray(x), np.asarray(host), memoryview(host), host.tolist()
+    kept.append(cp.grad.value_and_gradients(lambda x: cp.sum(cp.tanh(x) * host))(x))
+    if device.name != "cpu":
+        with cp.graph.record(device) as graph:
+            kept.append(cp.tanh(x))
+        graph.run()
+        for one in cp._ops.TABLE["add"], cp._ops.TABLE["sum"]:
+            arguments = (x, x) if one["name"] == "add" else (x,)
+            result = cp.zeros(one["run"](*arguments).shape, device="cpu")
+            kept.append(one["run"](*arguments, out=result))
+            result.tolist()
+    try:
+        x + cp.ones((5, 5))
+    except ValueError as error:
+        print(str(error))
+work(cp.device())
+with cp.scope("the end"):
+    kept.append(cp.ones(7))
+for one in kept:
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+print(json.dumps(cp.placement_report()["inputs"]))
+"""
+
+    def test_all_are_lines_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            settings = {"COMPUTE_PROFILE": f"{folder}/profile.json", "COMPUTE_PLACEMENT": "1", "COMPUTE_LEAKS": "1", "COMPUTE_TRANSFERS": "warn", "COMPUTE_LOG": "warn"}
+            result = run_python(self.PROGRAM, **settings)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(f"{folder}/profile.json", encoding="utf-8") as file:
+                transfers = json.load(file)["transfers"]
+        error, inputs = result.stdout.rstrip().rsplit("\n", 1)
+        places = [row["place"] for row in transfers] + [row["place"] for row in json.loads(inputs) if row["was"] == "copied"]
+        places += re.findall(r"^  \S+ +\d+ bytes  .*  from (.*)$", result.stderr, re.MULTILINE)
+        places += re.findall(r"copied .*, from (.*)$", result.stderr, re.MULTILINE) + [error]
+        self.assertGreater(len(places), 30)
+        for place in places:
+            self.assertRegex(place, r"(work|<lambda>|<module>) \(<string>:\d+\)$")
+        if cp.device().name != "cpu":
+            self.assertTrue({row["op"] for row in transfers} >= {"read", "write", "write back", "add", "multiply", "copy", "to_device"}, transfers)
+        self.assertRegex(result.stderr, r"float32 \[7\] .* from the end \(<string>:\d+\) > <module> \(<string>:\d+\)")
+
+    def test_nothing_is_looked_up_without_a_reason(self):
+        with self.assertRaises(ValueError) as caught:
+            cp.zeros((2, 3)) + cp.zeros((4,))
+        self.assertNotIn("scope", str(caught.exception))
+        cp.config("COMPUTE_TRANSFERS", "warn")
+        try:
+            with self.assertRaisesRegex(ValueError, r"\nscope: test_nothing_is_looked_up_without_a_reason \(.*process_test.py:\d+\)$"):
+                cp.zeros((2, 3)) + cp.zeros((4,))
+        finally:
+            cp.config("COMPUTE_TRANSFERS", None)
+        with self.assertRaises(ValueError) as caught:
+            cp.zeros((2, 3)) + cp.zeros((4,))
+        self.assertNotIn("scope", str(caught.exception))
+        # Settings are read when they are needed, not when the package is imported.
+        code = "import compute as cp, os\nos.environ['COMPUTE_PROFILE'] = '1'\ncp.ones(3) + cp.ones(3)"
+        self.assertIn("compute: profile of", run_python(code).stderr)
+
+
+@unittest.skipIf(cp.device().name == "cpu", "cpu has no mirrors")
+class Mirrors(Case):
+    """y = m @ x + b in a loop, with b on the host: how often it is copied."""
+    def copies(self, b, change=None):
+        device, m = cp.device(), cp.ones((8, 8))
+        before = device.statistics()["transfers_to_device"]
+        for turn in range(20):
+            y = m @ m + b
+            if change is not None:
+                change(turn)
+        self.assertEqual(float(y[0, 0]), 8 + float(b[0, 0]))
+        return device.statistics()["transfers_to_device"] - before
+
+    def test_memory_that_the_array_owns_is_copied_once(self):
+        x = np.full((8, 8), 0.5, "float32")
+        frozen = x.copy()
+        frozen.flags.writeable = False
+        for b in (cp.asarray(x, device="cpu", copy=True), cp.asarray(frozen, device="cpu"), cp.asarray(x.tolist(), device="cpu"), cp.full((8, 8), 0.5, device="cpu"),
+                  cp.asarray(x, device="cpu", dtype="float32", copy=True)[:, :], cp.asarray(np.float64(x), device="cpu", dtype="float32")):
+            self.assertEqual(self.copies(b), 1)
+        self.assertEqual(self.copies(cp.asarray(x)), 0)
+        b = cp.asarray(x, device="cpu", copy=True)
+        self.assertEqual(self.copies(b, lambda turn: b.__setitem__((0, 0), turn) if turn in (5, 10) else None), 3)
+
+    def test_memory_that_numpy_may_write_is_never_stale(self):
+        x = np.full((8, 8), 0.5, "float32")
+        b, m = cp.asarray(x, device="cpu"), cp.zeros((8, 8))
+        for turn in range(5):
+            x[...] = turn
+            self.assertEqual(float((m + b)[3, 3]), turn)
+        owned = cp.zeros((8, 8), device="cpu")
+        view = np.asarray(owned)
+        for turn in range(5):
+            view[...] = turn
+            self.assertEqual(float((m + owned)[3, 3]), turn)
+        del view
+        self.assertEqual(self.copies(owned), 1)
+
+    def test_hints_say_how_to_copy_once(self):
+        b = cp.asarray(np.ones((400, 400), "float32"), device="cpu")
+        cp.config("COMPUTE_TRANSFERS", "error")
+        try:
+            with self.assertRaisesRegex(NotImplementedError, r"^add: .* at every call, .*; use asarray\(x, copy=True\), which is copied once"):
+                cp.ones((400, 400)) + b
+        finally:
+            cp.config("COMPUTE_TRANSFERS", None)
 
 
 class Process(Case):

@@ -144,7 +144,7 @@ TEST(Profile, NamesTensorsPlacesAndHints) {
   compute_tensor_release(moved);
   const std::string text = compute::profile_report();
   EXPECT_NE(text.find("m (4.2 MB) went host→minimal0 20 times from loop (affine.py:12); keep it on the device "
-                      "(compute_tensor_to_device) to save about "),
+                      "(to_device) to save about "),
             std::string::npos)
       << text;
   EXPECT_NE(text.find(kOwnPlace), std::string::npos) << "the caller's address has a line\n" << text;
@@ -412,6 +412,7 @@ TEST(Placement, TellsWhereInputsCameFrom) {
   for (const json& row : report["inputs"]) {
     if (row["op"] != "subtract") continue;
     inputs[std::to_string(row["input"].get<int>()) + row["was"].get<std::string>()] = row["count"];
+    EXPECT_EQ(row["place"].get<std::string>().find(kOwnPlace) != std::string::npos, row["was"] == "copied") << row;
   }
   EXPECT_EQ(inputs, (std::map<std::string, int64_t>{{"0copied", 1}, {"0mirror", 2}, {"1there", 3}}));
 }

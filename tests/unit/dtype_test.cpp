@@ -106,7 +106,7 @@ TEST(Dtype, RefusalsNameTheCast) {
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT8, false, "x"}, {COMPUTE_DTYPE_UINT64, false, "y"}}),
             "add: int8 and uint64 have no common dtype; cast one of them (cast(y, int64))");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT32, false, "x"}, {COMPUTE_DTYPE_FLOAT64, true, "y"}}),
-            "add: int32 and the number float64 have no common dtype; cast one of them (cast(x, float64))");
+            "add: int32 and the number float64 have no common dtype; cast one of them (cast(x, float32))");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_BOOL, false, "x"}, {COMPUTE_DTYPE_INT64, true, "y"}}),
             "add: bool and the number int64 have no common dtype; cast one of them (cast(x, int64))");
 }

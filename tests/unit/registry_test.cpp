@@ -189,13 +189,15 @@ TEST(Registry, TellsOnceWhichDeviceWasChosen) {
   });
 }
 
-TEST(Registry, RefusesADeviceThatIsNotThereWithTheLoadReport) {
+TEST(Registry, RefusesADeviceThatIsNotThereWithWhatTheLoadReportSaysOfIt) {
   in_child({"minimal", "missing_library"}, [](Registry& registry) {
     std::string message = refusal(registry, "minimal7", COMPUTE_ERROR_NOT_FOUND);
     EXPECT_EQ(message.substr(0, message.find('\n')),
               "compute_device_open \"minimal7\": minimal has no device 7 (available: minimal0, minimal1)");
-    EXPECT_NE(message.find("\nPlugins\n"), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "no plugin has a problem:\n" << message;
     message = refusal(registry, "missing_library", COMPUTE_ERROR_NOT_FOUND);
+    EXPECT_NE(message.find("\nPlugins\n  missing_library"), std::string::npos) << message;
+    EXPECT_EQ(message.find("minimal"), std::string::npos) << "of another plugin:\n" << message;
     EXPECT_EQ(message.substr(0, message.find('\n')),
               "compute_device_open \"missing_library\": missing_library has no device: 2 libraries are missing: "
               "libcompute_absent_one.so.7, libcompute_absent_two.so.7");

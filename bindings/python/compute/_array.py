@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import struct
 import sys
+import types
 
 from . import _core, _creation, _dtypes, _ops, _printing
 from ._core import Array
@@ -154,6 +155,14 @@ def _format(self, spec):
     return format(self.item(), spec) if spec else str(self)
 
 
+def _named(name, method):
+    """A function as a method of arrays, with the name that messages about its arguments have."""
+    if isinstance(method, types.FunctionType) and method.__name__ != name:
+        method.__name__, method.__qualname__ = name, f"Array.{name}"
+        method.__code__ = method.__code__.replace(co_name=name)
+    return method
+
+
 for _name, _method in {
     "__array_namespace__": _namespace, "to_device": _to_device, "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device, "__array__": _numpy, "tolist": _tolist, "__copy__": _copy,
@@ -161,4 +170,4 @@ for _name, _method in {
     "__format__": _format, "__round__": _round, "is_contiguous": property(_flags),
     "__cuda_array_interface__": property(_cuda_interface),
 }.items():
-    setattr(Array, _name, _method)
+    setattr(Array, _name, _named(_name, _method))

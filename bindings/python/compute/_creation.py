@@ -10,7 +10,7 @@ import struct
 from . import _core, _dtypes, _ops
 from ._core import Array, dtype_of, shape_of
 from ._dtypes import DEFAULT_INTEGER
-from ._errors import check_extents, no_integers
+from ._errors import as_float, check_extents, no_integers
 
 _CODES = {_dtypes.int8: "b", _dtypes.int16: "h", _dtypes.int32: "i", _dtypes.int64: "q", _dtypes.uint8: "B",
           _dtypes.uint16: "H", _dtypes.uint32: "I", _dtypes.uint64: "Q", _dtypes.float32: "f", _dtypes.float64: "d"}
@@ -109,7 +109,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
         whole = all(isinstance(x, int) for x in (start, stop, step))
         dtype = DEFAULT_INTEGER if whole else _dtypes.DEFAULT_FLOAT
     if all(isinstance(x, int) for x in (start, stop, step)):
-        size = len(range(start, stop, step))
+        size = max(-((start - stop) // step), 0)
     else:
         size = max(math.ceil((stop - start) / step), 0)
     out = _core.empty((size,), dtype, device)
@@ -232,13 +232,13 @@ def _pack(numbers, dtype):
             _dtypes.check_range(end, dtype)
         return _array.array(_CODES[dtype], whole), dtype
     if dtype in _dtypes.COMPLEX:
-        parts = [part for x in map(complex, numbers) for part in (x.real, x.imag)]
+        parts = [part for z in (as_float(x, complex) for x in numbers) for part in (z.real, z.imag)]
         return _array.array("f" if dtype is _dtypes.complex64 else "d", parts), dtype
     if dtype is _dtypes.float16:
         return struct.pack(f"{len(numbers)}e", *map(_dtypes.in_float16, numbers)), dtype
     if dtype is _dtypes.bfloat16:
         dtype = _dtypes.float32
-    return _array.array(_CODES[dtype], map(float, numbers)), dtype
+    return _array.array(_CODES[dtype], map(as_float, numbers)), dtype
 
 
 _FORMATS = {**_CODES, _dtypes.bool: "?", _dtypes.float16: "e", _dtypes.complex64: "2f", _dtypes.complex128: "2d"}

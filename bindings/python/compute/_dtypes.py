@@ -202,7 +202,7 @@ def promote(a, b):
     elif a in FLOATS + COMPLEX and b in FLOATS + COMPLEX:
         found = _promote_inexact(a, b)
     if found is None:
-        raise TypeError(f"{a.name} and {b.name} have no common dtype; cast one of them")
+        raise TypeError(f"{a.name} and {b.name} have no common dtype; convert one of them")
     return found
 
 

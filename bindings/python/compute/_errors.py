@@ -83,8 +83,19 @@ _TYPES = {
     "FORKED": ForkedError,
 }
 _C_FUNCTION = re.compile(r"^(compute_\w+|broadcast)(?=:)")
-_CAST = re.compile(r"\bcast\((\w+), (\w+)\)")
-_DTYPE_WORDS = ("dtype", "cast it", "promote", "not bool", "not integer", "floating-point")
+# What messages of the library say, in the words of this package.
+_WORDS = [(re.compile(pattern), words) for pattern, words in (
+    (r"\bcast\(([^(),]+), (\w+)\)", r"astype(\1, \2)"),
+    (r"\bcast (it|one of them|updates|the result)\b", r"convert \1"),
+    (r"\bthe number float64\b", "a float"), (r"\bthe number complex128\b", "a complex number"),
+    (r"\bthe number u?int64\b", "an int"), (r"\bthe number bool\b", "a bool"),
+    (r"\boutput 0\b", "out"), (r"\boutput (\d+)\b", r"out[\1]"),
+    (r"open the device after fork\(\), or call exec\(\) in the child", 'use multiprocessing\'s start method "spawn"'),
+    (r"use a copy \(in Python (asarray\(x, copy=True\))\).*", r"use \1, which is copied once"),
+    (r"\bcompute_device_open\b", "device"), (r"\bcompute_graph_begin\b", "graph.record"),
+    (r"\bcompute_tensor_(map|read)\b", "numpy.asarray"), (r"\bcompute_(profile)_start\b", r"\1"),
+    (r"\bcompute_(?!plugin)(?:tensor_|stream_|event_|graph_|device_|op_|kernel_)?(\w+)", r"\1"))]
+_DTYPE_WORDS = ("dtype", "cast it", "promote", "not bool", "not integer", "floating-point", "cast updates")
 
 
 def called():
@@ -104,10 +115,12 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
     kind = _TYPES.get(name, DeviceError)
     if kind is InvalidArgumentError and any(word in message for word in _DTYPE_WORDS):
         kind = InvalidTypeError
-    message = _CAST.sub(r"astype(\1, \2)", message)  # the op cast is called astype here
-    message = message.replace("compute_device_open", "device", 1)
     function = called()
-    error = kind(_C_FUNCTION.sub(function, message) if function else message)
+    message = _C_FUNCTION.sub(function, message) if function else message
+    first, newline, rest = message.partition("\n")  # a load report, a compiler's log or a scope follows
+    for pattern, words in _WORDS:
+        first = pattern.sub(words, first)
+    error = kind(first + newline + rest)
     error.code = name
     error.op = op
     error.argument = argument
@@ -134,10 +147,31 @@ def check_extents(**extents):
             raise ValueError(_said(f"{name} is {extent}; it must not be negative")) from None
 
 
+def _shortened(value):
+    text = repr(value)
+    return text if len(text) <= 40 or not isinstance(value, int) else f"{text[:12]}... ({len(text)} digits)"
+
+
+def _too_large(number, what, dtype):
+    """Refuses a number of Python that an attribute or an element has no room for. A hook of the extension."""
+    subject = f"{what} is {_shortened(number)}, which" if what else f"the number {_shortened(number)}"
+    raise OverflowError(_said(f"{subject} does not fit in {dtype}"))
+
+
+def as_float(number, kind=float):
+    """The float of a number, or its complex number; OverflowError if there is none."""
+    try:
+        return kind(number)
+    except OverflowError:
+        _too_large(number, "", "float64")
+
+
 def no_integers(value, kind):
     """Refuses an argument that should be integers. A hook of the extension."""
-    wrong = "does not fit in 64 bits" if kind is OverflowError else "is neither an integer nor a sequence of integers"
-    raise kind(_said(f"{value!r} {wrong}"))
+    if kind is OverflowError:
+        raise kind(_said(f"{_shortened(value)} does not fit in 64 bits"))
+    raise kind(_said(f"{value!r} is neither an integer nor a sequence of integers"))
 
 
-_core.hooks.update(exception=_exception, Error=Error, no_array=no_array, no_integers=no_integers)
+_core.hooks.update(exception=_exception, Error=Error, no_array=no_array, no_integers=no_integers,
+                    too_large=_too_large)

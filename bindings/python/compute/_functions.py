@@ -53,7 +53,7 @@ def conj(x, /):
 def real(x, /):
     """The real parts; `x` itself if it is real."""
     if dtype_of(x) is _dtypes.bool:
-        raise TypeError("real: bool is not a numeric dtype; cast it")
+        raise TypeError("real: bool is not a numeric dtype; convert it")
     return _ops.real(x) if x.dtype in _dtypes.COMPLEX else x
 
 
@@ -67,7 +67,7 @@ def clip(x, /, min=None, max=None):
         max = _limit(max, limits.min, limits.max)
     for bound in (min, max):
         if isinstance(bound, Array) and _dtypes.promote(x.dtype, bound.dtype) is not x.dtype:
-            raise TypeError(f"clip: the bounds have the dtype {bound.dtype}, x has {x.dtype}; cast the bounds")
+            raise TypeError(f"clip: the bounds have the dtype {bound.dtype}, x has {x.dtype}; convert the bounds")
     if min is None:
         return _ops.minimum(x, max)
     if max is None:
@@ -208,7 +208,7 @@ def quantile(x, q, /, *, axis=None, keepdims=False):
 def quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the function `name`."""
     if dtype_of(x) not in _dtypes.FLOATS:
-        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
+        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; convert it")
     rank = x.ndim
     rows = _flat(x) if axis is None else x
     axis = 0 if axis is None else _axis(axis, rank, name)
@@ -353,7 +353,7 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
     widths, so that the integral is 1. Without a range the call waits for `x`. Counts are int64.
     """
     if dtype_of(x) in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
-        raise TypeError(f"histogram: {x.dtype} is not a real numeric dtype; cast it")
+        raise TypeError(f"histogram: {x.dtype} is not a real numeric dtype; convert it")
     float_dtype = x.dtype if x.dtype in _dtypes.FLOATS else _dtypes.DEFAULT_FLOAT
     even = not isinstance(bins, (Array, list, tuple))
     if even:

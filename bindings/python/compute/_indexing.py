@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import re
 
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array, ndim_of, shape_of
@@ -155,7 +156,7 @@ def _check_assigned(value, target):
     if value.dtype is target.dtype:
         return value
     if _dtypes.promote(value.dtype, target.dtype) is not target.dtype:
-        raise TypeError(f"elements of {target.dtype} cannot be set to {value.dtype}; cast the value")
+        raise TypeError(f"elements of {target.dtype} cannot be set to {value.dtype}; convert the value")
     return _ops.cast(value, dtype=target.dtype)
 
 
@@ -227,11 +228,16 @@ def _row_major(x):
         return _ops.copy(x)
 
 
+_KEPT = re.compile(r"\bout is (.+), but the result is (.+)$", re.MULTILINE)
+
+
 def _in_place(name, x, other, error):
     """Called when an operator could not write to `x` directly."""
     message = str(error)
     if isinstance(other, Array) and _core.shares_memory(x, other) and "overlap" in message:
         return _ops.TABLE[name]["run"](x, _ops.copy(other), out=x)
+    message = _KEPT.sub(r"the result is \2, but x, which keeps its shape and dtype, is \1", message)
+    error.args = (re.sub(r"\bout\b", "x", message),)
     raise error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from . import _creation, _functions, _manipulation, _ops
+from . import _array, _creation, _functions, _manipulation, _ops
 from ._core import Array, DType
 
 # Where a function of the standard has another name in NumPy.
@@ -194,7 +194,7 @@ def _method(function):
     """A reduction as a method, whose axis may be positional, as in NumPy and PyTorch."""
     def run(self, axis=None, **options):
         return function(self, axis=axis, **options)
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__doc__ = function.__doc__
     return run
 
 
@@ -225,7 +225,7 @@ METHODS = {"astype": _functions.astype, "clip": _functions.clip, "copy": _copied
 METHODS.update({_name: _method(getattr(_functions, _name)) for _name in (
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")})
 for _name, _run in METHODS.items():
-    setattr(Array, _name, _run)
+    setattr(Array, _name, _array._named(_name, _run))
 DType.__numpy_dtype__ = property(_dtype)
 Array.__array_ufunc__ = _array_ufunc
 Array.__array_function__ = _array_function

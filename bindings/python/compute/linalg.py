@@ -29,7 +29,7 @@ def __getattr__(name):
 
 def _inexact(x, name):
     if _dtype_of(x) not in _dtypes.FLOATS + _dtypes.COMPLEX:
-        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; cast it")
+        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; convert it")
     return x
 
 

@@ -77,7 +77,7 @@ class Generator:
         if all(isinstance(end, (int, float)) for end in ends):
             dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_FLOAT)
             computed = _dtypes.float64 if dtype is _dtypes.float64 else _dtypes.float32
-            width = float(ends[1]) - float(ends[0])
+            width = _errors.as_float(ends[1]) - _errors.as_float(ends[0])
             if width < 0:
                 raise ValueError(f"uniform: [{minimum}, {maximum}) is not a range; the arguments are the shape, the minimum and "
                                  "the maximum")

@@ -106,6 +106,7 @@ PyObject* array_transposed(PyObject* self, void* only_matrices) {
   for (int32_t i = 0; i < rank; ++i) axes[i] = i;
   std::swap(axes[rank - 1], axes[rank - 2]);
   compute_tensor* view = nullptr;
+  const ProgramLine line;
   return succeeded(compute_tensor_permute(tensor, rank, axes, &view)) ? array_object(view) : nullptr;
 }
 
@@ -135,7 +136,7 @@ T read_one(const unsigned char* bytes) {
   const int64_t size = compute_dtype_size(compute_tensor_dtype(tensor));
   compute_error* error = nullptr;
   {
-    const ProgramLine line(!is_cpu(device));
+    const ProgramLine line;
     const Unlocked unlocked(!is_cpu(device));
     error = index_count > 0 ? compute_tensor_read_element(tensor, index_count, array.numbers, bytes, size)
                             : compute_tensor_read(tensor, bytes, size);
@@ -166,6 +167,7 @@ inline bool read_only_element(PyObject* self, unsigned char (&bytes)[16]) {
   int8_t& is_on_cpu = reinterpret_cast<ArrayObject*>(array.base)->is_on_cpu;
   if (is_on_cpu == ArrayObject::kUnknown) is_on_cpu = is_cpu(compute_tensor_device(tensor)) ? 1 : 0;
   if (is_on_cpu == 0 || current_stream != nullptr) return read_slowly(array, tensor, array.index_count, bytes);
+  const ProgramLine line;
   return succeeded(
       compute_tensor_read_element(tensor, array.index_count, array.numbers, bytes, element_size(array.dtype)));
 }
@@ -429,6 +431,7 @@ compute_tensor* make_view(ArrayObject* array) {
   compute_tensor* const source = source_of(base.get());
   const int64_t offset_bytes = compute_tensor_offset_bytes(source) + array->offset * compute_dtype_size(array->dtype);
   compute_tensor* tensor = nullptr;
+  const ProgramLine line;
   if (!succeeded(compute_tensor_view(source, array->dtype, array->rank, array->numbers, array->numbers + kLazyRank,
                                      offset_bytes, &tensor))) {
     return nullptr;

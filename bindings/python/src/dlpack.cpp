@@ -76,6 +76,7 @@ PyObject* import_capsule(PyObject* capsule) {
   auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, Names<Managed>::kFresh));
   if (managed == nullptr) return nullptr;
   Managed* const copy = deferred(managed);
+  const ProgramLine line;
   compute_tensor* tensor = nullptr;
   if (!succeeded(import(copy, &tensor))) {  // the capsule still owns what is in it
     delete copy;
@@ -150,6 +151,7 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
   DLManagedTensor* legacy = nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = versioned != 0 ? compute_tensor_to_dlpack(tensor, stream, &managed)
                            : compute_tensor_to_dlpack_unversioned(tensor, stream, &legacy);
@@ -194,12 +196,14 @@ int exchange_managed_from_object(void* object, Versioned** out) {
   *out = nullptr;
   compute_tensor* const tensor = tensor_from(static_cast<PyObject*>(object), "the exchange API of DLPack");
   if (tensor == nullptr) return -1;
+  const ProgramLine line;
   compute_error* const error =
       compute_tensor_to_dlpack(tensor, kNoSynchronization, reinterpret_cast<DLManagedTensorVersioned**>(out));
   return succeeded(error) ? 0 : -1;
 }
 int exchange_managed_to_object(Versioned* managed, void** out) {
   Versioned* const copy = deferred(managed);
+  const ProgramLine line;
   compute_tensor* tensor = nullptr;
   *out = nullptr;
   if (!succeeded(import(copy, &tensor))) {

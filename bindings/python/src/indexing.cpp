@@ -93,7 +93,11 @@ bool apply(View& view, PyObject* key, int32_t axes_of_ellipsis) {
   }
   if (PySlice_Check(key) != 0) return apply_slice(view, key);
   const Py_ssize_t index = PyNumber_AsSsize_t(key, PyExc_IndexError);
-  return (index != -1 || PyErr_Occurred() == nullptr) && apply_integer(view, index);
+  if (index != -1 || PyErr_Occurred() == nullptr) return apply_integer(view, index);
+  PyErr_Clear();
+  PyErr_Format(PyExc_IndexError, "index %S is out of range for axis %d of extent %lld", key,
+               static_cast<int>(view.axis), static_cast<long long>(view.extent()));
+  return false;
 }
 
 PyObject* finish(View& view) {
@@ -116,6 +120,7 @@ PyObject* finish(View& view) {
   if (tensor == nullptr) return nullptr;
   const int64_t offset_bytes = compute_tensor_offset_bytes(tensor) + view.offset * compute_dtype_size(array.dtype);
   compute_tensor* result = nullptr;
+  const ProgramLine line;
   if (!succeeded(
           compute_tensor_view(tensor, array.dtype, view.count, view.shape, view.strides, offset_bytes, &result))) {
     return nullptr;

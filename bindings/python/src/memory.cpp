@@ -56,6 +56,7 @@ PyObject* empty(PyObject*, PyObject* const* args, Py_ssize_t count) {
   Spec spec;
   if (!spec.read(args[0], args[1], args[2])) return nullptr;
   compute_tensor* tensor = nullptr;
+  const ProgramLine line;
   if (!succeeded(compute_tensor_empty(spec.device, spec.dtype, spec.rank(), spec.shape.data(), &tensor)))
     return nullptr;
   return array_object(tensor);
@@ -69,6 +70,7 @@ PyObject* scalar(PyObject*, PyObject* args) {
   const compute_dtype dtype = dtype_from(dtype_argument);
   if (dtype == COMPUTE_DTYPE_NONE) return nullptr;
   compute_tensor* tensor = nullptr;
+  const ProgramLine line;
   if (value == Py_None) {
     if (!succeeded(compute_scalar_create(dtype, &tensor))) return nullptr;
     return array_object(tensor);
@@ -161,6 +163,7 @@ PyObject* synchronize(PyObject*, PyObject* array) {
   if (tensor == nullptr || !wait_interruptibly(compute_tensor_device(tensor))) return nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_tensor_synchronize(tensor);
   }
@@ -181,6 +184,7 @@ PyObject* shape_view(PyObject*, PyObject* const* args, Py_ssize_t count) {
   std::vector<int64_t> shape;
   if (tensor == nullptr || !integers_from(args[1], shape)) return nullptr;
   compute_tensor* view = nullptr;
+  const ProgramLine line;
   return succeeded(kView(tensor, static_cast<int32_t>(shape.size()), shape.data(), &view)) ? array_object(view)
                                                                                            : nullptr;
 }
@@ -191,6 +195,7 @@ PyObject* permute_view(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (tensor == nullptr || !integers_from(args[1], list)) return nullptr;
   const std::vector<int32_t> axes(list.begin(), list.end());
   compute_tensor* view = nullptr;
+  const ProgramLine line;
   compute_error* const error = compute_tensor_permute(tensor, static_cast<int32_t>(axes.size()), axes.data(), &view);
   return succeeded(error) ? array_object(view) : nullptr;
 }
@@ -211,6 +216,7 @@ PyObject* strided_view(PyObject*, PyObject* args) {
   if (dtype == COMPUTE_DTYPE_NONE) return nullptr;
   if (strides.size() != shape.size()) return PyErr_Format(PyExc_ValueError, "each extent needs a stride");
   compute_tensor* view = nullptr;
+  const ProgramLine line;
   compute_error* const error =
       compute_tensor_view(tensor, dtype, static_cast<int32_t>(shape.size()), shape.data(), strides.data(),
                           compute_tensor_offset_bytes(tensor) + offset_bytes, &view);
@@ -332,6 +338,7 @@ PyObject* wrap_buffer(PyObject*, PyObject* object) {
     return nullptr;
   }
   compute_tensor* tensor = nullptr;
+  const ProgramLine line;
   compute_error* const error = compute_tensor_wrap_host(
       layout.dtype, layout.rank(), layout.shape.data(), layout.strides.data(),
       view->buf != nullptr ? view->buf : &nothing, view->readonly != 0 ? COMPUTE_WRAP_IMMUTABLE : COMPUTE_WRAP_EXPOSED,
@@ -347,6 +354,7 @@ PyObject* copy_buffer(PyObject*, PyObject* object) {
   if (!get_buffer(object, &view)) return nullptr;
   const Layout layout(view);
   compute_device* const cpu = device_from(Ref(PyUnicode_FromString("cpu")).get());
+  const ProgramLine line;
   compute_tensor* tensor = nullptr;
   void* data = nullptr;
   int32_t is_copy = 0;
@@ -447,6 +455,7 @@ int array_get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const compute_dtype dtype = compute_tensor_dtype(tensor);
   if (!is_cpu(compute_tensor_device(tensor))) return refuse(view, "the array is not on cpu; use to_device(\"cpu\")");
   if (format_of(dtype) == nullptr) return refuse(view, "buffers have no format for bfloat16");
+  const ProgramLine line;
   auto exported = std::make_unique<Exported>();
   bool readonly = false;
   if (!map_memory(tensor, *exported, (flags & PyBUF_WRITABLE) != 0, readonly)) {

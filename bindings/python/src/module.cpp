@@ -56,6 +56,7 @@ PyObject* watch_memory(PyObject*, PyObject* on) {
 PyObject* config_set(PyObject*, PyObject* args) {
   const char *name = nullptr, *value = nullptr;
   if (PyArg_ParseTuple(args, "sz", &name, &value) == 0 || !succeeded(compute_config_set(name, value))) return nullptr;
+  state.lines = State::Lines::kUnknown;
   Py_RETURN_NONE;
 }
 PyObject* config_get(PyObject*, PyObject* args) {
@@ -79,10 +80,12 @@ PyObject* placement_report(PyObject*, PyObject* args) {
 PyObject* profile_start(PyObject*, PyObject*) {
   if (!succeeded(compute_profile_start())) return nullptr;
   state.profiles = true;
+  state.lines = State::Lines::kUnknown;
   Py_RETURN_NONE;
 }
 PyObject* profile_stop(PyObject*, PyObject*) {
   state.profiles = false;
+  state.lines = State::Lines::kUnknown;
   if (!succeeded(compute_profile_stop())) return nullptr;
   Py_RETURN_NONE;
 }
@@ -148,11 +151,30 @@ Ref text_attribute(PyObject* object, const char* name) {
   return Ref(text ? PyUnicode_AsUTF8String(text.get()) : nullptr);
 }
 
-/// Whether a file is one of this package, whose folder is a hook.
-bool is_own(const char* file) {
+/// Whether a file is one of this package, whose folder is a hook, or of NumPy's way to it.
+bool is_own(std::string_view file) {
   PyObject* const folder = PyDict_GetItemString(state.hooks, "folder");
   const Ref bytes(folder != nullptr ? PyUnicode_AsUTF8String(folder) : nullptr);
-  return bytes && std::string_view(file).starts_with(PyBytes_AsString(bytes.get()));
+  return (bytes && file.starts_with(PyBytes_AsString(bytes.get()))) || file.starts_with("<__array_function__") ||
+         file.find("-packages/numpy/") != std::string_view::npos;
+}
+
+/// Whether the library reports places in the program: in a profile, or because a setting says so.
+bool reports_places() noexcept {
+  for (const char* const name : {"COMPUTE_PROFILE", "COMPUTE_TRACE", "COMPUTE_TRACE_OPS", "COMPUTE_PLACEMENT",
+                                 "COMPUTE_LEAKS", "COMPUTE_TRANSFERS"}) {
+    compute_text* text = nullptr;
+    if (compute_error* const error = compute_config_get(name, &text)) {
+      compute_error_free(error);  // who needs the settings for work is told
+      continue;
+    }
+    std::string_view value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
+    value = value.substr(0, value.find('\t'));
+    const bool is_off = value.empty() || value == "0" || value == "allow";
+    compute_text_free(text);
+    if (!is_off) return true;
+  }
+  return false;
 }
 
 PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(execute)}, {0, nullptr}};
@@ -163,6 +185,10 @@ PyModuleDef definition = {
 
 bool ProgramLine::push() noexcept {
   bool pushed = false;
+  if (state.lines == State::Lines::kUnknown) {
+    state.lines = state.profiles || reports_places() ? State::Lines::kNamed : State::Lines::kNotNamed;
+    if (state.lines == State::Lines::kNotNamed) return false;
+  }
   Ref frame = Ref::share(as_object(PyEval_GetFrame()));
   while (frame && frame.get() != Py_None && PyErr_Occurred() == nullptr) {
     auto* const current = reinterpret_cast<PyFrameObject*>(frame.get());

@@ -59,11 +59,12 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// While a profile is taken: a scope of the library that names the line of the program which the calling thread runs.
-/// Without it, a profile would name lines of this extension. Needs the interpreter, so it is declared before Unlocked.
+/// While the library reports places in the program: a scope that names the line which the calling thread runs. Without
+/// it, the library would name lines of this extension. Each call that makes a tensor or may copy between devices has one.
+/// Needs the interpreter, so it is declared before Unlocked.
 class ProgramLine {
  public:
-  explicit ProgramLine(bool active = true) noexcept;
+  ProgramLine() noexcept;
   ~ProgramLine() {
     if (pushed_) [[unlikely]]
       pop();
@@ -155,10 +156,12 @@ struct State {
   compute_device* cpu;  // once it was seen; see is_cpu
   PyObject* hooks;      // a dict of functions that the package sets: what is written in Python
   bool profiles;        // a profile is being taken
+  // Whether something reports places in the program.
+  enum class Lines : int8_t { kUnknown, kNamed, kNotNamed } lines;
 };
 inline State state{};
 
-inline ProgramLine::ProgramLine(bool active) noexcept : pushed_(active && state.profiles && push()) {}
+inline ProgramLine::ProgramLine() noexcept : pushed_(state.lines != State::Lines::kNotNamed && push()) {}
 
 /// The stream that the calling thread runs ops of its device on; NULL: the default streams.
 [[gnu::tls_model("initial-exec")]] constinit inline thread_local compute_stream* current_stream = nullptr;

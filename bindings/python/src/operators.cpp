@@ -38,7 +38,11 @@ compute_tensor* weak_integer(PyObject* number) {
   const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (overflow == 0) return cached_scalar(COMPUTE_DTYPE_INT64, static_cast<uint64_t>(value));
   const unsigned long long large = PyLong_AsUnsignedLongLong(number);
-  if (PyErr_Occurred() != nullptr) return nullptr;  // OverflowError
+  if (PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    Py_XDECREF(call_hook("too_large", "(Oss)", number, "", "64 bits"));
+    return nullptr;
+  }
   return cached_scalar(COMPUTE_DTYPE_UINT64, large);
 }
 
@@ -305,7 +309,7 @@ PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int co
   compute_error* error = nullptr;
   {
     const bool brief = operands.brief();
-    const ProgramLine line(!brief);
+    const ProgramLine line;
     const Unlocked unlocked(!brief);
     error = compute_op_run(op, stream, nullptr, 0, operands.tensors(), count, &result, 1);
   }

@@ -162,7 +162,7 @@ class Attributes {
         out.kind = COMPUTE_KIND_SCALAR;
         value.tensor = owned_;
       } else if (overflow < 0) {
-        PyErr_Format(PyExc_OverflowError, "%S does not fit in int64", object);
+        Py_XDECREF(call_hook("too_large", "(Oss)", object, "", "64 bits"));
       }
     } else {
       out.kind = COMPUTE_KIND_FLOAT64;
@@ -271,10 +271,16 @@ bool add_outputs(const OpObject& op, PyObject* out, Tensors& tensors) {
   return true;
 }
 
-/// Says which argument it was whose value has a wrong type. Other exceptions stay as they are. Returns false.
+/// Says which argument it was whose value has a wrong type or does not fit. Other exceptions stay as they are. Returns
+/// false.
 bool wrong_value(const OpObject& op, const Attribute& attribute, PyObject* value) {
-  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0 || is_array(value)) return false;
   const bool whole = attribute.kind == COMPUTE_KIND_INT64;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) != 0 && PyLong_Check(value) != 0) {
+    PyErr_Clear();
+    const char* const dtype = whole ? "int64" : attribute.kind == COMPUTE_KIND_FLOAT64 ? "float64" : "64 bits";
+    Py_XDECREF(call_hook("too_large", "(OOs)", value, attribute.name, dtype));
+  }
+  if (PyErr_ExceptionMatches(PyExc_TypeError) == 0 || is_array(value)) return false;
   const char* const wanted = attribute.list                          ? "integers"
                              : whole                                 ? "an integer"
                              : attribute.kind == COMPUTE_KIND_STRING ? "a str"
@@ -361,7 +367,7 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
   compute_error* error = nullptr;
   {
     const bool brief = op.reduces && tensors.inputs[0] != nullptr && is_brief(tensors.inputs[0]);
-    const ProgramLine line(!brief);
+    const ProgramLine line;
     const Unlocked unlocked(!brief);
     error = compute_op_run(op.handle, stream, attributes.data(), attributes.count(), tensors.inputs.data(),
                            static_cast<int64_t>(tensors.inputs.size()), tensors.outputs.data(),

@@ -162,6 +162,7 @@ PyObject* expression_map(PyObject* self, PyObject* args) {
   }
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_map(call.stream(), expression, call.inputs.data(), static_cast<int64_t>(call.inputs.size()),
                         call.scalars.data(), static_cast<int64_t>(call.scalars.size()), outputs.data(),
@@ -200,6 +201,7 @@ PyObject* expression_reduce(PyObject* self, PyObject* args) {
   compute_tensor* output = nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_reduce(call.stream(), handle_of<compute_expression>(self), kind, &options, call.inputs.data(),
                            static_cast<int64_t>(call.inputs.size()), call.scalars.data(),
@@ -233,6 +235,7 @@ PyObject* compile_kernel(PyObject*, PyObject* args) {
   compute_kernel* kernel = nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_kernel_compile(device, language, source, name, &options, &kernel);
   }
@@ -288,6 +291,7 @@ PyObject* kernel_launch(PyObject* self, PyObject* args) {
       !arguments.empty() && arguments[0].tensor != nullptr ? compute_tensor_device(arguments[0].tensor) : nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_kernel_launch(handle_of<compute_kernel>(self), device != nullptr ? stream_for(device) : nullptr,
                                   &launch, arguments.data(), static_cast<int64_t>(arguments.size()));
@@ -313,6 +317,7 @@ PyObject* graph_run(PyObject* self, PyObject* stream) {
   compute_stream* const handle = stream != Py_None ? handle_of<compute_stream>(stream) : nullptr;
   compute_error* error = nullptr;
   {
+    const ProgramLine line;
     const Unlocked unlocked;
     error = compute_graph_run(handle_of<compute_graph>(self), handle);
   }
