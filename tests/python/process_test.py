@@ -262,7 +262,8 @@ class Process(Case):
 
     def test_an_interrupt_ends_a_wait(self):
         # Python 3.11 raises an interrupt at a jump to the start of a loop as if in front of the loop, which must be inside `try` then.
-        code = ("import compute as cp, threading, _thread, time\n"
+        code = ("import compute as cp, signal, threading, _thread, time\n"
+                "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which a process in the background ignores
                 "x = cp.ones((64,))\n"
                 "threading.Timer(0.5, _thread.interrupt_main).start()\n"
                 "try:\n"
@@ -275,7 +276,8 @@ class Process(Case):
 
     @unittest.skipIf(cp.device().name == "cpu", "work on cpu is not waited for")
     def test_an_interrupt_ends_a_wait_for_queued_work(self):
-        code = ("import compute as cp, math, threading, _thread, time\n"
+        code = ("import compute as cp, math, signal, threading, _thread, time\n"
+                "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                 "x, n, waiting = cp.ones((1 << 22,)), 8, False\n"
                 "while not waiting:\n"  # until the work is longer than the time before the interrupt
                 "    y, n, waiting = x, n * 2, True\n"
