@@ -334,10 +334,10 @@ uint64_t Timeline::settle_sources(uint64_t reached, int64_t timeout_ns) {
   bool all_known = true;
   for (Asked& one : asked) {
     Timeline& other = *one.timeline;
-    const StreamInUse stream(other);
+    const StreamInUse stream(other, one.mark);
     if (stream.handle() == 0) {
       one.done = other.reached();
-      continue;  // given back, so it has ended
+      continue;  // it has ended
     }
     compute_error* error = timeout_ns == 0
                                ? other.ask_plugin(stream.handle(), &one.done)

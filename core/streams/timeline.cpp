@@ -152,7 +152,7 @@ bool Timeline::wait_for_end(uint64_t number, int64_t timeout_ns) {
   if (has_ended(number)) return true;
   if (device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) device.throw_unusable();
   const Deadline deadline = deadline_after(timeout_ns);
-  const StreamInUse stream(*this);
+  const StreamInUse stream(*this, number);
   uint64_t mark = 0;
   {
     const std::unique_lock guard = lock_until(deadline, number);

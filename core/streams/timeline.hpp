@@ -296,11 +296,16 @@ class StreamInUse {
     timeline_.users_.fetch_add(1, std::memory_order_seq_cst);
     handle_ = timeline_.plugin_stream.load(std::memory_order_seq_cst);
   }
+  // The stream on which `number` was submitted. Once the number has ended, the timeline may have a new stream, which
+  // knows nothing of it: the handle is 0 then.
+  StreamInUse(Timeline& timeline, uint64_t number) noexcept : StreamInUse(timeline) {
+    if (timeline.has_ended(number)) handle_ = 0;
+  }
   StreamInUse(const StreamInUse&) = delete;
   StreamInUse& operator=(const StreamInUse&) = delete;
   ~StreamInUse() { timeline_.users_.fetch_sub(1, std::memory_order_release); }
 
-  // 0: the stream was destroyed, so all its work has ended.
+  // 0: the stream was destroyed, or the number has ended.
   uint64_t handle() const noexcept { return handle_; }
 
  private:
