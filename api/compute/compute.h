@@ -1144,8 +1144,7 @@ COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int3
 
 /*
  * Queued work can fail after the call that queued it has returned. The failure is reported by every use of a result
- * that depends on the failed work, by the stream, and by compute_device_synchronize. The error names the op that
- * failed.
+ * that depends on the failed work. The error names the op that failed.
  *
  * Tensors. The outputs of failed work have no values. Neither has anything that is computed from them, on any stream. A
  * call that reads, maps, synchronizes, moves or exports such a tensor, or uses it as an operand, returns the error of
@@ -1153,15 +1152,16 @@ COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int3
  * overwritten: by an op, by _write, or through a map without COMPUTE_ACCESS_READ. The inputs of failed work are
  * unchanged.
  *
- * Streams. After KERNEL_FAILED (a fault that a kernel detected, such as an index out of range) a stream accepts no more
- * work. Work that was queued after the fault still runs. Its results are valid if they do not depend on the fault.
- * After STREAM_FAILED and the more severe codes, no work after the last completed submission has values. In both cases
- * the following calls report the failure as long as the stream exists: compute_stream_synchronize, _wait_until, _query
- * and _notify, compute_event_synchronize and _query, and every call that queues work. Continue on a new stream. A NULL
- * stream means a new default stream from then on.
+ * Faults in data. KERNEL_FAILED is a fault that a kernel detected, such as an index out of range. It concerns the
+ * results alone: the stream, the device and other threads continue, and work that does not use these results is not
+ * affected. Besides the uses of these results, the first of the following calls on each stream whose work produced one
+ * reports the fault: compute_stream_synchronize, _wait_until, _query and _notify, compute_event_synchronize and _query.
+ * The work that the call waits for has finished all the same. Threads that share a default stream share this report.
  *
- * A stream that only used results of work that failed on another stream stays usable. The first of these calls reports
- * that failure, once.
+ * Streams. After STREAM_FAILED and the more severe codes, a stream accepts no more work, and no work after the last
+ * completed submission has values. The calls above, and every call that queues work, report the failure as long as the
+ * stream exists. Continue on a new stream. A NULL stream means a new default stream from then on. A stream that only
+ * used results of the failed work stays usable, and reports the failure like a fault in data.
  *
  * Devices. compute_device_synchronize waits for all streams, including released ones. It reports a failure that no
  * other call has reported.
@@ -1188,7 +1188,7 @@ COMPUTE_API compute_device* compute_stream_device(const compute_stream* stream);
  * Blocks:    without a time limit. Spins for up to COMPUTE_SPIN_US microseconds, then sleeps.
  * Errors:    INVALID_ARGUMENT  `stream` is NULL or records a graph
  *            STREAM_FAILED     queued work failed; continue on a new stream
- *            KERNEL_FAILED     a kernel detected a fault
+ *            KERNEL_FAILED     a kernel detected a fault; the stream stays usable
  *            CONTEXT_LOST, DEVICE_LOST, RESTART_REQUIRED: see "Failures of queued work"
  */
 COMPUTE_API compute_error* compute_stream_synchronize(compute_stream* stream);

@@ -140,7 +140,7 @@ void execute(const Execution& execution) {
     throw;
   }
   owned.give_back();
-  if (waits_after_each_op() && !timeline.immediate) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+  if (waits_after_each_op() && !timeline.immediate) timeline.wait_for_own(number);
 }
 
 }  // namespace compute

@@ -25,17 +25,15 @@ void settle_block(compute_graph& graph) {
   recording.use(*graph.block, true, true);
 }
 
-void make_fault_records(compute_graph& graph) {
+// One for each plan that reports faults, in their order; NULL if there are none.
+std::shared_ptr<FaultRecords> make_fault_records(const compute_graph& graph) {
   const auto& runs = graph.recording->runs;
   const auto count = std::count_if(runs.begin(), runs.end(), [](const RecordedRun& run) { return run.reports_faults; });
-  if (count > 0) graph.faults = FaultRecords::make(graph.device, static_cast<size_t>(count));
-  size_t next = 0;
-  for (RecordedRun& run : graph.recording->runs) {
-    if (graph.faults && run.reports_faults) run.fault = graph.faults->operand(next++);
-  }
+  return count > 0 ? FaultRecords::make(graph.device, static_cast<size_t>(count)) : nullptr;
 }
 
-compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_scalar* scalars, uint64_t stream) {
+compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_operand& fault,
+                              const compute_plugin_scalar* scalars, uint64_t stream) {
   compute_plugin_run run{};
   run.struct_size = sizeof run;
   run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
@@ -46,7 +44,7 @@ compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_
   run.workspace_bytes = recorded.workspace_bytes;
   run.tensor_count = static_cast<int32_t>(recorded.tensors.size());
   run.scalar_count = static_cast<int32_t>(recorded.scalars.size());
-  run.fault = recorded.fault;
+  run.fault = fault;
   return run;
 }
 
@@ -68,7 +66,13 @@ void make_native(compute_graph& graph) {
   if (!table) return;
   std::vector<compute_plugin_run> runs;
   std::vector<compute_plugin_graph_node> nodes;
-  for (const RecordedRun& run : graph.recording->runs) runs.push_back(plugin_run(run, run.scalars.data(), 0));
+  std::shared_ptr<FaultRecords> faults = make_fault_records(graph);
+  size_t next = 0;
+  for (const RecordedRun& run : graph.recording->runs) {
+    const compute_plugin_operand fault =
+        faults && run.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
+    runs.push_back(plugin_run(run, fault, run.scalars.data(), 0));
+  }
   for (size_t i = 0; i < runs.size(); ++i) {
     compute_plugin_graph_node& node = nodes.emplace_back();
     node.struct_size = sizeof node;
@@ -85,13 +89,13 @@ void make_native(compute_graph& graph) {
     return;
   }
   graph.device.check(error);
+  graph.faults = std::move(faults);
 }
 
 }  // namespace
 
 void finish_graph(compute_graph& graph) {
   settle_block(graph);
-  make_fault_records(graph);
   make_native(graph);
 }
 
@@ -102,19 +106,20 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
   if (recording.runs.empty()) return;
   SmallVector<Use, 16> uses;
   uses.append(recording.uses.data(), recording.uses.size());
-  // Runs share the records: of two on two streams it could not be told which one a fault is of.
+  // Runs of the plugin's executable share its records: of two on two streams it could not be told which one a fault is
+  // of.
   if (graph.faults && graph.last_run.timeline != nullptr && graph.last_run.timeline != &timeline) {
     graph.last_run.timeline->require_end(graph.last_run.number);
   }
+  const std::shared_ptr<FaultRecords> faults = graph.native != 0 ? graph.faults : make_fault_records(graph);
   Submission submission(timeline, uses, "graph");
-  if (graph.faults) graph.faults->used_by(timeline, submission.number());
+  if (faults) faults->used_by(timeline, submission.number());
   graph.last_run = {&timeline, submission.number()};
-  if (graph.faults && !timeline.immediate) {
+  if (faults && !timeline.immediate) {
     size_t next = 0;
     for (const RecordedRun& recorded : recording.runs) {
       if (!recorded.reports_faults) continue;
-      timeline.expect_fault_locked(submission.number(), {recorded.op, recorded.indices, graph.faults->at(next++)},
-                                   graph.faults);
+      timeline.expect_fault_locked(submission.number(), {recorded.op, recorded.indices, faults->at(next++)}, faults);
     }
   }
   if (graph.native != 0) {
@@ -123,6 +128,7 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
     submission.check(graph.device.graphs.run(graph.native, timeline.plugin_stream, slots.data()), "graph");
   } else {
     SmallVector<compute_plugin_scalar, 8> scalars;
+    size_t next = 0;
     for (const RecordedRun& recorded : recording.runs) {
       scalars.clear();
       scalars.append(recorded.scalars.data(), recorded.scalars.size());
@@ -130,16 +136,18 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
         const int32_t slot = recorded.scalar_slots[i];
         if (slot >= 0) std::memcpy(scalars[i].bits, graph.slot_values[static_cast<size_t>(slot)].data(), 16);
       }
-      const compute_plugin_run run = plugin_run(recorded, scalars.data(), timeline.plugin_stream);
+      const compute_plugin_operand fault =
+          faults && recorded.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
+      const compute_plugin_run run = plugin_run(recorded, fault, scalars.data(), timeline.plugin_stream);
       submission.check(graph.device.table.plan_run(recorded.plan, run), recorded.op);
     }
   }
   if (Work* const work = submission.observed()) [[unlikely]]
     tell_of_graph(*work, recording, graph.native != 0);
-  if (graph.faults && timeline.immediate) {
+  if (faults && timeline.immediate) {
     for (size_t i = 0, next = 0; i < recording.runs.size(); ++i) {
       if (!recording.runs[i].reports_faults) continue;
-      compute_plugin_fault& fault = *graph.faults->at(next++);
+      compute_plugin_fault& fault = *faults->at(next++);
       if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) continue;
       const Error error =
           fault_error(recording.runs[i].op, recording.runs[i].indices.get(), std::exchange(fault, {}), graph.device);

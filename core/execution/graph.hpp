@@ -21,7 +21,7 @@ struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
   compute::Device& device;
   std::unique_ptr<compute::Recording> recording;
   compute::BufferReference block;                    // temporaries
-  std::shared_ptr<compute::FaultRecords> faults;     // one for each run that reports them, in order
+  std::shared_ptr<compute::FaultRecords> faults;     // of `native`: one for each plan that reports them, in order
   compute::Lock lock;                                // orders runs; guards the values below
   std::vector<std::array<uint8_t, 16>> slot_values;  // by recorded slot, in the dtype of its scalar
   uint64_t native = 0;                               // the plugin's executable

@@ -24,7 +24,6 @@ struct RecordedRun {
   std::vector<int32_t> scalar_slots;  // index into Recording::slots, or -1
   compute_plugin_operand workspace{};
   int64_t workspace_bytes = 0;
-  compute_plugin_operand fault{};
   bool reports_faults = false;
   bool in_block = false;  // `workspace` is relative to the graph's block
   std::vector<bool> tensor_in_block;

@@ -222,9 +222,12 @@ compute_error* compute_device_synchronize(compute_device* device) {
     const std::vector<Timeline*> timelines = timelines_of(self);
     for (Timeline* timeline : timelines) timeline->wait_quietly(timeline->submitted());
     self.memory->settle_lent();
+    const Failure* first = nullptr;
     for (Timeline* timeline : timelines) {
-      if (const Failure* failure = timeline->untold()) throw_failure(*failure);
+      const Failure* failure = timeline->untold();
+      if (first == nullptr) first = failure;
     }
+    if (first != nullptr) throw_failure(*first);
   });
 }
 

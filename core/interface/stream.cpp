@@ -256,7 +256,8 @@ compute_error* compute_event_wait(compute_event* event, compute_stream* stream) 
     if (&own == &other || other.has_reached(self.number)) return;
     if (other.has_ended(self.number)) other.require_healthy();
     if (other.device.plugin != own.device.plugin || own.plugin_stream == 0) {
-      other.wait_for_all(self.number, COMPUTE_TIMEOUT_NONE);
+      other.require_end(self.number);
+      other.require_healthy();
       return;
     }
     Timeline& first = own.id < other.id ? own : other;
@@ -265,10 +266,7 @@ compute_error* compute_event_wait(compute_event* event, compute_stream* stream) 
     std::lock_guard second_guard(second.lock);
     own.require_healthy();
     if (other.plugin_stream == 0) return;
-    own.reserve_sources_locked(1);
-    const uint64_t mark = own.wait_for_locked(other, self.number);
-    // Without tracking the event is all that says what the work behind it depends on.
-    if (own.untracked && mark != 0) own.depend_locked({own.submitted() + 1, &other, self.number, mark, true});
+    own.wait_for_locked(other, self.number);
   });
 }
 

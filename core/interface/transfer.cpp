@@ -160,7 +160,7 @@ void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSi
     if (!device.is_host) count_copy(submission, tensor, write, bytes);
   }
   const WaitsForTransfer waits;
-  if (!write || !finished) timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+  if (!write || !finished) timeline.wait_for_own(number);
 }
 
 // Queues the copy of a row-major tensor to or from host memory; returns its number.

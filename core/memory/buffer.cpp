@@ -96,7 +96,7 @@ void check_released_pattern(Buffer& buffer, Timeline& timeline) {
       submission.check(device.table.copy_to_host(timeline.plugin_stream, place, copy.data(), bytes));
     }
   }
-  timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+  timeline.wait_for_own(number);
   for (size_t i = 0; i < copy.size(); ++i) {
     if (copy[i] == kReleasedPattern[i % 2]) continue;
     log(COMPUTE_LOG_ERROR, "memory",
@@ -113,7 +113,7 @@ void mark_new(Buffer& buffer, Timeline* user) noexcept {
     Timeline& timeline = user != nullptr && !buffer.device.is_host ? *user : own;
     if (had_released_pattern(buffer.block)) check_released_pattern(buffer, timeline);
     fill_with(buffer, timeline, kNewPattern);
-    if (user == nullptr) timeline.wait(timeline.submitted(), COMPUTE_TIMEOUT_NONE);
+    if (user == nullptr) timeline.wait_for_own(timeline.submitted());
   } catch (...) {
     // Without a stream that works there is no pattern.
   }
@@ -288,7 +288,7 @@ void bring_home_locked(Buffer& host) {
   }
   const NotParked not_parked;  // the mirror lock is held
   const WaitsForTransfer waits;
-  timeline.wait(number, COMPUTE_TIMEOUT_NONE);
+  timeline.wait_for_own(number);
   mirror.version = host.version.load(std::memory_order_relaxed);
   host.newest.store(nullptr, std::memory_order_release);
 }

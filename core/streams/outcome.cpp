@@ -155,47 +155,50 @@ Error fault_error(const char* op, const IndexPlace* indices, const compute_plugi
 
 // ---- What has failed ------------------------------------------------------------------------------------------------
 
-// `failure` is the stream's, unless one came before.
-void Timeline::take_failure(const Failure* failure) noexcept {
-  reasons_to_look.fetch_add(1, std::memory_order_seq_cst);
-  const Failure* expected = nullptr;
-  failure_.compare_exchange_strong(expected, failure, std::memory_order_acq_rel);
-}
-
 void Timeline::fail(uint64_t last_good, uint64_t seen, compute_error* error, bool ended) noexcept {
   std::unique_ptr<compute_error, decltype(&compute_error_free)> owned(error, compute_error_free);
-  const Failure* death = death_.load(std::memory_order_acquire);
-  if (death == nullptr) {
+  const Failure* first = this->failure();
+  if (first == nullptr) {
     try {
       auto failure = make_failure(*this, Failure::Kind::kStream, std::max(last_good, reached()), seen, owned.get());
       static_cast<void>(owned.release());
       reasons_to_look.fetch_add(1, std::memory_order_seq_cst);
-      if (death_.compare_exchange_strong(death, failure.get(), std::memory_order_acq_rel)) {
-        death = failure.release();
-        take_failure(death);
-      }
+      if (failure_.compare_exchange_strong(first, failure.get(), std::memory_order_acq_rel)) first = failure.release();
     } catch (const std::bad_alloc&) {
       return;  // the plugin says it again when it is asked next
     }
   }
-  if (ended) note_end(*death);
+  if (ended) note_end(*first);
 }
 
-void Timeline::note_end(const Failure& death) noexcept {
+void Timeline::note_end(const Failure& failure) noexcept {
   std::lock_guard guard(outcome_lock_);
-  if (death.ended.exchange(true, std::memory_order_acq_rel)) return;
-  std::erase_if(sources_, [&](const Source& source) { return source.own > death.last_good; });
-  std::erase_if(faults_, [&](const PendingFault& pending) { return pending.number > death.last_good; });
+  if (failure.ended.exchange(true, std::memory_order_acq_rel)) return;
+  std::erase_if(sources_, [&](const Source& source) { return source.own > failure.last_good; });
+  std::erase_if(faults_, [&](const PendingFault& pending) { return pending.number > failure.last_good; });
   note_unsettled_locked();
+}
+
+// With the outcome lock held. The first entry that is not below `number`.
+std::vector<Timeline::Spoilt>::iterator Timeline::spoilt_from(uint64_t number) noexcept {
+  return std::lower_bound(spoilt_.begin(), spoilt_.end(), number,
+                          [](const Spoilt& a, uint64_t wanted) { return a.number < wanted; });
+}
+
+// With the outcome lock held. False if the number has an entry, which is kept.
+bool Timeline::insert_spoilt(const Spoilt& entry) {
+  const auto at = spoilt_from(entry.number);
+  if (at != spoilt_.end() && at->number == entry.number) return false;
+  spoilt_.insert(at, entry);
+  told_below_ = std::min(told_below_, entry.number);
+  device_told_below_ = std::min(device_told_below_, entry.number);
+  return true;
 }
 
 void Timeline::spoil_by(uint64_t number, const Failure* failure) {
   std::lock_guard guard(outcome_lock_);
-  const auto at = std::lower_bound(spoilt_.begin(), spoilt_.end(), number,
-                                   [](const Spoilt& a, uint64_t wanted) { return a.number < wanted; });
-  if (at != spoilt_.end() && at->number == number) return;
-  const bool own = failure->timeline == this;
-  spoilt_.insert(at, {number, failure, own});
+  // A failure of this stream has an entry of its own, or its caller knows it.
+  insert_spoilt({number, failure, failure->timeline == this});
 }
 
 void Timeline::spoil(uint64_t number, const Error& error) noexcept {
@@ -225,7 +228,9 @@ void Timeline::note_unfilled(uint64_t number) {
 
 void Timeline::restore(uint64_t number) noexcept {
   std::lock_guard guard(outcome_lock_);
-  if (std::erase_if(spoilt_, [&](const Spoilt& entry) { return entry.number == number; }) == 0) return;
+  const auto at = spoilt_from(number);
+  if (at == spoilt_.end() || at->number != number) return;
+  spoilt_.erase(at);
   reasons_to_look.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -240,19 +245,17 @@ const Failure* Timeline::poison(uint64_t number) {
   while (!open.empty()) {
     const auto [timeline, at] = open.back();
     open.pop_back();
-    const Failure* death = timeline->death_.load(std::memory_order_acquire);
-    if (death != nullptr && at > death->last_good) return death;
+    const Failure* failure = timeline->failure();
+    if (failure != nullptr && at > failure->last_good) return failure;
     std::lock_guard guard(timeline->outcome_lock_);
-    const auto spoilt = std::lower_bound(timeline->spoilt_.begin(), timeline->spoilt_.end(), at,
-                                         [](const Spoilt& a, uint64_t wanted) { return a.number < wanted; });
+    const auto spoilt = timeline->spoilt_from(at);
     if (spoilt != timeline->spoilt_.end() && spoilt->number == at) return spoilt->failure;
     auto source = std::lower_bound(timeline->sources_.begin(), timeline->sources_.end(), at,
                                    [](const Source& a, uint64_t wanted) { return a.own < wanted; });
     if (source == timeline->sources_.end() || source->own != at) continue;
     if (!seen.emplace(timeline, at).second) continue;
-    for (; source != timeline->sources_.end() && source->own == at; ++source) {
-      if (!source->onwards) open.emplace_back(source->other, source->number);
-    }
+    for (; source != timeline->sources_.end() && source->own == at; ++source)
+      open.emplace_back(source->other, source->number);
   }
   return nullptr;
 }
@@ -284,13 +287,12 @@ void Timeline::check_faults(uint64_t reached) {
     }
   }
   finished.reserve(static_cast<size_t>(end - faults_.begin()));
-  spoilt_.reserve(spoilt_.size() + found.size());
+  if (spoilt_.capacity() - spoilt_.size() < found.size()) spoilt_.reserve(2 * (spoilt_.size() + found.size()));
   // Nothing fails from here on.
   for (std::unique_ptr<Failure>& failure : found) {
-    const auto at = std::lower_bound(spoilt_.begin(), spoilt_.end(), failure->seen,
-                                     [](const Spoilt& a, uint64_t wanted) { return a.number < wanted; });
-    if (at == spoilt_.end() || at->number != failure->seen) spoilt_.insert(at, {failure->seen, failure.get(), true});
-    take_failure(failure.release());
+    if (!insert_spoilt({failure->seen, failure.get(), false})) continue;
+    static_cast<void>(failure.release());
+    reasons_to_look.fetch_add(1, std::memory_order_seq_cst);
   }
   for (auto pending = faults_.begin(); pending != end; ++pending) {
     *pending->fault = {};
@@ -374,15 +376,7 @@ void Timeline::publish(uint64_t reached) {
     }
     if (any_failure()) {
       for (const Source& source : ready) {
-        const Failure* failure = source.other->poison(source.number);
-        if (failure == nullptr) continue;
-        if (!source.onwards) {
-          spoil_by(source.own, failure);
-        } else {
-          auto own = make_failure(*this, Failure::Kind::kOwnWords, source.own - 1, submitted(),
-                                  make_error(words_of(*failure)));
-          take_failure(own.release());
-        }
+        if (const Failure* failure = source.other->poison(source.number)) spoil_by(source.own, failure);
       }
     }
     std::lock_guard guard(outcome_lock_);
@@ -475,15 +469,20 @@ void Timeline::ask() noexcept {
 bool Timeline::wait(uint64_t number, int64_t timeout_ns) {
   if (!wait_for_end(number, timeout_ns) && !any_failure()) return false;
   if (any_failure()) {
-    if (const Failure* failure = poison(number)) {
-      {
-        std::lock_guard guard(outcome_lock_);
-        for (Spoilt& entry : spoilt_) entry.told = entry.told || entry.number == number;
-      }
-      throw_failure(*failure);
-    }
+    if (const Failure* failure = poison(number)) throw_failure(*failure);
   }
   return has_ended(number);
+}
+
+void Timeline::wait_for_own(uint64_t number) {
+  try {
+    wait(number, COMPUTE_TIMEOUT_NONE);
+  } catch (...) {
+    std::lock_guard guard(outcome_lock_);
+    const auto entry = spoilt_from(number);
+    if (entry != spoilt_.end() && entry->number == number) entry->told = true;
+    throw;
+  }
 }
 
 bool Timeline::wait_for_all(uint64_t number, int64_t timeout_ns) {
@@ -494,26 +493,32 @@ bool Timeline::wait_for_all(uint64_t number, int64_t timeout_ns) {
 
 void Timeline::report(uint64_t number) {
   if (!any_failure()) return;
-  require_healthy();
   const Failure* found = nullptr;
   {
     std::lock_guard guard(outcome_lock_);
-    for (Spoilt& entry : spoilt_) {
-      if (entry.number > number) break;
-      if (entry.told) continue;
-      if (found == nullptr) found = entry.failure;
-      entry.told = true;
+    if (number + 1 >= first_) found = failure();
+    for (auto entry = spoilt_from(told_below_); entry != spoilt_.end() && entry->number <= number; ++entry) {
+      if (entry->told) continue;
+      if (found == nullptr) found = entry->failure;
+      entry->told = true;
     }
+    told_below_ = std::max(told_below_, number + 1);
   }
   if (found != nullptr) throw_failure(*found);
 }
 
 const Failure* Timeline::untold() noexcept {
   if (!any_failure()) return nullptr;
+  const auto is_told = [](const Failure& failure) { return failure.told.load(std::memory_order_acquire); };
   const Failure* failure = this->failure();
-  if (failure != nullptr && !failure->told.load(std::memory_order_acquire)) return failure;
-  const Failure* death = death_.load(std::memory_order_acquire);
-  return death != nullptr && !death->told.load(std::memory_order_acquire) ? death : nullptr;
+  if (failure != nullptr) return is_told(*failure) ? nullptr : failure;
+  std::lock_guard guard(outcome_lock_);
+  const Failure* found = nullptr;
+  for (auto entry = spoilt_from(device_told_below_); entry != spoilt_.end(); ++entry) {
+    if (found == nullptr && !entry->told && !is_told(*entry->failure)) found = entry->failure;
+    device_told_below_ = entry->number + 1;
+  }
+  return found;
 }
 
 void throw_failure(const Failure& failure) {

@@ -283,10 +283,10 @@ SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
   for (const Use& use : uses) {
     const Access last = use.hazards->last_write;
     if (!is_open(last, timeline_)) continue;
-    if (!reads(use)) {
-      note_overwritten(use);
-    } else if (last.timeline == &timeline_ || !timeline_.untracked) {
+    if (reads(use)) {
       sources.push_back(last);
+    } else {
+      note_overwritten(use);
     }
   }
   for (const Use& use : uses) {
@@ -333,12 +333,17 @@ void Submission::order_after_others(std::span<const Use> uses, const char* op) {
     }
     locks.lock();
     timeline_.require_healthy();
-    Dependencies dependencies;
+    Dependencies dependencies, unordered;
     {
       const BufferLocks buffers(uses);
       for (const Use& use : uses) collect(dependencies, timeline_, use);
       const SmallVector<Access, 8> sources = look_at_contents(uses);
-      if (std::all_of(dependencies.begin(), dependencies.end(), is_ordered)) {
+      // The program orders the work of an untracked timeline. How what it reads ended is asked for by a mark all the
+      // same.
+      if (timeline_.untracked)
+        for (const Access& source : sources) add(unordered, timeline_, source);
+      if (std::all_of(dependencies.begin(), dependencies.end(), is_ordered) &&
+          std::all_of(unordered.begin(), unordered.end(), is_ordered)) {
         timeline_.reserve_sources_locked(sources.size());
         const uint64_t number = timeline_.submitted() + static_cast<uint64_t>(numbers());
         for (const Use& use : uses) record(use, timeline_, number);
@@ -346,7 +351,7 @@ void Submission::order_after_others(std::span<const Use> uses, const char* op) {
         for (const Access& source : sources) {
           const auto order = order_of(source);
           const uint64_t mark = order != ordered.end() ? order->mark : 0;
-          timeline_.depend_locked({number_, source.timeline, source.number, mark, false});
+          timeline_.depend_locked({number_, source.timeline, source.number, mark});
         }
         locks.keep_own();
         return;
@@ -362,6 +367,9 @@ void Submission::order_after_others(std::span<const Use> uses, const char* op) {
         unlocked = access.timeline;
       }
     }
+    for (const Access& access : unordered) {
+      if (!is_ordered(access) && !locks.cover(*access.timeline)) unlocked = access.timeline;
+    }
     if (on_host.timeline != nullptr) {
       locks.unlock();
       // Whether it failed, and whether that matters here, is looked at again.
@@ -373,6 +381,10 @@ void Submission::order_after_others(std::span<const Use> uses, const char* op) {
       for (const Access& access : dependencies) {
         if (is_ordered(access)) continue;
         ordered.push_back({access.timeline, access.number, timeline_.wait_for_locked(*access.timeline, access.number)});
+      }
+      for (const Access& access : unordered) {
+        if (is_ordered(access)) continue;
+        ordered.push_back({access.timeline, access.number, access.timeline->mark_of_locked(access.number)});
       }
     }
   }

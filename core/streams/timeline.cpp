@@ -84,18 +84,23 @@ void Timeline::wait_locked(uint64_t number) {
   if (!has_reached(number)) require_healthy();
 }
 
+uint64_t Timeline::mark_of_locked(uint64_t number) {
+  if (has_ended(number)) return 0;
+  try {
+    return marked_locked(number);
+  } catch (const Error&) {
+    if (has_ended(number)) return 0;  // it has failed just now
+    throw;
+  }
+}
+
 uint64_t Timeline::wait_for_locked(Timeline& other, uint64_t number) {
   if (other.has_ended(number)) return 0;
   waits_.reserve(waits_.size() + 1);
   const auto known = std::find_if(waits_.begin(), waits_.end(), [&](const Wait& wait) { return wait.other == &other; });
   if (known != waits_.end() && known->number >= number) return known->number;
-  uint64_t mark = 0;
-  try {
-    mark = other.marked_locked(number);
-  } catch (const Error&) {
-    if (other.has_ended(number)) return 0;  // it has failed just now
-    throw;
-  }
+  const uint64_t mark = other.mark_of_locked(number);
+  if (mark == 0) return 0;
   compute_error* error = device.table.stream_wait(plugin_stream, other.plugin_stream, mark);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
     compute_error_free(error);  // these two cannot wait for each other

@@ -32,7 +32,7 @@ class Timeline;
 struct Failure {
   enum class Kind : uint8_t {
     kStream,   // the plugin reports that the stream failed: all work after last_good is lost
-    kFault,    // a kernel reported a checked fault: work that used its results is lost
+    kFault,    // a kernel reported a checked fault: its results and what is computed from them have no values
     kOwnWords  // the error's own message is complete
   };
   const Timeline* timeline = nullptr;
@@ -50,8 +50,7 @@ struct Source {
   uint64_t own = 0;
   Timeline* other = nullptr;
   uint64_t number = 0;
-  uint64_t mark = 0;     // of `other`, not below `number`; 0 on the same timeline
-  bool onwards = false;  // all submissions from `own` on depend on it
+  uint64_t mark = 0;  // of `other`, not below `number`; 0 on the same timeline
 };
 
 // The numbers of one stream. Never freed: when its stream is destroyed, the record is reused for another stream of the
@@ -85,8 +84,8 @@ class Timeline {
   // `number` no longer accesses memory: it has been reached, or the plugin's stream failed before it.
   bool has_ended(uint64_t number) const noexcept {
     if (has_reached(number)) return true;
-    const Failure* death = death_.load(std::memory_order_acquire);
-    return death != nullptr && number > death->last_good && death->ended.load(std::memory_order_acquire);
+    const Failure* failure = this->failure();
+    return failure != nullptr && number > failure->last_good && failure->ended.load(std::memory_order_acquire);
   }
 
   // (L) The number of the next submission, which is about to be made; `op` is a string that lives as long as the
@@ -114,6 +113,8 @@ class Timeline {
 
   // (L) Ensures that a mark covers `number`, and returns the least such mark.
   uint64_t marked_locked(uint64_t number);
+  // (L) The same; 0 if the number has ended.
+  uint64_t mark_of_locked(uint64_t number);
 
   // (L) For the parts of a submission with several numbers: marks one, in ascending order, and waits for one that is
   // marked. `flags` as in stream_mark.
@@ -160,12 +161,15 @@ class Timeline {
   bool wait_quietly(uint64_t number) noexcept;
   // The same, and throws the failure because of which the results of `number` have no values.
   bool wait(uint64_t number, int64_t timeout_ns);
-  // The same for a whole stream: throws the reason why it accepts no more work, or once the failure of other work among
+  // The same without a limit for the caller's own submission, whose failure no wait for the stream tells again.
+  void wait_for_own(uint64_t number);
+  // The same for a whole stream: throws the reason why it accepts no more work, or once the failure of results among
   // its numbers up to this one.
   bool wait_for_all(uint64_t number, int64_t timeout_ns);
   // Throws like wait_for_all, for numbers that have already ended.
   void report(uint64_t number);
-  // A failure of this timeline that no caller has been told of yet; NULL if there is none.
+  // The failure of the stream if no caller has been told of it, else that of results: then the first of those that are
+  // new since the last call. NULL if there is none.
   const Failure* untold() noexcept;
 
   // Asks the plugin for the progress of the stream. Does not wait or throw.
@@ -205,6 +209,8 @@ class Timeline {
     plugin_stream = stream;
     times.begin_stream();
     last_mark_.store(0, std::memory_order_release);
+    std::lock_guard guard(outcome_lock_);
+    first_ = told_below_ = submitted() + 1;
   }
 
   // Destroys the plugin's stream at shutdown; the timeline is no longer used.
@@ -230,7 +236,7 @@ class Timeline {
   struct Spoilt {
     uint64_t number;
     const Failure* failure;
-    bool told;
+    bool told;  // by a wait for the stream, or its caller knows
   };
   friend class TimelineRecycler;
   friend class StreamInUse;
@@ -248,9 +254,10 @@ class Timeline {
   void check_faults(uint64_t reached);
   uint64_t settle_sources(uint64_t reached, int64_t timeout_ns);
   void publish(uint64_t reached);
-  void take_failure(const Failure* failure) noexcept;
-  void note_end(const Failure& death) noexcept;
+  void note_end(const Failure& failure) noexcept;
   void spoil_by(uint64_t number, const Failure* failure);
+  std::vector<Spoilt>::iterator spoilt_from(uint64_t number) noexcept;
+  bool insert_spoilt(const Spoilt& entry);
   void note_unsettled_locked() noexcept;
   // The outcome of all submissions is known: remaining entries belong to submissions that were never made.
   void forget_sources() noexcept;
@@ -261,19 +268,21 @@ class Timeline {
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> reached_{0};
   std::atomic<int64_t> ops_run_{0};
-  std::atomic<const Failure*> failure_{nullptr};  // the first one that ended the stream
-  std::atomic<const Failure*> death_{nullptr};    // reported by the plugin
-  std::atomic<uint64_t> last_mark_{0};            // of the plugin's stream
-  std::atomic<int32_t> users_{0};                 // of plugin_stream without the lock
-  std::atomic<bool> hung_{false};                 // its failure is that it made no progress
-  std::vector<uint64_t> marks_;                   // (L) ascending, above reached_
-  std::vector<Wait> waits_;                       // (L) the latest for each other timeline
+  std::atomic<const Failure*> failure_{nullptr};
+  std::atomic<uint64_t> last_mark_{0};  // of the plugin's stream
+  std::atomic<int32_t> users_{0};       // of plugin_stream without the lock
+  std::atomic<bool> hung_{false};       // its failure is that it made no progress
+  std::vector<uint64_t> marks_;         // (L) ascending, above reached_
+  std::vector<Wait> waits_;             // (L) the latest for each other timeline
   std::array<std::atomic<const char*>, 64> names_{};
 
   mutable Lock outcome_lock_;          // guards the members below; held only for look-ups
   std::vector<Source> sources_;        // by own, ascending
   std::vector<PendingFault> faults_;   // by number, ascending
   std::vector<Spoilt> spoilt_;         // by number, ascending
+  uint64_t first_ = 0;                 // number of the present stream; smaller ones are those of streams before it
+  uint64_t told_below_ = 0;            // no wait for the stream tells of entries with smaller numbers
+  uint64_t device_told_below_ = 0;     // no wait for the device does
   std::unique_ptr<Failure> unfilled_;  // the failure of all outputs of graphs that have not run
   std::atomic<bool> has_unsettled_{false};
 };

@@ -233,7 +233,7 @@ class Case {
   // What holds after every way to look: the failure stays where it was, and nowhere else.
   void finish() {
     std::vector<float> values(count());
-    if (bad.get() != nullptr) fails(compute_stream_synchronize(bad), "synchronize afterwards");
+    if (bad.get() != nullptr) finish_stream();
     for (const Tensor& tensor : ahead_) {
       if (fails_in_the_kernel() || !fails_later()) holds(tensor, world.negated, "op ahead of what failed");
     }
@@ -258,6 +258,18 @@ class Case {
     succeeds(compute_device_health(device(), &health), "health");
     if (health != COMPUTE_HEALTH_GOOD) wrong_ += "  health is " + std::to_string(health) + "\n";
     succeeds(compute_device_synchronize(device()), "device_synchronize when the failure is known");
+  }
+
+  // A fault in data is reported once at most, and the stream goes on. One that failed says so each time.
+  void finish_stream() {
+    const Report report = Report::take(compute_stream_synchronize(bad));
+    if (!fails_in_the_kernel()) return fails(report, "synchronize afterwards");
+    if (report.code != COMPUTE_OK) fails(report, "synchronize afterwards");
+    succeeds(compute_stream_synchronize(bad), "second synchronize afterwards");
+    Tensor z;
+    succeeds(run_op("negative", bad, {world.values}, z.out()), "op on the stream afterwards");
+    holds(z, world.negated, "op on the stream afterwards");
+    succeeds(compute_stream_synchronize(bad), "synchronize after another op");
   }
 
   // Everything on the device says that it is lost, whatever it has to do with the failed work; the other device goes
@@ -416,7 +428,7 @@ void event_wait(Case& c) {
   c.succeeds(compute_stream_synchronize(other), "synchronize of the waiting stream");
 }
 
-// Where they are not, the event is what the program depends on.
+// Nor where the program orders the work itself.
 void event_wait_untracked(Case& c) {
   compute_stream_options options = {};
   options.struct_size = sizeof options;
@@ -426,11 +438,38 @@ void event_wait_untracked(Case& c) {
   c.succeeds(compute_stream_create(c.device(), &options, other.out()), "stream_create");
   if (other.get() == nullptr) return;
   Event event;
-  Tensor z;
+  Tensor z, apart;
+  std::vector<float> values(c.count());
   if (!c.queues(compute_event_record(c.bad, nullptr, event.out()), "event_record")) return;
   if (!c.queues(compute_event_wait(event, other), "event_wait")) return;
-  if (!c.queues(run_op("negative", other, {c.world.values}, z.out()), "op behind the event")) return;
-  c.fails(compute_stream_synchronize(other), "synchronize of the waiting stream");
+  c.succeeds(run_op("negative", other, {c.world.values}, apart.out()), "op behind the event");
+  if (c.queues(run_op("negative", other, {c.y}, z.out()), "op on what failed")) {
+    c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of what depends on it");
+    c.fails(compute_stream_synchronize(other), "synchronize of the waiting stream");
+    c.succeeds(compute_stream_synchronize(other), "second synchronize of the waiting stream");
+  }
+  c.holds(apart, c.world.negated, "op behind the event");
+}
+
+// Events order more than two streams.
+void event_wait_untracked_twice(Case& c) {
+  compute_stream_options options = {};
+  options.struct_size = sizeof options;
+  options.struct_type = COMPUTE_STRUCT_STREAM_OPTIONS;
+  options.flags = COMPUTE_STREAM_UNTRACKED;
+  Stream other, third;
+  c.succeeds(compute_stream_create(c.device(), &options, other.out()), "stream_create");
+  c.succeeds(compute_stream_create(c.device(), &options, third.out()), "stream_create");
+  if (other.get() == nullptr || third.get() == nullptr) return;
+  Event first, second;
+  Tensor z;
+  std::vector<float> values(c.count());
+  if (!c.queues(compute_event_record(c.bad, nullptr, first.out()), "event_record")) return;
+  if (!c.queues(compute_event_wait(first, other), "event_wait")) return;
+  c.succeeds(compute_event_record(other, nullptr, second.out()), "event_record on the second stream");
+  c.succeeds(compute_event_wait(second, third), "event_wait on the third stream");
+  if (!c.queues(run_op("negative", third, {c.y}, z.out()), "op on what failed")) return;
+  c.fails(compute_tensor_read(z, values.data(), c.size_bytes()), "read of what depends on it");
 }
 
 // A dependant on another stream, and one of that.
@@ -608,6 +647,7 @@ constexpr Way kWays[] = {
     {"event_query", event_query, false, true},
     {"event_wait", event_wait},
     {"event_wait_untracked", event_wait_untracked},
+    {"event_wait_untracked_twice", event_wait_untracked_twice},
     {"next_op", next_op},
     {"next_op_same_stream", next_op_same_stream},
     {"next_op_default_stream", next_op_default_stream},
@@ -623,6 +663,179 @@ constexpr Way kWays[] = {
     {"overwritten_in_part", overwritten_in_part},
     {"its_input", its_input, false, true},
 };
+
+// ---- Who sees a fault in data ---------------------------------------------------------------------------------------
+
+// What produces results without values: an op or a graph with an index out of range, on a created stream or on NULL.
+struct Origin {
+  const char* name;
+  bool is_graph;
+  bool is_default;
+};
+constexpr Origin kOrigins[] = {
+    {"op", false, false}, {"op on NULL", false, true}, {"graph", true, false}, {"graph on NULL", true, true}};
+
+// Uses `x` on `stream`, and reads what comes of it.
+using Look = compute_error* (*)(const World& world, compute_stream* stream, compute_tensor* x,
+                                std::vector<float>* out_values);
+
+compute_error* read_into(compute_tensor* tensor, std::vector<float>* out_values) {
+  return compute_tensor_read(tensor, out_values->data(), static_cast<int64_t>(out_values->size() * sizeof(float)));
+}
+
+compute_error* look_by_read(const World&, compute_stream*, compute_tensor* x, std::vector<float>* out_values) {
+  return read_into(x, out_values);
+}
+
+compute_error* look_by_map(const World&, compute_stream*, compute_tensor* x, std::vector<float>* out_values) {
+  void* data = nullptr;
+  int32_t is_copy = 0;
+  if (compute_error* error = compute_tensor_map(x, COMPUTE_ACCESS_READ, &data, &is_copy)) return error;
+  std::memcpy(out_values->data(), data, out_values->size() * sizeof(float));
+  return compute_tensor_unmap(x, data);
+}
+
+compute_error* look_by_synchronize(const World&, compute_stream*, compute_tensor* x, std::vector<float>* out_values) {
+  if (compute_error* error = compute_tensor_synchronize(x)) return error;
+  return read_into(x, out_values);
+}
+
+compute_error* look_by_op(const World&, compute_stream* stream, compute_tensor* x, std::vector<float>* out_values) {
+  Tensor z, w;
+  if (compute_error* error = run_op("negative", stream, {x}, z.out())) return error;
+  if (compute_error* error = run_op("negative", stream, {z}, w.out())) return error;
+  return read_into(w, out_values);
+}
+
+compute_error* look_by_graph(const World& world, compute_stream* stream, compute_tensor* x,
+                             std::vector<float>* out_values) {
+  const Stream recording = make_stream(world.device);
+  Graph graph;
+  Tensor z, w;
+  if (compute_error* error = compute_graph_begin(recording)) return error;
+  if (compute_error* error = run_op("negative", recording, {x}, z.out())) return error;
+  if (compute_error* error = run_op("negative", recording, {z}, w.out())) return error;
+  if (compute_error* error = compute_graph_end(recording, graph.out())) return error;
+  if (compute_error* error = compute_graph_run(graph, stream)) return error;
+  return read_into(w, out_values);
+}
+
+compute_error* look_by_partial_write(const World& world, compute_stream*, compute_tensor* x,
+                                     std::vector<float>* out_values) {
+  const int64_t stop = 5;
+  Tensor view;
+  if (compute_error* error = compute_tensor_slice(x, 1, nullptr, &stop, nullptr, view.out())) return error;
+  if (compute_error* error = compute_tensor_write(view, world.as_read.data(), stop * 4)) return error;
+  return read_into(x, out_values);
+}
+
+compute_error* look_by_move(const World& world, compute_stream*, compute_tensor* x, std::vector<float>* out_values) {
+  Tensor there;
+  if (compute_error* error = compute_tensor_to_device(x, world.elsewhere, there.out())) return error;
+  return read_into(there, out_values);
+}
+
+compute_error* look_by_overwriting(const World& world, compute_stream*, compute_tensor* x,
+                                   std::vector<float>* out_values) {
+  if (compute_error* error =
+          compute_tensor_write(x, world.as_read.data(), static_cast<int64_t>(world.count * sizeof(float))))
+    return error;
+  return read_into(x, out_values);
+}
+
+compute_error* look_by_from_host(const World& world, compute_stream*, compute_tensor*, std::vector<float>* out_values) {
+  const auto count = static_cast<int64_t>(world.count);
+  Tensor z;
+  if (compute_error* error =
+          compute_tensor_from_host(world.device, COMPUTE_DTYPE_FLOAT32, 1, &count, world.as_read.data(), z.out()))
+    return error;
+  return read_into(z, out_values);
+}
+
+constexpr struct {
+  const char* name;
+  Look look;
+  bool needs_values;  // of `x`
+} kLooks[] = {{"read", look_by_read, true},
+              {"map", look_by_map, true},
+              {"synchronize", look_by_synchronize, true},
+              {"op", look_by_op, true},
+              {"graph", look_by_graph, true},
+              {"partial write", look_by_partial_write, true},
+              {"move", look_by_move, true},
+              {"overwriting", look_by_overwriting, false},
+              {"from_host", look_by_from_host, false}};
+
+// One fault, which `thread` sees or does not see on `which` stream by each look. Returns how many were wrong.
+int64_t see_fault(const World& world, const Origin& origin, bool on_another_thread, const char* which,
+                  bool is_dependent) {
+  int64_t wrong = 0;
+  for (const auto& look : kLooks) {
+    const Stream created = make_stream(world.device), other = make_stream(world.device);
+    compute_stream* const stream = origin.is_default ? nullptr : created.get();
+    const std::string place = which;
+    compute_stream* const looks_on = place == "its stream" ? stream : place == "NULL" ? nullptr : other.get();
+    const Tensor indices = world.make_indices(true), apart = make_tensor(world.device, world.as_read);
+    Tensor y = make_full(world.device, {static_cast<int64_t>(world.count)}, kBefore);
+    Graph graph;
+    Report raised;  // by an immediate stream, at once
+    if (origin.is_graph) {
+      const Stream recording = make_stream(world.device);
+      EXPECT_OK(compute_graph_begin(recording));
+      EXPECT_OK(run_op("take", recording, {world.values, indices}, y.out()));
+      EXPECT_OK(compute_graph_end(recording, graph.out()));
+      raised = Report::take(compute_graph_run(graph, stream));
+    } else {
+      compute_tensor* output = y;
+      raised = Report::take(run_op("take", stream, {world.values, indices}, &output));
+    }
+    std::vector<float> values(world.count);
+    Report seen;
+    const auto use = [&] {
+      seen = Report::take(look.look(world, looks_on, is_dependent ? y.get() : apart.get(), &values));
+    };
+    if (on_another_thread) {
+      std::thread(use).join();
+    } else {
+      use();
+    }
+    const bool must_fail = is_dependent && look.needs_values;
+    bool is_right = must_fail ? seen.code == COMPUTE_ERROR_KERNEL_FAILED && seen.op == "take"
+                              : seen.code == COMPUTE_OK && values == world.as_read;
+    is_right = is_right && (raised.code == COMPUTE_OK || raised.code == COMPUTE_ERROR_KERNEL_FAILED);
+    // The stream goes on.
+    Tensor z;
+    const Report next = Report::take(run_op("negative", stream, {world.values}, z.out()));
+    is_right = is_right && next.code == COMPUTE_OK && read<float>(z) == world.negated;
+    if (is_right) continue;
+    ++wrong;
+    std::printf("  %s of %s result, %s thread, %s: %s, raised %s, next %s\n", look.name,
+                is_dependent ? "the" : "another", on_another_thread ? "another" : "the same", which,
+                seen.code == COMPUTE_OK ? "succeeded" : seen.message.c_str(), compute_error_code_name(raised.code),
+                next.message.c_str());
+  }
+  return wrong;
+}
+
+int64_t see_faults(const World& world) {
+  int64_t total = 0;
+  for (const Origin& origin : kOrigins) {
+    int64_t wrong = 0, runs = 0;
+    for (const bool on_another_thread : {false, true}) {
+      for (const char* which : {"its stream", "another stream", "NULL"}) {
+        for (const bool is_dependent : {true, false}) {
+          wrong += see_fault(world, origin, on_another_thread, which, is_dependent);
+          runs += static_cast<int64_t>(std::size(kLooks));
+        }
+      }
+    }
+    static_cast<void>(Report::take(compute_device_synchronize(world.device)));  // tells of what nobody has looked at
+    std::printf("%-10s who sees: %-13s index    %6lld runs %6lld wrong\n", compute_device_name(world.device),
+                origin.name, static_cast<long long>(runs), static_cast<long long>(wrong));
+    total += wrong;
+  }
+  return total;
+}
 
 // ---- The table ------------------------------------------------------------------------------------------------------
 
@@ -698,7 +911,7 @@ int64_t run_device(Device device, const Options& options) {
   const World small(Device(device.get()), 257), large(std::move(device), 5000);
   std::vector<Kind> kinds = {Kind::kIndex};
   if (!options.between.empty()) kinds = {Kind::kIndex, Kind::kSubmit, Kind::kLater, Kind::kCallback};
-  int64_t total = 0;
+  int64_t total = options.way.empty() && options.kind.empty() ? see_faults(small) + see_faults(large) : 0;
   for (const Kind kind : kinds) {
     if (!options.kind.empty() && options.kind != name_of(kind)) continue;
     for (const Way& way : kWays) {
