@@ -89,6 +89,7 @@ class Call {
   int32_t output_alignment(const Tensor* tensor) const;
   CallPlan* plan();
   CallPlan* make_plan(std::span<const uint64_t> key, uint64_t hash);
+  bool can_move() const noexcept;
   void fall_back(const Error& refusal);
   void note_inputs() const noexcept;
 
@@ -426,6 +427,15 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   return device_->plans->insert(std::move(plan));
 }
 
+// Whether a call that the device refuses may run on the host: operands move by plain transfers, and those that are not
+// row-major are packed by `copy` before that. So `copy` moves only what is.
+bool Call::can_move() const noexcept {
+  static const OpSchema* const copy = &find_op("copy", 0);
+  const auto is_plain = [](const Tensor* tensor) { return tensor == nullptr || tensor->is_row_major; };
+  return callee_.op != copy ||
+         (std::all_of(inputs_.begin(), inputs_.end(), is_plain) && std::all_of(out_.begin(), out_.end(), is_plain));
+}
+
 // Runs a call that the device refuses on the host, with its operands and results moved.
 void Call::fall_back(const Error& refusal) {
   std::vector<TensorReference> moved;
@@ -451,12 +461,18 @@ void Call::fall_back(const Error& refusal) {
       made[i].reset(there);
       continue;
     }
-    Tensor* there = move(*results[i], *device_);
-    if (out_[i]->dtype != there->dtype || out_[i]->rank != there->rank ||
-        !std::equal(there->shape(), there->shape() + there->rank, out_[i]->shape())) {
+    const Tensor& result = *results[i];
+    if (out_[i]->dtype != result.dtype || out_[i]->rank != result.rank ||
+        !std::equal(result.shape(), result.shape() + result.rank, out_[i]->shape())) {
       throw refusal;
     }
-    copy_into(*there, *out_[i], *timeline_);
+    if (out_[i]->is_row_major) {
+      const int64_t size_bytes = out_[i]->size_bytes();
+      if (size_bytes > 0)
+        throw_if(compute_tensor_write(out_[i], result.buffer->host_address() + result.offset_bytes, size_bytes));
+    } else {
+      copy_into(*move(*results[i], *device_), *out_[i], *timeline_);
+    }
   }
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i]) out_[i] = made[i].release();
@@ -491,7 +507,7 @@ void Call::run() {
   try {
     plan = this->plan();
   } catch (const Error& error) {
-    if (error.code != COMPUTE_ERROR_UNSUPPORTED || device_->is_host || recording_ ||
+    if (error.code != COMPUTE_ERROR_UNSUPPORTED || device_->is_host || recording_ || !can_move() ||
         !may_fall_back(*device_, callee_.name, error.message)) {
       throw;
     }

@@ -285,6 +285,34 @@ INSTANTIATE_TEST_SUITE_P(Faults, Fallbacks,
                          [](const auto& row) { return std::string(row.param.setting).substr(17); });
 #endif
 
+#if defined(COMPUTE_HAS_CPU_PLUGIN)
+// What is moved to the host for an op must not need an op itself: `copy` packs what is not row-major.
+ISOLATED_TEST(Faults, AFallbackNeedsNoOpOfTheDevice) {
+  const Faulty faulty;
+  ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", "allow"));
+  const Tensor x = make_tensor<float>(faulty.device, {1, 2, 3, 4});
+  const Tensor wide = make_full(faulty.device, {8}, 5.0f);
+  const int64_t step = 2, reversed = -1;
+  Tensor apart, backwards;
+  ASSERT_OK(compute_tensor_slice(wide, 1, nullptr, nullptr, &step, apart.out()));
+  ASSERT_OK(compute_tensor_slice(x, 1, nullptr, nullptr, &reversed, backwards.out()));
+  set_faults("op_query=refuse:1;op_prepare=refuse:1");
+  Tensor y = make_full(faulty.device, {4}, 7.0f);
+  compute_tensor* output = y;
+  EXPECT_OK(run_op("square", nullptr, {x}, &output));
+  EXPECT_EQ(read<float>(y), (std::vector<float>{1, 4, 9, 16}));
+  EXPECT_OK(run_op("copy", nullptr, {x}, &output));
+  EXPECT_EQ(read<float>(y), (std::vector<float>{1, 2, 3, 4}));
+  output = apart;
+  EXPECT_FAILS(run_op("square", nullptr, {x}, &output), COMPUTE_ERROR_UNSUPPORTED, "faulty refuses as asked");
+  output = y;
+  EXPECT_FAILS(run_op("square", nullptr, {backwards}, &output), COMPUTE_ERROR_UNSUPPORTED, "faulty refuses as asked");
+  set_faults("");
+  EXPECT_EQ(read<float>(y), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(read<float>(wide), std::vector<float>(8, 5.0f));
+}
+#endif
+
 // Every reason of plugin.h, and numbers that are none.
 INSTANTIATE_TEST_SUITE_P(Faults, Refusals, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 0, -1, 1000));
 
