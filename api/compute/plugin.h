@@ -1134,8 +1134,8 @@ typedef struct compute_plugin_stream_options {
  * Streams. A stream is an in-order queue of work, with numbers as in a timeline semaphore of Vulkan. Core numbers the
  * submissions of a stream (plan_run, copies, fill, launch, and run of a graph) 1, 2, 3, … and may skip numbers. A
  * plugin learns a number only from a mark: stream_mark(stream, n, flags) states that all work submitted so far has
- * numbers up to n. The numbers of marks ascend. The first may be much larger than 1. Core marks a stream only when
- * something outside the stream needs the number. Before the first mark, stream_reached returns 0.
+ * numbers up to n. The numbers of marks ascend. The first may be much larger than 1. Core marks a stream when something
+ * outside it needs a number, and before work that takes long. Before the first mark, stream_reached returns 0.
  *
  * Failed submissions. If plan_run, a copy, fill, launch or run of a graph returns an error, it has queued nothing. The
  * stream stays usable, unless stream_reached returns an error.

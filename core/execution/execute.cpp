@@ -81,7 +81,7 @@ void execute(const Execution& execution) {
   };
   uint64_t number = 0;
   try {
-    Submission submission(timeline, uses, plan.name);
+    Submission submission(timeline, uses, plan.name, 1, plan.work_bytes);
     number = submission.number();
     if (owned) owned->used_by(timeline, number);
     if (faults) faults->used_by(timeline, number);

@@ -112,7 +112,9 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
     graph.last_run.timeline->require_end(graph.last_run.number);
   }
   const std::shared_ptr<FaultRecords> faults = graph.native != 0 ? graph.faults : make_fault_records(graph);
-  Submission submission(timeline, uses, "graph");
+  int64_t work_bytes = 0;
+  for (const CallPlan* plan : recording.plans) work_bytes += plan->work_bytes;
+  Submission submission(timeline, uses, "graph", 1, work_bytes);
   if (faults) faults->used_by(timeline, submission.number());
   graph.last_run = {&timeline, submission.number()};
   if (faults && !timeline.immediate) {

@@ -49,6 +49,7 @@ void CallPlan::drop_steps() noexcept {
   steps.clear();
   capturable = true;
   checks_faults = false;
+  work_bytes = 0;
 }
 
 void CallPlan::destroy() noexcept {

@@ -61,6 +61,7 @@ struct CallPlan {
   std::vector<int64_t> temporary_offsets;
   int64_t workspace_offset = 0;
   int64_t block_bytes = 0;  // temporaries, then the greatest workspace of a step
+  int64_t work_bytes = 0;   // as for Timeline::part_locked
   bool capturable = true;
   bool checks_faults = false;
   std::shared_ptr<const IndexPlace> indices;  // Lowering::indices

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 
 #include "core/base/per_thread.hpp"
@@ -329,6 +330,28 @@ std::string refused_text(const PlanRequest& request, const std::string& reason) 
   return fmt::format("{} on {}: {}", request.name, request.device.name, reason.empty() ? "not supported" : reason);
 }
 
+// Roughly, in bytes moved. A step without an expression may be a product, which moves few bytes for its work: of
+// matrices it has as many multiplications as the root of the product of the sizes of the three.
+int64_t work_of(const Step& step) {
+  double bytes = 0;
+  const auto size_of = [](const StepOperand& operand) {
+    double size = 1;
+    for (const int64_t extent : operand.shape) size *= static_cast<double>(extent);
+    return size;
+  };
+  for (const auto* operands : {&step.inputs, &step.outputs}) {
+    for (const StepOperand& operand : *operands) {
+      if (!operand.is_absent()) bytes += size_of(operand) * static_cast<double>(dtype_size(operand.dtype));
+    }
+  }
+  if (step.expressions.empty() && step.inputs.size() >= 2 && !step.outputs.empty()) {
+    constexpr double kPerByte = 4;
+    const double product = size_of(step.inputs[0]) * size_of(step.inputs[1]) * size_of(step.outputs[0]);
+    bytes = std::max(bytes, std::sqrt(product) / kPerByte);
+  }
+  return static_cast<int64_t>(std::min(bytes, 1e15));
+}
+
 // Prepares one step as the next of the plan, unless it is refused.
 std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step& step, CallPlan& plan) {
   compute_device& device = request.device;
@@ -351,6 +374,7 @@ std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step
   prepared.reports_faults = info.reports_faults != 0;
   prepared.workspace_bytes = info.workspace_bytes;
   plan.checks_faults = plan.checks_faults || prepared.reports_faults;
+  plan.work_bytes += work_of(step);
   plan.capturable = plan.capturable && (info.flags & COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE) == 0;
   device.counters.plans_prepared.fetch_add(1, std::memory_order_relaxed);
   device.counters.kernels_compiled.fetch_add(info.kernels_compiled, std::memory_order_relaxed);

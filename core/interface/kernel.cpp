@@ -98,6 +98,7 @@ class LaunchArguments {
 
   SmallVector<Use, 8> uses;
   SmallVector<compute_plugin_kernel_argument, 8> values;
+  int64_t tensor_bytes = 0;
 
  private:
   void add(const compute_kernel_argument& argument, int64_t i) {
@@ -137,6 +138,7 @@ class LaunchArguments {
 
   void add_tensor(const compute_kernel_argument& argument, int64_t i, compute_plugin_kernel_argument& value) {
     Tensor& tensor = checked(argument.tensor);
+    tensor_bytes += tensor.size_bytes();
     if (tensor.buffer == nullptr || &tensor.buffer->device != &kernel_.device) {
       throw Error(COMPUTE_ERROR_DEVICE_MISMATCH,
                   fmt::format("kernel {}: argument {} is not on {}", kernel_.name, i, kernel_.device.name))
@@ -175,7 +177,7 @@ void submit_launch(const compute_kernel& kernel, Timeline& timeline, const compu
   order.local_memory_bytes = shape.local_memory_bytes;
   order.arguments = arguments.values.data();
   order.argument_count = static_cast<int32_t>(arguments.values.size());
-  Submission submission(timeline, arguments.uses, "user kernel");
+  Submission submission(timeline, arguments.uses, "user kernel", 1, arguments.tensor_bytes);
   order.stream = timeline.plugin_stream;
   submission.check(kernel.table.launch(kernel.plugin_kernel, order));
   if (Work* const work = submission.observed()) [[unlikely]]

@@ -195,7 +195,7 @@ compute_error* compute_tensor_full(compute_device* device, compute_dtype dtype, 
     if (bytes > 0) {
       const auto size = static_cast<int32_t>(dtype_size(dtype));
       Use use{tensor->buffer, true, true};
-      Submission submission(timeline, {&use, 1}, "fill");
+      Submission submission(timeline, {&use, 1}, "fill", 1, bytes);
       if (self.plugin != nullptr) {
         const compute_plugin_operand place = operand_at(*tensor->buffer, 0);
         submission.check(self.table.fill(timeline.plugin_stream, place, bytes, value, size));

@@ -149,7 +149,8 @@ void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSi
   bool finished = false;
   {
     const bool staged = side == HostSide::kPageable;
-    Submission submission(timeline, {&use, 1}, write ? "write" : "read", staged ? transfer_numbers(device, bytes) : 1);
+    Submission submission(timeline, {&use, 1}, write ? "write" : "read", staged ? transfer_numbers(device, bytes) : 1,
+                          bytes);
     number = submission.number();
     const compute_plugin_operand place = operand_at(buffer, tensor.offset_bytes);
     if (staged) {
@@ -171,7 +172,7 @@ uint64_t queue_copy(Tensor& tensor, void* data, bool write, Timeline& timeline) 
   Use use{&buffer, write, write && is_whole(tensor)};
   uint64_t number = 0;
   {
-    Submission submission(timeline, {&use, 1}, write ? "write" : "read");
+    Submission submission(timeline, {&use, 1}, write ? "write" : "read", 1, bytes);
     number = submission.number();
     copy_plainly(submission, operand_at(buffer, tensor.offset_bytes), data, bytes, write);
     if (!device.is_host) count_copy(submission, tensor, write, bytes);
@@ -186,6 +187,21 @@ Tensor& row_major(Tensor& tensor, Timeline& timeline, TensorReference& packed) {
   return *packed;
 }
 
+// The default timeline, unless a copy there would wait for work that comes after what is read: then that is waited for
+// here, so that copies on the other timeline wait for nothing but each other.
+Timeline& timeline_to_read(Buffer& buffer) {
+  Timeline& timeline = default_timeline(buffer.device);
+  Access last_write;
+  {
+    std::lock_guard guard(buffer.lock);
+    last_write = buffer.last_write;
+  }
+  const bool is_there = last_write.timeline == &timeline;
+  if (!timeline.has_work_behind(is_there ? last_write.number : 0)) return timeline;
+  if (last_write.timeline != nullptr) last_write.timeline->require_end(last_write.number);
+  return reading_timeline(buffer.device);
+}
+
 void read(Tensor& tensor, void* dst, HostSide side = HostSide::kPageable) {
   if (tensor.buffer == nullptr) {
     std::memcpy(dst, tensor.bits.data(), static_cast<size_t>(dtype_size(tensor.dtype)));
@@ -197,7 +213,7 @@ void read(Tensor& tensor, void* dst, HostSide side = HostSide::kPageable) {
     return;
   }
   device.require_usable();
-  Timeline& timeline = default_timeline(device);
+  Timeline& timeline = timeline_to_read(*tensor.buffer);
   TensorReference packed;
   Tensor& source = row_major(tensor, timeline, packed);
   copy_now(source, dst, false, timeline, side);
@@ -251,7 +267,7 @@ Tensor* move(Tensor& tensor, Device& device) {
     }
     Timeline& timeline = default_timeline(device);
     std::array<Use, 2> uses{{{from->buffer, false, false}, {made->buffer, true, true}}};
-    Submission submission(timeline, uses, "to_device", transfer_numbers(device, bytes));
+    Submission submission(timeline, uses, "to_device", transfer_numbers(device, bytes), bytes);
     copy_to_device(submission, from->buffer->host_address() + from->offset_bytes, operand_at(*made->buffer, 0), bytes);
     count_transfer(submission, {nullptr, &device, bytes, false, "to_device", &subject});
     return made.release();
@@ -260,7 +276,7 @@ Tensor* move(Tensor& tensor, Device& device) {
   Tensor& from = row_major(tensor, timeline, packed);
   if (device.is_host) {
     std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
-    Submission submission(timeline, uses, "to_device", transfer_numbers(source, bytes));
+    Submission submission(timeline, uses, "to_device", transfer_numbers(source, bytes), bytes);
     copy_to_host(submission, operand_at(*from.buffer, from.offset_bytes), made->buffer->host_address(), bytes);
     count_transfer(submission, {&source, nullptr, bytes, false, "to_device", &subject});
     return made.release();
@@ -268,7 +284,7 @@ Tensor* move(Tensor& tensor, Device& device) {
   if (source.plugin == device.plugin && device.table.has_copy_peer()) {
     Timeline& target = default_timeline(device);
     std::array<Use, 2> uses{{{from.buffer, false, false}, {made->buffer, true, true}}};
-    Submission submission(target, uses, "to_device");
+    Submission submission(target, uses, "to_device", 1, bytes);
     const compute_plugin_operand src = operand_at(*from.buffer, from.offset_bytes), dst = operand_at(*made->buffer, 0);
     compute_error* error = device.table.copy_peer(target.plugin_stream, source.table, src, dst, bytes);
     if (error == nullptr || error->code != COMPUTE_ERROR_UNSUPPORTED) {

@@ -101,12 +101,13 @@ void record(const Use& use, Timeline& timeline, uint64_t number) {
 
 }  // namespace
 
-Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers)
+Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers, int64_t work_bytes)
     : timeline_(timeline), extra_numbers_(static_cast<uint64_t>(numbers - 1)) {
   if (observes(kWatchesWork)) [[unlikely]]
     begin_observed(op);
   const std::span<const Use> merged = merge(uses);
   if (!order_at_once(merged, op)) order_after_others(merged, op);
+  timeline_.part_locked(number_ - extra_numbers_ - 1, work_bytes);
   if (unusual_ != nullptr) [[unlikely]]
     mark_begin();
 }

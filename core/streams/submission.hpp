@@ -28,8 +28,8 @@ struct Use {
 class Submission {
  public:
   // Sorts and merges `uses` in place; each has a buffer. Work in several parts takes `numbers` numbers, and the uses
-  // get the last one.
-  Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers = 1);
+  // get the last one. `work_bytes` as for Timeline::part_locked.
+  Submission(Timeline& timeline, std::span<Use> uses, const char* op, int64_t numbers = 1, int64_t work_bytes = 0);
   ~Submission();
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;

@@ -77,6 +77,22 @@ uint64_t Timeline::marked_locked(uint64_t number) {
   return mark;
 }
 
+void Timeline::part_locked(uint64_t before, int64_t work_bytes) noexcept {
+  if (immediate) return;
+  if (last_mark_.load(std::memory_order_relaxed) < before && !has_reached(before)) {
+    if (work_bytes <= kMostBehind - behind_) {
+      behind_ += work_bytes;
+      return;
+    }
+    try {
+      mark_at_locked(before);
+    } catch (...) {
+      // The stream has failed, which what is submitted next will find.
+    }
+  }
+  behind_ = 0;
+}
+
 void Timeline::wait_locked(uint64_t number) {
   if (has_reached(number)) return;
   const NotParked not_parked;
@@ -330,6 +346,29 @@ struct ThreadTimelines {
   ~ThreadTimelines();
 };
 
+// One timeline for each device. After a failure it is a new one.
+class DeviceTimelines {
+ public:
+  Timeline& get(compute_device& device, uint32_t plugin_flags) {
+    std::lock_guard guard(mutex_);
+    for (auto& [owner, timeline] : timelines_) {
+      if (owner != &device) continue;
+      if (timeline->failure() != nullptr) {
+        Timeline& fresh = acquire_timeline(device, plugin_flags, 0);
+        timeline->retire();
+        timeline = &fresh;
+      }
+      return *timeline;
+    }
+    timelines_.reserve(timelines_.size() + 1);
+    return *timelines_.emplace_back(&device, &acquire_timeline(device, plugin_flags, 0)).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<compute_device*, Timeline*>> timelines_;
+};
+
 [[gnu::tls_model("initial-exec")]] constinit thread_local compute_device* last_device = nullptr;
 [[gnu::tls_model("initial-exec")]] constinit thread_local Timeline* last_timeline = nullptr;
 
@@ -364,26 +403,15 @@ Timeline& default_timeline(compute_device& device) {
     last_timeline = &timeline;
     return timeline;
   }
-  static std::mutex mutex;
-  static auto* const timelines = new std::vector<std::pair<compute_device*, Timeline*>>;
-  std::lock_guard guard(mutex);
-  for (auto& [owner, timeline] : *timelines) {
-    if (owner == &device) {
-      if (timeline->failure() != nullptr) {
-        Timeline& fresh = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_DEFAULT, 0);
-        timeline->retire();
-        timeline = &fresh;
-      }
-      last_device = &device;
-      last_timeline = timeline;
-      return *timeline;
-    }
-  }
-  Timeline& timeline = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_DEFAULT, 0);
-  timelines->emplace_back(&device, &timeline);
+  static auto* const timelines = new DeviceTimelines;
+  last_timeline = &timelines->get(device, COMPUTE_PLUGIN_STREAM_DEFAULT);
   last_device = &device;
-  last_timeline = &timeline;
-  return timeline;
+  return *last_timeline;
+}
+
+Timeline& reading_timeline(compute_device& device) {
+  static auto* const timelines = new DeviceTimelines;
+  return timelines->get(device, 0);
 }
 
 }  // namespace compute

@@ -3,9 +3,12 @@
 #include <malloc.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <random>
 #include <thread>
 
+#include "gate.hpp"
 #include "runtime.hpp"
 #include "sanitizer.hpp"
 
@@ -48,6 +51,41 @@ TEST_P(Streams, TheDefaultStreamHasAHandleUnlessItIsPerThread) {
   EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_begin(stream.get())); }).code, COMPUTE_ERROR_UNSUPPORTED);
   EXPECT_EQ(thrown_by([&] { compute::check(compute_device_default_stream(nullptr, &handle)); }).code,
             COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+// Work behind a tensor on its stream is held up until the tensor has been waited for and read.
+TEST_P(Streams, ATensorIsWaitedForWithoutTheWorkBehindIt) {
+  const size_t count = size_t{1} << 22;
+  const Tensor ones = device().from_host(std::vector<float>(count, 1));
+  std::vector<Stream> streams;
+  streams.emplace_back(device());
+  if (std::string(GetParam()) != "cpu") streams.push_back(Stream::default_of(device()));
+  for (const Stream& stream : streams) {
+    compute::multiply(ones, 5.0f, stream).synchronize();  // compiled before anything is held up
+    Gate gate;
+    std::mutex mutex;
+    std::condition_variable done;
+    bool is_done = false, has_given_up = false;
+    const Tensor y = compute::multiply(ones, 2.0f, stream);
+    const Tensor z = compute::multiply(y, 3.0f, stream);
+    gate.hold(stream, device());
+    const Tensor last = compute::multiply(z, 4.0f, stream);
+    std::thread watcher([&] {
+      std::unique_lock lock(mutex);
+      has_given_up = !done.wait_for(lock, std::chrono::seconds(60), [&] { return is_done; });
+      gate.open();
+    });
+    y.synchronize();
+    EXPECT_EQ(y.to_vector<float>(), std::vector<float>(count, 2));
+    {
+      const std::lock_guard lock(mutex);
+      is_done = true;
+    }
+    done.notify_one();
+    watcher.join();
+    EXPECT_FALSE(has_given_up) << "the work behind was waited for";
+    EXPECT_EQ(last.to_vector<float>(), std::vector<float>(count, 24));
+  }
 }
 
 TEST_P(Streams, AWriterWaitsForTheReadersOfOtherStreams) {
