@@ -51,13 +51,13 @@ void check_launch(const compute_kernel& kernel, const compute_launch& shape) {
   int64_t items = 1;
   for (int i = 0; i < 3; ++i) {
     const auto refuse = [&](compute_error_code code, const char* why) {
-      throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {}{}", kernel.name, i, shape.groups[i],
-                                    shape.group_size[i], why));
+      throw Error(code, fmt::format("kernel {}: axis {} has {} groups of {} work-items{}", kernel.name, i,
+                                    shape.groups[i], shape.group_size[i], why));
     };
-    if (shape.groups[i] < 1 || shape.group_size[i] < 1) refuse(COMPUTE_ERROR_INVALID_ARGUMENT, "");
+    if (shape.groups[i] < 1 || shape.group_size[i] < 1) refuse(COMPUTE_ERROR_INVALID_ARGUMENT, "; both are at least 1");
     if (__builtin_mul_overflow(items, shape.groups[i], &items) ||
         __builtin_mul_overflow(items, shape.group_size[i], &items)) {
-      refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more work-items than fit in 64 bits");
+      refuse(COMPUTE_ERROR_OUT_OF_RANGE, ", which makes more than fit in 64 bits");
     }
   }
   const int64_t group_items = shape.group_size[0] * shape.group_size[1] * shape.group_size[2];  // fits: `items` does

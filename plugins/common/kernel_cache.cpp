@@ -64,6 +64,11 @@ std::string cannot_write(const fs::path& folder) {
 
 }  // namespace
 
+bool may_include(const ProgramKey& key) {
+  constexpr std::string_view kWord = "include";  // the directive, and the options of all compilers
+  return key.source.find(kWord) != std::string_view::npos || key.options.find(kWord) != std::string_view::npos;
+}
+
 std::optional<int64_t> parse_cache_limit(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);  // whatever the locale

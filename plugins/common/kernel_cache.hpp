@@ -22,6 +22,10 @@ struct ProgramKey {
   std::string_view options;
 };
 
+/// Whether the compiler may read other files for this program. Their contents are not in the key, so such a program is
+/// not cached.
+bool may_include(const ProgramKey& key);
+
 /// A folder of compiled programs, one file each, shared by any number of processes.
 ///
 /// An entry is written to another file and then renamed, so a reader sees a complete entry or none. Each contains its

@@ -166,8 +166,9 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   const std::string compiler = "nvrtc " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor);
   const common::ProgramKey key = {text, options[given.size()], compiler, joined};
   common::KernelCache& cache = common::KernelCache::instance();
+  const bool is_cached = !common::may_include(key);
   Program program;
-  if (const auto found = cache.load(key); found && unpack(*found, program)) return program;
+  if (const auto found = is_cached ? cache.load(key) : std::nullopt; found && unpack(*found, program)) return program;
 
   const common::Compiling compiling;
   NvrtcProgram compilation(*nvrtc, std::string(text));
@@ -189,7 +190,7 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   program.code =
       to_cubin ? compilation.output(nvrtc->api.get_cubin_size, nvrtc->api.get_cubin, "reading the code") : ptx;
   program.was_compiled = true;
-  cache.store(key, packed(program));
+  if (is_cached) cache.store(key, packed(program));
   return program;
 }
 

@@ -243,15 +243,19 @@ std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const
   return compiled;
 }
 
-Program Device::build(const std::string& source, const std::string& options, bool* out_compiled) const {
+Program Device::build(const std::string& given, const std::string& options, bool* out_compiled) const {
   common::KernelCache& cache = common::KernelCache::instance();
   const std::string device = info_.platform_name + "\n" + info_.name + "\n" + info_.vendor;
   const std::string compiler = info_.platform_version + "\n" + info_.version + "\n" + info_.driver_version;
-  const common::ProgramKey key{source, device, compiler, options};
+  const common::ProgramKey key{given, device, compiler, options};
+  // Drivers have caches of their own, some of which know a program by its text alone.
+  const bool is_cached = !common::may_include(key);
+  const std::string source =
+      is_cached ? given : given + "\n//" + std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
   const bool keeps = !info_.avoids(Fault::kBinaries);
   cl_int status = CL_SUCCESS;
   *out_compiled = true;
-  if (const std::optional<std::string> binary = cache.load(key)) {
+  if (const std::optional<std::string> binary = is_cached ? cache.load(key) : std::nullopt) {
     if (!keeps) {
       *out_compiled = false;
     } else {
@@ -283,9 +287,9 @@ Program Device::build(const std::string& source, const std::string& options, boo
                         status);
   }
   // Where the driver keeps binaries by itself, a mark of ours says that it has this one.
-  if (!keeps && *out_compiled) cache.store(key, "kept by the driver");
+  if (!keeps && *out_compiled && is_cached) cache.store(key, "kept by the driver");
   size_t size = 0;
-  if (keeps &&
+  if (keeps && is_cached &&
       api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS &&
       size > 0) {
     std::string binary(size, '\0');

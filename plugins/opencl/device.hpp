@@ -83,7 +83,7 @@ class Device {
   std::map<std::string, std::optional<cl_int>> clblast_status;
 
  private:
-  Program build(const std::string& source, const std::string& options, bool* out_compiled) const;
+  Program build(const std::string& given, const std::string& options, bool* out_compiled) const;
 
   const DeviceInfo info_;
   Context context_;

@@ -2,8 +2,12 @@
 // Kernels of programs in the portable dialect, launched by themselves and as registered ops.
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "registry.hpp"
 
@@ -15,9 +19,14 @@ using oracle::Inputs;
 using Kernel = Handle<compute_kernel, compute_kernel_retain, compute_kernel_release>;
 
 // Throws Lacking where the device compiles no portable kernels, as the cpu does without a compiler.
-Kernel compile(const Session& session, const char* source, const char* name) {
+Kernel compile(const Session& session, const char* source, const char* name, const std::string& options = "") {
   Kernel kernel;
-  const Error error(compute_kernel_compile(session.device(), "portable", source, name, nullptr, kernel.out()));
+  compute_kernel_options given{};
+  given.struct_size = sizeof given;
+  given.struct_type = COMPUTE_STRUCT_KERNEL_OPTIONS;
+  given.compiler_options = options.c_str();
+  given.compiler_options_size = -1;
+  const Error error(compute_kernel_compile(session.device(), "portable", source, name, &given, kernel.out()));
   if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
   EXPECT_FALSE(error) << error.message();
   if (error) throw Stop();
@@ -202,6 +211,61 @@ void atomics_and_conversions(const Session& session) {
   for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(number(counted, i), expected[i]) << i;
   if (session.flushes_subnormals()) return;
   for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(number(bits, i), i);
+}
+
+// A folder with the file `words.h`, which goes at the end.
+class Headers {
+ public:
+  Headers() {
+    if (mkdtemp(folder_.data()) == nullptr) throw Lacking("a folder in /tmp");
+  }
+  Headers(const Headers&) = delete;
+  Headers& operator=(const Headers&) = delete;
+  ~Headers() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  void write(const std::string& text) const { std::ofstream(folder_ + "/words.h") << text; }
+  std::string option() const { return "-I" + folder_; }
+
+ private:
+  std::string folder_ = "/tmp/compute-headers-XXXXXX";
+};
+
+// The text that is passed is the same; what it includes is not.
+void changed_headers(const Session& session) {
+  const Headers headers;
+  const Tensor y = session.empty(dtype::INT32, {1});
+  for (const int value : {1, 2, 3}) {
+    headers.write("#define VALUE " + std::to_string(value) + "\n");
+    const Kernel kernel = compile(session,
+                                  "#include \"words.h\"\n"
+                                  "COMPUTE_KERNEL get(COMPUTE_GLOBAL i32* y) { y[0] = VALUE; }\n",
+                                  "get", headers.option());
+    check(Arguments().writes(y).launch(kernel, {1}, {1}));
+    ASSERT_EQ(number(session.download(y), 0), value);
+  }
+}
+
+// Barriers by other names, one of which a header makes.
+void barriers_by_macros(const Session& session) {
+  const Headers headers;
+  headers.write("#define MEET_IN(x) COMPUTE_##x()\n#define MEET MEET_IN(BARRIER)\n");
+  const Tensor y = session.empty(dtype::INT32, {kGroupSize});
+  for (const char* meet : {"#include \"words.h\"\n", "#define MEET COMPUTE_BARRIER()\n"}) {
+    const std::string source = meet + std::string(
+                                          "COMPUTE_KERNEL turn(COMPUTE_GLOBAL i32* y) {\n"
+                                          "  COMPUTE_LOCAL i32 part[32];\n"
+                                          "  const i32 own = COMPUTE_LOCAL_ID(0);\n"
+                                          "  part[own] = own;\n"
+                                          "  MEET;\n"
+                                          "  y[own] = part[31 - own];\n"
+                                          "}\n");
+    const Kernel kernel = compile(session, source.c_str(), "turn", headers.option());
+    check(Arguments().writes(y).launch(kernel, {1}, {kGroupSize}));
+    const Array turned = session.download(y);
+    for (int64_t i = 0; i < kGroupSize; ++i) ASSERT_EQ(number(turned, i), 31 - i) << meet << i;
+  }
 }
 
 void compiler_messages(const Session& session) {
@@ -400,6 +464,8 @@ void add_kernel_tests(Registry& registry) {
       {"work_items", work_items, false},
       {"barriers", barriers, false},
       {"atomics_and_conversions", atomics_and_conversions, false},
+      {"changed_headers", changed_headers, false},
+      {"barriers_by_macros", barriers_by_macros, false},
       {"compiler_messages", compiler_messages, false},
       {"registered_op", registered_op, true},
       {"registered_op_of_strides", registered_op_of_strides, true},

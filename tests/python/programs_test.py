@@ -456,6 +456,9 @@ class Programs(Case):
         self.assert_same(y, np.arange(0, 200, 2, dtype=np.float32) / 2)
         with self.assertRaises(cp.CompileError):
             cp.kernel("COMPUTE_KERNEL f(COMPUTE_GLOBAL f32* x) { nonsense }", "f")(1, y)
+        for group in (0, -1, (4, 0), 1 << 20):
+            with self.assertRaises(ValueError, msg=group):
+                scale((100, 1), cp.reads(view), y, (0.5, cp.float32), 100, view.strides[0], group=group)
 
     def test_graphs(self):
         x = cp.asarray([1.0, 2.0])

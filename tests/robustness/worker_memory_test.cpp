@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <string>
@@ -155,6 +156,114 @@ ISOLATED_TEST(WorkerMemory, LaunchesThatFailHarmNoOtherCaller) {
   }
   has_ended = true;
   other.join();
+}
+
+// Arrays of fixed size come from the C library, which ends the process where it has no memory for them.
+ISOLATED_TEST(WorkerMemory, LocalArraysThatCannotBeHadAreAnError) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer needs address space of its own";
+  const Device device = open("cpu");
+  Kernel kernel;
+  if (!compile(device,
+               "COMPUTE_KERNEL f(COMPUTE_GLOBAL i32* x) {\n"
+               "  COMPUTE_LOCAL i32 l[1 << 18];\n"
+               "  l[x[0]] = 3;\n"
+               "  x[1] = l[x[1]] + 1;\n"
+               "}\n",
+               &kernel)) {
+    GTEST_SKIP() << "there is no compiler";
+  }
+  const Tensor x = make_full(device, {2}, int32_t{(1 << 18) - 1});
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit tight = {static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)), limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+  std::vector<void*> taken;  // what the allocator has left
+  while (void* const some = std::malloc(1 << 19)) taken.push_back(some);
+  compute_error* const error = launch(kernel, nullptr, 1, 1, {argument(COMPUTE_ARGUMENT_TENSOR, x, 0)});
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  for (void* const some : taken) std::free(some);
+  EXPECT_FAILS(error, COMPUTE_ERROR_OUT_OF_MEMORY, "kernel f: no memory for a group's local memory");
+  ASSERT_OK(launch(kernel, nullptr, 1, 1, {argument(COMPUTE_ARGUMENT_TENSOR, x, 0)}));
+  EXPECT_EQ(read<int32_t>(x), (std::vector<int32_t>{(1 << 18) - 1, 4}));
+}
+
+// ---- The limits of a kernel -----------------------------------------------------------------------------------------
+
+// `kOwn` bytes of private memory that no compiler removes, in the kernel or in a function of it.
+std::string with_private_memory(int own, bool has_barrier, bool calls) {
+  const std::string array = "  u8 a[" + std::to_string(own) +
+                            "];\n"
+                            "  for (i32 i = 0; i < " +
+                            std::to_string(own) +
+                            "; ++i) a[i] = (u8)(x[i % 2] + i);\n"
+                            "  *(volatile u8*)(a + x[0]) = 1;\n";
+  return "COMPUTE_FUNCTION i32 g(COMPUTE_GLOBAL i32* x) {\n" + array +
+         "  return a[x[1]];\n"
+         "}\n"
+         "COMPUTE_KERNEL f(COMPUTE_GLOBAL i32* x) {\n" +
+         array + (has_barrier ? "  COMPUTE_BARRIER();\n" : "") + (calls ? "  const i32 more = g(x);\n" : "") +
+         "  x[1] = a[x[1]] + " + (calls ? "more" : "2") + ";\n}\n";
+}
+
+ISOLATED_TEST(WorkerMemory, KernelsBeyondTheLimitsAreRefused) {
+  if (kSanitizer) GTEST_SKIP() << "a sanitizer has stacks of its own";
+  const Device device = open("cpu");
+  Kernel kernel;
+  const auto refused = [&](const std::string& source) {
+    return compute_kernel_compile(device, "portable", source.c_str(), "f", nullptr, kernel.out());
+  };
+  const auto run = [&](const std::string& source) {
+    if (!compile(device, source.c_str(), &kernel)) return;
+    const Tensor x = make_full(device, {2}, int32_t{0});
+    EXPECT_OK(launch(kernel, nullptr, 1, 1, {argument(COMPUTE_ARGUMENT_TENSOR, x, 0)}));
+    EXPECT_EQ(read<int32_t>(x), (std::vector<int32_t>{0, 3}));
+  };
+  if (!compile(device, kWithLocalMemory, &kernel)) GTEST_SKIP() << "there is no compiler";
+  run(with_private_memory(60'000, true, false));
+  run(with_private_memory(500'000, false, false));
+  EXPECT_FAILS(refused(with_private_memory(80'000, true, false)), COMPUTE_ERROR_COMPILE_FAILED,
+               "kernel f: a work-item needs more private memory than the 65536 bytes", "kernels with barriers");
+  EXPECT_FAILS(refused(with_private_memory(600'000, false, false)), COMPUTE_ERROR_COMPILE_FAILED,
+               "kernel f: a work-item needs more private memory than the 524288 bytes", "kernels without barriers");
+  EXPECT_FAILS(refused("COMPUTE_KERNEL f(COMPUTE_GLOBAL i32* x) {\n"
+                       "  f32 a[x[0]];\n"
+                       "  a[0] = 1;\n"
+                       "  x[0] = (i32)a[0];\n"
+                       "}\n"),
+               COMPUTE_ERROR_COMPILE_FAILED, "kernel f: ", "array");
+  EXPECT_FAILS(refused("COMPUTE_KERNEL f(COMPUTE_GLOBAL i32* x) {\n"
+                       "  COMPUTE_LOCAL i32 l[1 << 28];\n"
+                       "  l[COMPUTE_LOCAL_ID(0)] = 1;\n"
+                       "  x[0] = l[x[1]];\n"
+                       "}\n"),
+               COMPUTE_ERROR_COMPILE_FAILED, "kernel f: a group needs more local memory than the 1048576 bytes");
+  // Functions of a kernel have their memory in its own.
+  EXPECT_FAILS(refused(with_private_memory(40'000, true, true)), COMPUTE_ERROR_COMPILE_FAILED, "private memory");
+}
+
+// With and without a barrier.
+ISOLATED_TEST(WorkerMemory, GroupsOfBadSizesAreRefused) {
+  const Device device = open("cpu");
+  for (const char* barrier : {"", "COMPUTE_BARRIER();"}) {
+    Kernel kernel;
+    const std::string source =
+        std::string("COMPUTE_KERNEL f(COMPUTE_GLOBAL i32* x) { ") + barrier + " COMPUTE_ATOMIC_ADD_I32(x, 1); }";
+    if (!compile(device, source.c_str(), &kernel)) GTEST_SKIP() << "there is no compiler";
+    const Tensor x = make_full(device, {1}, int32_t{0});
+    const auto run = [&](int64_t size) {
+      return launch(kernel, nullptr, 1, size, {argument(COMPUTE_ARGUMENT_TENSOR, x, 0)});
+    };
+    for (const int64_t size : {int64_t{1025}, int64_t{1} << 20, int64_t{1} << 40}) {
+      EXPECT_FAILS(run(size), COMPUTE_ERROR_INVALID_ARGUMENT, "kernel f: group size " + std::to_string(size),
+                   "exceeds the limit of 1024");
+    }
+    for (const int64_t size : {0, -1})
+      EXPECT_FAILS(run(size), COMPUTE_ERROR_INVALID_ARGUMENT, "1 groups of " + std::to_string(size) + " work-items");
+    ASSERT_OK(run(1024));
+    EXPECT_EQ(read<int32_t>(x), std::vector<int32_t>{1024});
+  }
 }
 
 // ---- Scratch memory of threads --------------------------------------------------------------------------------------

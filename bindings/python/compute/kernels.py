@@ -77,7 +77,7 @@ class Kernel:
             raise TypeError("a kernel needs at least one array among its arguments")
         items, group = _three(items), _three(group)
         group += (1,) * (len(items) - len(group))
-        groups = tuple(-(-count // size) for count, size in zip(items, group))
+        groups = tuple(-(-count // max(size, 1)) for count, size in zip(items, group))
         self._compile(arrays[0].device).launch(groups, group, local_memory_bytes, [_argument(x) for x in arguments])
 
 

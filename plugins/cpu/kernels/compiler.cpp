@@ -157,6 +157,33 @@ int run_program(const std::vector<std::string>& words, const Descriptor& in, con
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// Runs the compiler on `source`, as its input. The result is what it writes to a file.
+Compilation run_step(const Compiler& compiler, const std::vector<std::string>& options,
+                     std::initializer_list<const char*> step, std::string_view source, const std::string& what) {
+  const Scratch scratch;
+  const std::string path = scratch.path() + "/kernel";
+  std::vector<std::string> words = {compiler.path};
+  words.insert(words.end(), options.begin(), options.end());
+  words.insert(words.end(), {"-o", path});
+  words.insert(words.end(), step.begin(), step.end());
+  const Descriptor in = nameless("compute kernel"), log = nameless("compute kernel log");
+  write_all(in, source);
+  lseek(in.get(), 0, SEEK_SET);
+  const int status = run_program(words, in, log);
+  Compilation compilation{"", read_all(log, kMostLog)};
+  std::string& said = compilation.log;
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  const Descriptor result(status > 0 ? -1 : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!result) {
+    throw Error(COMPUTE_ERROR_COMPILE_FAILED,
+                what + ": " + compiler.path + " failed" + (status > 0 ? " with status " + std::to_string(status) : "") +
+                    (said.empty() ? "" : "\n" + said),
+                -1, status);
+  }
+  compilation.result = read_all(result, INT64_MAX);
+  return compilation;
+}
+
 }  // namespace
 
 std::string compilers_tried() {
@@ -190,34 +217,21 @@ Compiler find_compiler() {
   const fs::path file = fs::canonical(compiler.path, error);
   struct stat status {};
   if (!error && stat(file.c_str(), &status) == 0) {
-    compiler.version = file.string() + " " + std::to_string(status.st_size) + " " +
+    compiler.version = compiler.path + " " + file.string() + " " + std::to_string(status.st_size) + " " +
                        std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
   }
   return compiler;
 }
 
-std::string compile_shared(const Compiler& compiler, const std::vector<std::string>& options, std::string_view source,
-                           const std::string& what) {
-  const Scratch scratch;
-  const std::string library = scratch.path() + "/kernel.so";
-  std::vector<std::string> words = {compiler.path};
-  words.insert(words.end(), options.begin(), options.end());
+Compilation preprocess(const Compiler& compiler, const std::vector<std::string>& options, std::string_view source,
+                       const std::string& what) {
+  return run_step(compiler, options, {"-E", "-x", "c++", "-"}, source, what);
+}
+
+Compilation compile_shared(const Compiler& compiler, const std::vector<std::string>& options, const char* language,
+                           std::string_view source, const std::string& what) {
   // The libraries follow the source that needs them.
-  words.insert(words.end(), {"-shared", "-o", library, "-x", "c++", "-", "-lm"});
-  const Descriptor in = nameless("compute kernel"), log = nameless("compute kernel log");
-  write_all(in, source);
-  lseek(in.get(), 0, SEEK_SET);
-  const int status = run_program(words, in, log);
-  std::string said = read_all(log, kMostLog);
-  while (!said.empty() && said.back() == '\n') said.pop_back();
-  const Descriptor result(status > 0 ? -1 : open(library.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!result) {
-    throw Error(COMPUTE_ERROR_COMPILE_FAILED,
-                what + ": " + compiler.path + " failed" + (status > 0 ? " with status " + std::to_string(status) : "") +
-                    (said.empty() ? "" : "\n" + said),
-                -1, status);
-  }
-  return read_all(result, INT64_MAX);
+  return run_step(compiler, options, {"-shared", "-x", language, "-", "-lm"}, source, what);
 }
 
 }  // namespace compute::cpu

@@ -20,9 +20,20 @@ Compiler find_compiler();
 // The names that are tried, one a line.
 std::string compilers_tried();
 
-// Compiles C++ to the contents of a shared library. Throws COMPILE_FAILED with all that the compiler said, beginning
-// with `what`; OUT_OF_MEMORY or UNSUPPORTED if it cannot run.
-std::string compile_shared(const Compiler& compiler, const std::vector<std::string>& options, std::string_view source,
-                           const std::string& what);
+// What the compiler made of a source, and what it said about it.
+struct Compilation {
+  std::string result;
+  std::string log;
+};
+
+// The two steps of a compilation. Both throw COMPILE_FAILED with all that the compiler said, beginning with `what`;
+// OUT_OF_MEMORY or UNSUPPORTED if it cannot run.
+
+// The source with its macros expanded and the contents of the files that it includes.
+Compilation preprocess(const Compiler& compiler, const std::vector<std::string>& options, std::string_view source,
+                       const std::string& what);
+// The contents of a shared library. `language` is as the compiler's option -x.
+Compilation compile_shared(const Compiler& compiler, const std::vector<std::string>& options, const char* language,
+                           std::string_view source, const std::string& what);
 
 }  // namespace compute::cpu

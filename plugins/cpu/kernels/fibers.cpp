@@ -14,7 +14,7 @@
 namespace compute::cpu {
 namespace {
 
-constexpr size_t kStackBytes = 64 << 10, kGuardBytes = 4 << 10;
+constexpr size_t kStackBytes = 2 * kMostFiberFrame, kGuardBytes = 4 << 10;
 
 // A guard makes two mappings, and a process may have 65530 if the system does not say otherwise. So many guards there
 // are at most, of all threads; one for each thread is not counted.

@@ -8,6 +8,8 @@ namespace compute::cpu {
 
 // The most work-items that run_together takes.
 inline constexpr int64_t kMostFibers = 1024;
+// The largest frame of an item. The functions that it calls have as much again.
+inline constexpr int64_t kMostFiberFrame = 64 << 10;
 
 // Calls item(user, i) for each i in [0, count). Returns when all have returned. The thread has reserved that many.
 void run_together(void (*item)(void* user, int64_t index), void* user, int64_t count);

@@ -2,12 +2,15 @@
 #include "plugins/cpu/kernels/program.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -20,6 +23,7 @@
 #include "plugins/common/kernel_cache.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/kernels/compiler.hpp"
+#include "plugins/cpu/kernels/fibers.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -27,6 +31,11 @@ namespace {
 #include "plugins/cpu/kernels/prelude.inc"
 
 using common::Error;
+
+// Of a group, in arrays of fixed size. More than any GPU has, and little enough for every thread to have it.
+constexpr size_t kMostLocalBytes = 1 << 20, kOwnLocalBytes = 256;
+// Of a work-item without barriers: as on CUDA, and every thread's stack has that.
+constexpr int64_t kMostFrame = 512 << 10;
 
 // Values as on other devices: nothing is contracted or reordered, integers wrap, pointers may refer to other types. The
 // vectors are those of the plugin's own kernels.
@@ -42,6 +51,7 @@ std::vector<std::string> options_for(std::string_view given) {
                                       "-fno-strict-aliasing",
                                       "-fno-exceptions",
                                       "-fno-rtti",
+                                      "-Werror=vla",
                                       "-nostdinc",
                                       "-pipe"};
 #if defined(__x86_64__)
@@ -95,10 +105,53 @@ void* load(std::string_view library, const std::string& what) {
   return handle;
 }
 
+// Whether the text is all that the compiler reads, and all that it reads: without a directive there is no other file
+// and no macro of the program's own.
+bool is_whole(std::string_view source, std::string_view options) {
+  return options.find_first_not_of(" \t\n") == std::string_view::npos && source.find('#') == std::string_view::npos &&
+         source.find("%:") == std::string_view::npos && source.find('\\') == std::string_view::npos;
+}
+
+// The thread-local memory of a library.
+size_t local_bytes_of(std::string_view library) {
+  ElfW(Ehdr) head;
+  if (library.size() < sizeof head) return 0;
+  std::memcpy(&head, library.data(), sizeof head);
+  for (size_t i = 0; i < head.e_phnum; ++i) {
+    ElfW(Phdr) segment;
+    const size_t at = head.e_phoff + i * sizeof segment;
+    if (at > library.size() - sizeof segment) break;
+    std::memcpy(&segment, library.data() + at, sizeof segment);
+    if (segment.p_type == PT_TLS) return segment.p_memsz;
+  }
+  return 0;
+}
+
+// Looks behind the prelude, whose macros may be expanded or not. Where an option hides where that ends, the answer is
+// yes, and the kernel only slower.
+bool uses_barriers(std::string_view text) {
+  if (const size_t begin = text.find("1 \"kernel\"\n"); begin != std::string_view::npos) text.remove_prefix(begin);
+  return text.find("compute_barrier") != std::string_view::npos ||
+         text.find("COMPUTE_BARRIER") != std::string_view::npos;
+}
+
 // The programs that are alive, by what they are made of.
-struct Table {
-  std::mutex mutex;
-  std::map<std::string, std::weak_ptr<const Program>> programs;
+class Table {
+ public:
+  std::shared_ptr<const Program> find(const std::string& key) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
+    const auto found = programs_.find(key);
+    return found != programs_.end() ? found->second.lock() : nullptr;
+  }
+  void add(const std::string& key, const std::shared_ptr<const Program>& program) {
+    const std::lock_guard lock(mutex_);
+    programs_[key] = program;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<const Program>> programs_;
 };
 
 Table& table() {
@@ -126,17 +179,26 @@ common::Requirement report_compiler() {
   return report;
 }
 
+bool Program::has_local_memory() const noexcept {
+  if (local_bytes_ <= kOwnLocalBytes) return true;
+  void* own = nullptr;
+  if (dlinfo(library_, RTLD_DI_TLS_DATA, &own) == 0 && own != nullptr) return true;
+  void* const room = std::malloc(local_bytes_ + kOwnLocalBytes);
+  std::free(room);
+  return room != nullptr;
+}
+
 Program::~Program() {
   if (library_ != nullptr) dlclose(library_);
 }
 
 std::shared_ptr<const Program> Program::make(std::string_view source, std::string_view name, std::string_view options,
-                                             bool* out_compiled) {
+                                             Includes includes, bool* out_compiled) {
   const std::string what = "kernel " + std::string(name);
   if (!is_identifier(name)) throw Error(COMPUTE_ERROR_COMPILE_FAILED, what + ": the name is not an identifier");
   const Compiler compiler = find_compiler();
   if (compiler.path.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, what + ": " + compiler.problem);
-  const std::vector<std::string> words = options_for(options);
+  std::vector<std::string> words = options_for(options);
   std::string joined;
   for (const std::string& word : words) joined += word + ' ';
   std::string text(kPrelude);
@@ -145,23 +207,49 @@ std::shared_ptr<const Program> Program::make(std::string_view source, std::strin
   text += "\n#define COMPUTE_NAME " + std::string(name) + "\n#line 1 \"entry\"\n";
   text += kEntry;
 
-  const std::string own_key = compiler.version + '\n' + joined + '\n' + text;
+  // A text that includes files is known by what it comes to, and not by itself. The macros that the compiler defines
+  // are its version, and what the options and this processor make of it.
+  const bool whole = is_whole(source, options);
+  const std::string given_key = compiler.version + '\n' + joined + '\n' + text;
   Table& known = table();
-  {
-    const std::lock_guard lock(known.mutex);
-    std::erase_if(known.programs, [](const auto& entry) { return entry.second.expired(); });
-    if (const auto found = known.programs.find(own_key); found != known.programs.end()) {
-      if (std::shared_ptr<const Program> program = found->second.lock()) return program;
-    }
+  if (whole || includes == Includes::kAsBefore) {
+    if (std::shared_ptr<const Program> program = known.find(given_key)) return program;
+  }
+  std::string macros;
+  if (!whole) {
+    text = preprocess(compiler, words, text, what).result;
+    std::vector<std::string> for_macros = words;
+    for_macros.emplace_back("-dM");
+    macros = preprocess(compiler, for_macros, "", what).result;
+  }
+  const std::string own_key = compiler.version + '\n' + joined + '\n' + macros + '\n' + text;
+  if (std::shared_ptr<const Program> program = known.find(own_key)) {
+    known.add(given_key, program);
+    return program;
   }
 
+  const bool has_barrier = uses_barriers(text);
+  const std::string most_frame = std::to_string(has_barrier ? kMostFiberFrame : kMostFrame);
+  words.push_back("-Wframe-larger-than=" + most_frame);
+  joined += words.back() + '\n' + macros;
   const common::ProgramKey key = {text, isa().name, compiler.version, joined};
   common::KernelCache& cache = common::KernelCache::instance();
   std::optional<std::string> library = cache.load(key);
   if (!library) {
-    library = compile_shared(compiler, words, text, what);
+    Compilation compiled = compile_shared(compiler, words, whole ? "c++" : "c++-cpp-output", text, what);
+    if (compiled.log.find("[-Wframe-larger-than") != std::string::npos) {
+      throw Error(COMPUTE_ERROR_COMPILE_FAILED, what + ": a work-item needs more private memory than the " +
+                                                    most_frame + " bytes that cpu allows in kernels with" +
+                                                    (has_barrier ? "" : "out") + " barriers\n" + compiled.log);
+    }
+    library = std::move(compiled.result);
     cache.store(key, *library);
     *out_compiled = true;
+  }
+  const size_t local_bytes = local_bytes_of(*library);
+  if (local_bytes > kMostLocalBytes + kOwnLocalBytes) {
+    throw Error(COMPUTE_ERROR_COMPILE_FAILED, what + ": a group needs more local memory than the " +
+                                                  std::to_string(kMostLocalBytes) + " bytes that cpu allows");
   }
   std::shared_ptr<Program> program(new Program);
   program->name_ = name;
@@ -174,9 +262,10 @@ std::shared_ptr<const Program> Program::make(std::string_view source, std::strin
   const ProgramParameter* first = nullptr;
   const int32_t count = parameters(&first);
   program->parameters_ = {first, static_cast<size_t>(count)};
-  program->has_barrier_ = source.find("COMPUTE_BARRIER") != std::string_view::npos;
-  const std::lock_guard lock(known.mutex);
-  known.programs[own_key] = program;
+  program->has_barrier_ = has_barrier;
+  program->local_bytes_ = local_bytes;
+  known.add(own_key, program);
+  known.add(given_key, program);
   return program;
 }
 

@@ -30,10 +30,13 @@ struct ProgramGroups {
 // A loaded kernel. Any number of threads may run it at once.
 class Program {
  public:
+  // Whether the files that a source includes are read again where the same text has been compiled before.
+  enum class Includes { kRead, kAsBefore };
+
   // Compiles the kernel `name` of a source in the portable dialect, or takes it from memory or the cache on disk.
   // Throws COMPILE_FAILED with the compiler's messages, UNSUPPORTED if there is no compiler.
   static std::shared_ptr<const Program> make(std::string_view source, std::string_view name, std::string_view options,
-                                             bool* out_compiled);
+                                             Includes includes, bool* out_compiled);
 
   ~Program();
   Program(const Program&) = delete;
@@ -42,6 +45,9 @@ class Program {
   const std::string& name() const { return name_; }
   std::span<const ProgramParameter> parameters() const { return parameters_; }
   bool has_barrier() const { return has_barrier_; }
+  // Whether the calling thread has the arrays that a group shares, or can have them. The C library makes them at their
+  // first use, and ends the process if it cannot.
+  bool has_local_memory() const noexcept;
   void run(const ProgramGroups& groups) const { run_(&groups); }
 
  private:
@@ -52,6 +58,7 @@ class Program {
   std::span<const ProgramParameter> parameters_;
   void (*run_)(const ProgramGroups*) = nullptr;
   bool has_barrier_ = false;
+  size_t local_bytes_ = 0;
 };
 
 // Why no kernel can be compiled, with what to install; empty if there is a compiler.

@@ -21,7 +21,6 @@ enum : int32_t {
   kLocalMemory = COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY
 };
 
-constexpr int64_t kMostItems = INT32_MAX;    // of a group whose items run one after the other
 constexpr int64_t kItemsPerPiece = 8 << 10;  // below this a second thread does not pay
 
 struct Shape {
@@ -51,6 +50,8 @@ void run_groups(const Program& program, const Shape& shape, const std::vector<vo
   const bool has_local = std::any_of(local_bytes.begin(), local_bytes.end(), [](int64_t bytes) { return bytes != 0; });
   const int64_t grain = std::max<int64_t>(1, kItemsPerPiece / shape.items());
   parallel_for_uneven(count, grain, [&](int64_t begin, int64_t end) {
+    if (!program.has_local_memory())
+      throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "kernel " + program.name() + ": no memory for a group's local memory");
     if (program.has_barrier() && !reserve_fibers(shape.items())) {
       throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "kernel " + program.name() + ": no memory for the stacks of " +
                                                    std::to_string(shape.items()) + " work-items");
@@ -87,11 +88,10 @@ void run_groups(const Program& program, const Shape& shape, const std::vector<vo
 }
 
 void check_shape(const Program& program, const Shape& shape) {
-  const int64_t most = program.has_barrier() ? kMostFibers : kMostItems;
-  if (shape.items() > most) {
+  if (shape.items() > kMostFibers) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "kernel " + program.name() + ": group size " +
                                                     std::to_string(shape.items()) + " exceeds the limit of " +
-                                                    std::to_string(most));
+                                                    std::to_string(kMostFibers));
   }
 }
 
@@ -219,12 +219,11 @@ UserKernel::UserKernel(const compute_plugin_kernel_source& source) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED,
                 "language " + std::string(view(source.language)) + " is not supported; cpu accepts portable");
   bool compiled = false;
-  program_ = Program::make(view(source.source), view(source.name), view(source.options), &compiled);
+  program_ =
+      Program::make(view(source.source), view(source.name), view(source.options), Program::Includes::kRead, &compiled);
 }
 
-int32_t UserKernel::max_group_size() const {
-  return static_cast<int32_t>(program_->has_barrier() ? kMostFibers : kMostItems);
-}
+int32_t UserKernel::max_group_size() { return static_cast<int32_t>(kMostFibers); }
 
 Plan* UserKernel::make_launch(const compute_plugin_launch& launch) const { return new LaunchPlan(program_, launch); }
 
@@ -237,7 +236,9 @@ std::optional<Refusal> refuse_kernel(const Op& op) {
 
 std::unique_ptr<Plan> prepare_kernel(const Op& op) {
   bool compiled = false;
-  auto program = Program::make(op.text("source"), op.text("name"), op.text("options"), &compiled);
+  // An op has one kernel as long as it is in use: plans for other shapes do not read the files again.
+  auto program =
+      Program::make(op.text("source"), op.text("name"), op.text("options"), Program::Includes::kAsBefore, &compiled);
   auto plan = std::make_unique<KernelPlan>(op, std::move(program));
   plan->kernels_compiled = compiled ? 1 : 0;
   return plan;

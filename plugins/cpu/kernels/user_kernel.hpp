@@ -16,7 +16,7 @@ class UserKernel {
   explicit UserKernel(const compute_plugin_kernel_source& source);
 
   int32_t argument_count() const { return static_cast<int32_t>(program_->parameters().size()); }
-  int32_t max_group_size() const;
+  static int32_t max_group_size();
 
   // One run, to be queued: its arguments are checked and copied. The plan belongs to the caller.
   Plan* make_launch(const compute_plugin_launch& launch) const;
