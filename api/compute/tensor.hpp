@@ -324,7 +324,7 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
                   "std::vector<bool> has no elements to copy to: read into a std::vector<uint8_t>");
     require_readable_as<T>();
     std::vector<T> values(static_cast<size_t>(size()));
-    check(compute_tensor_read(get(), values.data(), size_bytes()));
+    read_elements(values.data(), size_bytes());
     return values;
   }
   /// The only element of a tensor that has one. T is the tensor's dtype.
@@ -333,7 +333,7 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
     require_dtype(dtype_of<T>);
     if (size() != 1) detail::throw_invalid("item: the tensor has " + std::to_string(size()) + " elements");
     T value{};
-    check(compute_tensor_read(get(), &value, size_bytes()));
+    read_elements(&value, size_bytes());
     return value;
   }
   /// The element with these indices, one for each axis. T is the tensor's dtype.
@@ -343,13 +343,14 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
     T value{};
     check(compute_tensor_read_element(get(), static_cast<int32_t>(indices.size()), indices.data(), &value,
                                       static_cast<int64_t>(sizeof value)));
+    if (dtype() == bool_) make_truths(&value, sizeof value);
     return value;
   }
   /// Copies all elements to `dst` in row-major order; waits for the work that writes them.
   template <Element T>
   void read(std::span<T> dst) const {
     require_readable_as<T>();
-    check(compute_tensor_read(get(), dst.data(), static_cast<int64_t>(dst.size_bytes())));
+    read_elements(dst.data(), static_cast<int64_t>(dst.size_bytes()));
   }
   void read(void* dst, int64_t size_bytes) const { check(compute_tensor_read(get(), dst, size_bytes)); }
   /// Copies row-major elements into the tensor, after the work that uses it. `src` may be reused on return.
@@ -440,6 +441,16 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
   friend class Mapped;
   friend class Device;
   using Dims = std::array<int64_t, COMPUTE_MAX_RANK>;
+
+  // Memory from elsewhere may hold any byte for true; a bool of C++ may not.
+  static void make_truths(void* data, int64_t size_bytes) {
+    auto* const bytes = static_cast<unsigned char*>(data);
+    std::transform(bytes, bytes + size_bytes, bytes, [](unsigned char byte) { return static_cast<unsigned char>(byte != 0); });
+  }
+  void read_elements(void* dst, int64_t size_bytes) const {
+    check(compute_tensor_read(get(), dst, size_bytes));
+    if (dtype() == bool_) make_truths(dst, size_bytes);
+  }
 
   template <class F>
   [[nodiscard]] static Tensor make(F&& call) {

@@ -350,7 +350,14 @@ func Values[T Element](tensor *Tensor) ([]T, error) {
 		return nil, invalid("Values: the tensor is %v, not %v; cast it first", tensor.DType(), dtype)
 	}
 	values := make([]T, tensor.count())
-	return values, tensor.read(address(values))
+	err := tensor.read(address(values))
+	if truths, ok := any(values).([]bool); ok && len(truths) > 0 {
+		// Memory from elsewhere may hold any byte for true.
+		for i, value := range unsafe.Slice((*byte)(unsafe.Pointer(&truths[0])), len(truths)) {
+			truths[i] = value != 0
+		}
+	}
+	return values, err
 }
 
 // Write copies row-major elements into the tensor.

@@ -381,6 +381,7 @@ bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept {
 ScalarBits scalar_from_memory(compute_dtype dtype, const void* value) noexcept {
   ScalarBits bits{};
   std::memcpy(bits.bits, value, static_cast<size_t>(dtype_size(dtype)));
+  if (is_bool(dtype)) bits.bits[0] = bits.bits[0] != 0;
   return bits;
 }
 

@@ -15,10 +15,17 @@ namespace {
 
 constexpr std::byte kPattern{0xa5};
 
-// Bool memory holds 0 or 1 alone, also where nothing looks at it.
 void fill_with_pattern(Array& array) {
-  const std::byte pattern = array.dtype() == dtype::BOOL ? std::byte{1} : kPattern;
-  if (array.size() > 0) std::fill_n(array.data(), array.size_bytes(), pattern);
+  if (array.size() > 0) std::fill_n(array.data(), array.size_bytes(), kPattern);
+}
+
+// What is true becomes 1, 2 or 255 in turn: memory of others may hold any of them.
+void vary_truths(Array& array) {
+  if (array.dtype() != dtype::BOOL || array.size() == 0) return;
+  static constexpr std::byte kTruths[] = {std::byte{1}, std::byte{2}, std::byte{255}};
+  for (int64_t i = 0; i < array.size(); ++i) {
+    if (array.data()[i] != std::byte{0}) array.data()[i] = kTruths[i % 3];
+  }
 }
 
 std::vector<compute_tensor*> tensors_of(std::span<const Operand> operands) {
@@ -287,7 +294,8 @@ Tensor Session::empty(Dtype dtype, const Shape& shape) const {
 
 Operand Session::upload(const Array& array) const {
   use(array.dtype());
-  const Array contiguous = array.row_major() ? array : array.copy();
+  Array contiguous = array.row_major() && array.dtype() != dtype::BOOL ? array : array.copy();
+  vary_truths(contiguous);
   Operand x{contiguous, {}};
   check(compute_tensor_from_host(device_, array.dtype(), array.rank(), array.shape().data(),
                                  contiguous.size() ? contiguous.data() : nullptr, x.tensor.out()));
@@ -304,6 +312,7 @@ Operand Session::upload(const Array& array, Layout layout) const {
   check(compute_tensor_empty(device_, array.dtype(), memory.rank(), memory.shape().data(), base.tensor.out()));
   Operand x = view(layout, base, array.shape());
   for (int64_t i = 0; i < array.size(); ++i) x.array.set(i, array.at(i));
+  vary_truths(memory);
   check(compute_tensor_write(base.tensor, memory.size() ? memory.data() : nullptr, memory.size_bytes()));
   return x;
 }
@@ -387,7 +396,6 @@ void Session::expect_into(const std::string& op, const Attributes& attributes, s
   use_all(expected);
   const std::string text = op + dtypes_text(inputs) + " " + what + ", into " + conformance::name(layout);
   struct Place {
-    Array memory;
     Operand base, output;
   };
   std::vector<Place> places;
@@ -398,7 +406,7 @@ void Session::expect_into(const std::string& op, const Attributes& attributes, s
     fill_with_pattern(memory);
     const Operand base = upload(memory);
     const Operand output = view(layout, base, each.shape);
-    places.push_back({memory, base, output});
+    places.push_back({base, output});
     outputs.push_back(output.tensor);
   }
   try {
@@ -418,7 +426,7 @@ void Session::expect_into(const std::string& op, const Attributes& attributes, s
     for (int64_t j = 0; j < written.size(); ++j)
       std::memcpy(view_of_memory.element(j), written.element(j), element_bytes);
     if (all.size() > 0) {
-      EXPECT_EQ(std::memcmp(all.data(), place.memory.data(), static_cast<size_t>(all.size_bytes())), 0)
+      EXPECT_EQ(std::memcmp(all.data(), place.base.array.data(), static_cast<size_t>(all.size_bytes())), 0)
           << text << ": wrote outside its elements";
     }
   }

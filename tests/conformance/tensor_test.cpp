@@ -103,7 +103,7 @@ void round_trip(const Session& session) {
       EXPECT_EQ(compute_tensor_device(up.tensor), session.device());
       const Array down = session.download(up.tensor);
       if (x.size() > 0) {
-        EXPECT_EQ(std::memcmp(down.data(), x.data(), static_cast<size_t>(x.size_bytes())), 0)
+        EXPECT_EQ(std::memcmp(down.data(), up.array.data(), static_cast<size_t>(x.size_bytes())), 0)
             << info.name << oracle::describe(shape);
       }
     }

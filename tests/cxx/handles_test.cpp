@@ -264,6 +264,11 @@ TEST_P(Handles, TensorsSayWhatTheyAre) {
   EXPECT_EQ(cast(device_.from_host(float16, halves, {2}), float32).to_vector<float>(), (Floats{1, -2}));
   const bool flags[] = {true, false};
   EXPECT_EQ(device_.from_host(std::span<const bool>(flags), {2}).to_vector<uint8_t>(), (std::vector<uint8_t>{1, 0}));
+  // Every byte but 0 is true.
+  const Tensor truths =
+      device_.from_host(std::span<const uint8_t>(std::vector<uint8_t>{0, 2, 255, 1}), {4}).view(bool_, {4}, {1}, 0);
+  EXPECT_EQ(truths.to_vector<uint8_t>(), (std::vector<uint8_t>{0, 1, 1, 1}));
+  EXPECT_EQ(static_cast<int>(truths.item<bool>({1})), 1);
   EXPECT_EQ(device_.zeros(complex64, {1}).item<std::complex<float>>(), std::complex<float>());
   EXPECT_EQ(x.to(Device::open("cpu")).device().name(), "cpu");
 }

@@ -161,7 +161,7 @@ Real round_to(Format format, Real x) {
 Value decode(Dtype dtype, const void* src) {
   switch (dtype) {
     case dtype::BOOL:
-      return Value::of(static_cast<Integer>(load<uint8_t>(src)));
+      return Value::of(load<uint8_t>(src) != 0);
     case dtype::INT8:
       return Value::of(static_cast<Integer>(load<int8_t>(src)));
     case dtype::INT16:

@@ -103,7 +103,7 @@ Real ulp(Format format, Real x);
 /// `x` rounded once to nearest, ties to even, with gradual underflow; beyond the range to infinity.
 Real round_to(Format format, Real x);
 
-/// Reads and writes one element. Writing rounds floats once and wraps integers; bool is 0 or 1.
+/// Reads and writes one element. Writing rounds floats once and wraps integers; bool is written as 0 or 1.
 Value decode(Dtype dtype, const void* src);
 void encode(Dtype dtype, const Value& value, void* dst);
 

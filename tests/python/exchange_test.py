@@ -377,6 +377,41 @@ class Exchange(Case):
             with self.assertRaisesRegex(ValueError, "__metadata__"):
                 cp.save(path, {"__metadata__": cp.zeros(1)})
 
+    def test_bytes_of_truth(self):
+        """Every byte but 0 is true, wherever it comes from."""
+        flags = np.tile(np.uint8([0, 2, 255, 1, 0, 128]), 50)
+        truths = flags != 0
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(f"{folder}/a.npy", flags.view(bool))
+            path = pathlib.Path(f"{folder}/a.safetensors")
+            entry = {"dtype": "BOOL", "shape": list(flags.shape), "data_offsets": [0, flags.nbytes]}
+            header = json.dumps({"a": entry}).encode()
+            path.write_bytes(struct.pack("<Q", len(header)) + header + flags.tobytes())
+            ways = {"copy": self.device_array(flags.view(bool)), "array": cp.asarray(flags.view(bool)),
+                    "buffer": cp.asarray(memoryview(flags.tobytes()).cast("?")), ".npy": cp.load(f"{folder}/a.npy"),
+                    ".safetensors": cp.load(path)["a"]}
+        if tuple(map(int, np.__version__.split(".")[:2])) >= (2, 0):
+            ways["DLPack"] = cp.from_dlpack(flags.view(bool))
+        odd = cp.asarray(truths[::-1].copy())
+        for way, x in ways.items():
+            with self.subTest(way):
+                self.assertEqual(x.dtype, cp.bool)
+                self.assertEqual(x.tolist(), truths.tolist())
+                self.assertEqual(int(cp.count_nonzero(x)), int(truths.sum()))
+                self.assertEqual(int(x.sum()), int(truths.sum()))
+                self.assertEqual(cp.unique_values(x).tolist(), [False, True])
+                self.assertEqual((bool(x.all()), bool(x.any()), bool(x[1])), (False, True, True))
+                np.testing.assert_array_equal(np.asarray(cp.nonzero(x)[0]), truths.nonzero()[0])
+                reference = truths[::-1]
+                for actual, expected in ((cp.logical_not(x), ~truths), (x == odd, truths == reference),
+                                         (x ^ odd, truths ^ reference), (x & odd, truths & reference),
+                                         (x | odd, truths | reference), (~x, ~truths),
+                                         (x.astype(cp.uint8), truths.astype(np.uint8)),
+                                         (x.astype(cp.float32), truths.astype(np.float32)),
+                                         (cp.where(x, 3.0, 4.0), np.where(truths, np.float32(3), np.float32(4))),
+                                         (cp.sort(x), np.sort(truths))):
+                    self.assertEqual(np.asarray(actual).tolist(), expected.tolist())
+
     def test_damaged_files(self):
         with tempfile.TemporaryDirectory() as folder:
             whole, safe, cut = (pathlib.Path(folder) / name for name in ("a.npy", "a.safetensors", "cut"))

@@ -121,7 +121,7 @@ std::string combine_text(Combine combine, compute_dtype dtype, const std::string
                          Functions& functions) {
   if (combine == Combine::set) return y;
   if (dtype == COMPUTE_DTYPE_BOOL)
-    return cat("(u8)(", x, combine == Combine::add || combine == Combine::max ? " | " : " & ", y, ")");
+    return cat("(u8)(", x, combine == Combine::add || combine == Combine::max ? " || " : " && ", y, ")");
   static constexpr int32_t kIntrinsics[] = {0, COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_PLUGIN_INTRINSIC_MUL,
                                             COMPUTE_PLUGIN_INTRINSIC_MIN, COMPUTE_PLUGIN_INTRINSIC_MAX};
   const compute_dtype wide = computed_in(dtype);

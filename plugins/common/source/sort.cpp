@@ -37,6 +37,7 @@ struct KeyTexts {
                                                            : 52;
     infinity = number(top - (uint64_t{1} << fraction));
     if (is_signed(dtype)) flipped = cat(" ^ ", sign);
+    if (dtype == COMPUTE_DTYPE_BOOL) flipped = " != 0";
   }
 
   // Of rows: numbers below `limit`.

@@ -234,6 +234,15 @@ void select_complex128(const void* const* x, const int64_t* steps, void* out, in
     static_cast<Wide*>(out)[i] = condition[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
 }
 
+template <typename T>
+void truth_to_complex(const void* const* x, const int64_t* steps, void* out, int64_t n) {
+  const auto* a = static_cast<const uint8_t*>(x[0]);
+  T* o = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) {
+    o[2 * i] = a[i * steps[0]] != 0 ? 1 : 0;
+    o[2 * i + 1] = 0;
+  }
+}
 template <typename S, typename T>
 void real_to_complex(const void* const* x, const int64_t* steps, void* out, int64_t n) {
   const S* a = static_cast<const S*>(x[0]);
@@ -291,7 +300,8 @@ void fill_complex(BlockKernels* table, int dtype) {
 #include "compute/intrinsics.def"
 #undef COMPUTE_INTRINSIC
   auto& converts = table->converts;
-  converts[kDtype_bool][dtype] = converts[kDtype_uint8][dtype] = &real_to_complex<uint8_t, T>;
+  converts[kDtype_bool][dtype] = &truth_to_complex<T>;
+  converts[kDtype_uint8][dtype] = &real_to_complex<uint8_t, T>;
   converts[kDtype_int8][dtype] = &real_to_complex<int8_t, T>;
   converts[kDtype_int16][dtype] = &real_to_complex<int16_t, T>;
   converts[kDtype_int32][dtype] = &real_to_complex<int32_t, T>;

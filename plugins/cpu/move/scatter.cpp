@@ -152,10 +152,10 @@ struct Max {
   }
 };
 struct Or {
-  static uint8_t apply(uint8_t x, uint8_t y) { return x | y; }
+  static uint8_t apply(uint8_t x, uint8_t y) { return (x | y) != 0; }
 };
 struct And {
-  static uint8_t apply(uint8_t x, uint8_t y) { return x & y; }
+  static uint8_t apply(uint8_t x, uint8_t y) { return x != 0 && y != 0; }
 };
 
 template <class T>

@@ -88,6 +88,10 @@ void load_pairs(compute_dtype dtype, bool descending, const char* src, int64_t s
   const bool is_signed = dtype == COMPUTE_DTYPE_INT8 || dtype == COMPUTE_DTYPE_INT16 || dtype == COMPUTE_DTYPE_INT32 ||
                          dtype == COMPUTE_DTYPE_INT64;
   switch (dtype) {
+    case COMPUTE_DTYPE_BOOL:  // every byte but 0 is true
+      return make_pairs<uint8_t>(src, stride, first, n, pairs, [=](uint8_t b) {
+        return integer_key<uint8_t>(static_cast<uint8_t>(b != 0), false, descending);
+      });
     case COMPUTE_DTYPE_FLOAT16:
       return make_pairs<uint16_t>(src, stride, first, n, pairs,
                                   [=](uint16_t b) { return float_key<uint16_t, 5>(b, descending); });

@@ -79,7 +79,6 @@ Kernels pick(bool greatest) {
 // By the dtype that is compared in.
 Kernels find_kernels(compute_dtype dtype, bool greatest) {
   switch (dtype) {
-    case COMPUTE_DTYPE_BOOL:
     case COMPUTE_DTYPE_UINT8:
       return pick<uint8_t>(greatest);
     case COMPUTE_DTYPE_INT8:
@@ -130,9 +129,10 @@ class ArgReducePlan final : public Plan {
     }
     columns_ = inner_ > 1 && (std::abs(src_stride_) < std::abs(axis_stride_) || axis_extent_ < 16);
     const bool is_half = src.dtype == COMPUTE_DTYPE_FLOAT16 || src.dtype == COMPUTE_DTYPE_BFLOAT16;
-    const compute_dtype compared = is_half                     ? COMPUTE_DTYPE_FLOAT32
-                                   : columns_ && src_size_ < 4 ? COMPUTE_DTYPE_INT32
-                                                               : src.dtype;
+    const compute_dtype compared = is_half                           ? COMPUTE_DTYPE_FLOAT32
+                                   : columns_ && src_size_ < 4       ? COMPUTE_DTYPE_INT32
+                                   : src.dtype == COMPUTE_DTYPE_BOOL ? COMPUTE_DTYPE_UINT8
+                                                                     : src.dtype;
     if (compared != src.dtype) widen_ = isa().blocks->converts[src.dtype][compared];
     size_ = dtype_size(compared);
     kernels_ = find_kernels(compared, greatest);
