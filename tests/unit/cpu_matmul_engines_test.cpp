@@ -203,6 +203,28 @@ void a_shortage_is_no_verdict() {
 #endif
 }
 
+// OpenBLAS would hang, so that products are made without it.
+void a_limit_of_memory_keeps_openblas_out() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need address space of their own
+  for (const int resource : {RLIMIT_DATA, RLIMIT_AS}) {
+    rlimit limit{};
+    ASSERT_EQ(getrlimit(static_cast<__rlimit_resource>(resource), &limit), 0);
+    limit.rlim_cur = rlim_t{256} << 20;
+    ASSERT_EQ(setrlimit(static_cast<__rlimit_resource>(resource), &limit), 0);
+  }
+  EXPECT_EQ(openblas(), nullptr);
+  const LibraryReport report = engine_library_reports()[1];
+  EXPECT_NE(report.error().find("RLIMIT_AS"), std::string::npos) << report.error();
+  EXPECT_NE(report.remedy.find("ulimit"), std::string::npos) << report.remedy;
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_COMPLEX128}) {
+    for (const MatmulEngine engine : {MatmulEngine::automatic, MatmulEngine::openblas})
+      EXPECT_NE(multiply(dtype, 64, options_of(engine)), MatmulEngine::openblas);
+  }
+#endif
+}
+
+TEST_F(CpuMatmulProcess, ALimitOfMemoryKeepsOpenblasOut) { IN_A_NEW_PROCESS(a_limit_of_memory_keeps_openblas_out()); }
+
 TEST_F(CpuMatmulProcess, AShortageIsNoVerdict) { IN_A_NEW_PROCESS(a_shortage_is_no_verdict()); }
 
 TEST_F(CpuMatmulProcess, LibrariesAreOpenedAtFirstNeed) { IN_A_NEW_PROCESS(libraries_are_opened_at_first_need()); }

@@ -2,6 +2,7 @@
 #include "plugins/cpu/contract/gemm_engines.hpp"
 
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -159,6 +160,17 @@ constexpr int kOwnSymbols = RTLD_DEEPBIND;
 constexpr int kOwnSymbols = 0;  // the sanitizers refuse it, since their own functions are found by name too
 #endif
 
+// OpenBLAS maps 128 MiB for every thread that multiplies at the same time, some of it while it is loaded. Where the
+// system refuses, it tries again for ever.
+std::string limit_against_openblas() {
+  for (const auto& [resource, name] : {std::pair{RLIMIT_AS, "RLIMIT_AS"}, std::pair{RLIMIT_DATA, "RLIMIT_DATA"}}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+      return std::string("it hangs when it reaches a limit of memory, and this process has ") + name;
+  }
+  return "";
+}
+
 struct OpenblasLibrary {
   Openblas functions{};
   bool usable = false;
@@ -169,6 +181,11 @@ struct OpenblasLibrary {
     const std::string own = bundled("libopenblas.so.0");
     std::vector<const char*> names(std::begin(kOpenblasNames), std::end(kOpenblasNames));
     if (!own.empty()) names.insert(names.begin(), own.c_str());
+    if (std::string reason = limit_against_openblas(); !reason.empty()) {
+      report.attempts.push_back({names.front(), std::move(reason), true});
+      report.remedy = "remove the limit (ulimit -v unlimited -d unlimited)";
+      return;
+    }
     usable = open_first(names, kOwnSymbols, report, [this](void* library) -> std::string {
       int (*parallel)() = nullptr;
       const char* (*config)() = nullptr;
