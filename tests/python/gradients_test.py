@@ -316,5 +316,6 @@ class Points(Case):
         self.check(lambda x: cp.cumulative_max(x), np.ones(5000), np.ones(5000), "float16", 2e-3)
         descending = np.concatenate([[2.0], np.ones(4999)])
         self.check(lambda x: cp.cumulative_max(x), descending, np.concatenate([[5000.0], np.zeros(4999)]), "float16", 2e-3)
+        self.check(lambda x: cp.nextafter(x * 2.0, cp.ones_like(x)), [0.5, 3], [2, 2], "float16", 2e-3)  # made of bits
         self.check(nn.logsumexp, [1000.3, 1000.3], [0.5, 0.5], "float16", 2e-3)
         self.check(cp.std, [1000, 1001, 1002], np.array([-1, 0, 1]) / 3 / math.sqrt(2 / 3), "float16", 2e-3)
