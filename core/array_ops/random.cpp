@@ -94,17 +94,9 @@ void draw(Steps& steps, const OpCall& call, const Distribution& distribution, co
 
 std::string fraction(compute_dtype dtype, size_t j) {
   const std::string w = "w" + std::to_string(dtype == COMPUTE_DTYPE_FLOAT64 ? 2 * j : j);
-  switch (dtype) {
-    case COMPUTE_DTYPE_FLOAT16:
-      return "convert(" + w + " >> 21, float32) * 0.00048828125";
-    case COMPUTE_DTYPE_BFLOAT16:
-      return "convert(" + w + " >> 24, float32) * 0.00390625";
-    case COMPUTE_DTYPE_FLOAT64:
-      return "convert((convert(" + w + ", uint64) << 21) ^ (convert(w" + std::to_string(2 * j + 1) +
-             ", uint64) >> 11), float64) * 1.1102230246251565404e-16";
-    default:
-      return "convert(" + w + " >> 8, float32) * 5.9604644775390625e-8";
-  }
+  if (dtype != COMPUTE_DTYPE_FLOAT64) return "convert(" + w + " >> 8, float32) * 5.9604644775390625e-8";
+  return "convert((convert(" + w + ", uint64) << 21) ^ (convert(w" + std::to_string(2 * j + 1) +
+         ", uint64) >> 11), float64) * 1.1102230246251565404e-16";
 }
 
 std::string open_fraction(compute_dtype dtype, size_t j) {
@@ -118,14 +110,34 @@ namespace {
 
 size_t elements_per_block(compute_dtype dtype) { return dtype_size(dtype) == 8 ? 2 : 4; }
 
+// The greatest number of a half dtype that is not greater than `value`, a name of a float32: the bits that the dtype
+// lacks are cut off, away from zero below it. Of float16 those below its normal range are cut off by floor.
+std::string rounded_down(compute_dtype dtype, const std::string& value) {
+  const bool is_float16 = dtype == COMPUTE_DTYPE_FLOAT16;
+  const std::string below = is_float16 ? "0x1fff" : "0xffff", kept = is_float16 ? "0xffffe000" : "0xffff0000";
+  const std::string cut =
+      "bitcast((bitcast(" + value + ", uint32) + where(" + value + " < 0, " + below + ", 0)) & " + kept + ", float32)";
+  if (!is_float16) return cut;
+  return "where(abs(" + value + ") < 6.103515625e-5, floor(" + value + " * 16777216) * 5.9604644775390625e-8, " + cut +
+         ")";
+}
+
+// The bounds are numbers of the dtype. Halves are rounded down: to the nearest would reach the maximum, and favour even
+// numbers.
 Distribution uniform(const OpCall& call, compute_dtype dtype) {
   const compute_dtype computed = computed_in(dtype);
   Distribution result;
   result.scalars = {attribute_term(call, "minimum", computed), attribute_term(call, "maximum", computed)};
+  const auto bound = [&](const char* scalar) {
+    return dtype == computed ? std::string(scalar)
+                             : convert_text(convert_text(scalar, computed, dtype), dtype, computed);
+  };
+  result.definitions = "least = " + bound("d") + "; end = " + bound("e") + "; ";
   for (size_t j = 0; j < elements_per_block(dtype); ++j) {
-    const std::string r = "r" + std::to_string(j);
-    result.definitions += r + " = d + (" + fraction(dtype, j) + ") * (e - d); ";
-    result.values.push_back("where(" + r + " < e, " + r + ", d)");
+    const std::string r = "r" + std::to_string(j), q = "q" + std::to_string(j);
+    result.definitions += q + " = least + (" + fraction(dtype, j) + ") * (end - least); " + r + " = where(" + q +
+                          " < end, " + q + ", least); ";
+    result.values.push_back(dtype == computed ? r : rounded_down(dtype, r));
   }
   return result;
 }
@@ -166,17 +178,71 @@ Distribution normal(const OpCall& call, compute_dtype dtype) {
   return result;
 }
 
-// By the inverse of the distribution function, between its values at the limits. erfinv gives an infinity where these
-// round to 1.
+// ---- Truncated normal numbers ---------------------------------------------------------------------------------------
+
+// Tails are computed from depths, which neither underflow nor cancel: the depth of z > 0 is -log(erfc(z / sqrt(2))).
+
+// erfc(z / sqrt(2)) as a factor of its leading term, from where erfc nears the end of the range.
+std::string series(const std::string& z) {
+  const std::string y = "1 / (" + z + " * " + z + ")";
+  return "(1 - " + y + " * (1 - " + y + " * (3 - " + y + " * (15 - " + y + " * 105))))";
+}
+
+struct Tail {
+  std::string first;  // the number of deviations from which the series is taken
+
+  std::string depth(const std::string& z) const {
+    return "where(" + z + " < " + first + ", -log(erfc(" + z + " * 0.70710678118654752440)), 0.5 * " + z + " * " + z +
+           " + log(1.2533141373155002512 * " + z + ") - log(" + series(z) + "))";
+  }
+  // The reciprocal of the depth's derivative.
+  std::string slope(const std::string& z) const {
+    return "where(" + z + " < " + first + ", 1.2533141373155002512 * exp(0.5 * " + z + " * " + z + ") * erfc(" + z +
+           " * 0.70710678118654752440), " + series(z) + " / " + z + ")";
+  }
+};
+
+// z of a depth from 3 on, to 3e-8: z^2 = 2 depth - log(pi depth) + a polynomial in `root`, which is 1 / sqrt(depth).
+std::string at_depth(const std::string& depth, const std::string& root) {
+  constexpr const char* kCoefficients[] = {"-3.8692561114",  "11.0816460916", "-14.2127721659",  "11.330768598",
+                                           "-6.31831476322", "1.77060845464", "0.0759796009808", "-0.00107029750125"};
+  std::string polynomial = kCoefficients[0];
+  for (size_t i = 1; i < std::size(kCoefficients); ++i)
+    polynomial = "(" + polynomial + ") * " + root + " + " + kCoefficients[i];
+  return "sqrt(2 * " + depth + " - log(3.14159265358979323846 * " + depth + ") + (" + polynomial + "))";
+}
+
+// By the inverse of the distribution function, between its values at the limits: by erfinv near the mean, and from the
+// probability of the nearer tail elsewhere, divided by that of the limit if the interval lies in a tail. Probabilities
+// of tails are doubled.
 Distribution truncated_normal(const OpCall& call, compute_dtype dtype) {
   const compute_dtype computed = computed_in(dtype);
+  const bool is_double = computed == COMPUTE_DTYPE_FLOAT64;
+  const Tail tail{is_double ? "34" : "10"};
   Distribution result;
   for (const char* name : {"mean", "deviation", "lower", "upper"})
     result.scalars.push_back(attribute_term(call, name, computed));
-  result.definitions = "low = erf(f * 0.70710678118654752440); range = erf(g * 0.70710678118654752440) - low; ";
-  for (size_t j = 0; j < elements_per_block(computed); ++j)
-    result.values.push_back("d + e * min(max(1.4142135623730950488 * erfinv(low + (" + open_fraction(computed, j) +
-                            ") * range), f), g)");
+  result.definitions =
+      "h = 0.70710678118654752440; low = erf(f * h); range = erf(g * h) - low; "
+      // The nearer and the farther limit of an interval in a tail. Beyond 1e9 deviations numbers do not differ from it.
+      "is_above = f > 1; is_tail = is_above | (g < -1); near = min(where(is_above, f, -g), 1e9); "
+      "far = max(where(is_above, g, -f), near); depth = where(is_tail, " +
+      tail.depth("near") + ", 0); rest = where(near < " + tail.first +
+      ", erfc(far * h) / erfc(near * h), exp((near - far) * (0.5 * (near + far))) * (near / far) * (" + series("far") +
+      " / " + series("near") +
+      ")); below = where(is_tail, where(is_above, 2, rest), erfc(-f * h)); "
+      "above = where(is_tail, where(is_above, rest, 2), erfc(g * h)); inside = where(is_tail, 1 - rest, range); ";
+  for (size_t j = 0; j < elements_per_block(computed); ++j) {
+    const std::string i = std::to_string(j), v = "v" + i + "_", l = "l" + i, u = "h" + i, d = "d" + i, y = "y" + i,
+                      z = "z" + i;
+    result.definitions += v + " = " + open_fraction(computed, j) + "; " + l + " = below + " + v + " * inside; " + u +
+                          " = above + (1 - " + v + ") * inside; " + d + " = depth - log(min(" + l + ", " + u + ")); " +
+                          y + " = 1 / sqrt(" + d + "); " + z + " = " + at_depth(d, y) + "; ";
+    // A step of Newton's method.
+    const std::string tail_z = is_double ? z + " + (" + d + " - " + tail.depth(z) + ") * " + tail.slope(z) : z;
+    result.values.push_back("d + e * min(max(where(" + d + " > 3.09, where(" + u + " < " + l + ", 1, -1) * (" + tail_z +
+                            "), 1.4142135623730950488 * erfinv(low + " + v + " * range)), f), g)");
+  }
   return result;
 }
 
@@ -191,12 +257,15 @@ Distribution bernoulli(const OpCall& call, compute_dtype dtype) {
   return result;
 }
 
-Distribution dropout(const OpCall& call, compute_dtype dtype) {
-  const compute_dtype computed = computed_in(dtype);
+// 1 - p is rounded once where the device has float64.
+Distribution dropout(const OpCall& call, compute_dtype dtype, bool has_float64) {
+  const compute_dtype computed = computed_in(dtype),
+                      wide = has_float64 ? compute_dtype{COMPUTE_DTYPE_FLOAT64} : computed;
   Distribution result;
-  result.scalars = {attribute_term(call, "p", COMPUTE_DTYPE_FLOAT32), attribute_term(call, "p", computed)};
+  result.scalars = {attribute_term(call, "p", COMPUTE_DTYPE_FLOAT32), attribute_term(call, "p", wide)};
+  result.definitions = "kept = " + convert_text("1 - e", wide, computed) + "; ";
   for (size_t j = 0; j < 4; ++j)
-    result.values.push_back("where(" + fraction(COMPUTE_DTYPE_FLOAT32, j) + " < d, 0, @ / (1 - e))");
+    result.values.push_back("where(" + fraction(COMPUTE_DTYPE_FLOAT32, j) + " < d, 0, @ / kept)");
   return result;
 }
 
@@ -297,7 +366,7 @@ std::optional<Lowering> lower_dropout(const OpCall& call, const LoweringTarget& 
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
   const StepOperand x = steps.input(0), output = steps.output();
-  draw(steps, call, dropout(call, output.dtype), output, &x);
+  draw(steps, call, dropout(call, output.dtype, target.has_float64), output, &x);
   return steps.take();
 }
 

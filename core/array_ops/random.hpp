@@ -30,7 +30,7 @@ void draw(Steps& steps, const OpCall& call, const Distribution& distribution, co
 // uint64 words.
 void draw_words(Steps& steps, const OpCall& call, const StepOperand& to);
 
-// k * 2^-bits in [0, 1), exact in `dtype`: element j of the block.
+// k * 2^-24 as float32, or k * 2^-53 as float64, in [0, 1): element j of the block.
 std::string fraction(compute_dtype dtype, size_t j);
 // (k + 1/2) * 2^-bits in (0, 1), exact in `dtype`, which is float32 or float64.
 std::string open_fraction(compute_dtype dtype, size_t j);

@@ -2,11 +2,13 @@
 // Random numbers: the same bits from the same seed on every device, in every layout; and movement ops of whole arrays.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "registry.hpp"
+#include "tests/oracle/normal.hpp"
 
 namespace compute::conformance {
 
@@ -39,16 +41,47 @@ class Case {
   oracle::Inputs inputs;
 };
 
+// Of truncated normal numbers: around the mean, in tails, beyond where the probability of a tail is a number.
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::pair<double, double> kLimits[] = {{-2, 2},
+                                                 {0, kInfinity},
+                                                 {-kInfinity, -0.5},
+                                                 {-kInfinity, kInfinity},
+                                                 {-1, 9},
+                                                 {6, 8},
+                                                 {5, 7},
+                                                 {-7, -5},
+                                                 {3, 1e30},
+                                                 {-kInfinity, -8},
+                                                 {9.5, kInfinity},
+                                                 {12, 12.5},
+                                                 {20, 21},
+                                                 {-41, -40},
+                                                 {300, 301},
+                                                 {1, 1.0625},
+                                                 {1000, kInfinity},
+                                                 {-1e30, 1e30}};
+
 void test_draw(Case& c) {
   for (const int64_t n : {1, 2, 3, 4, 5, 7, 64, 1001}) c.run(c.attributes({n}), {}, std::to_string(n) + " elements");
   Attributes other = c.attributes({6, 7});
   other["seed"] = int64_t{0x123456789abcdef};
   other["offset"] = int64_t{0xfffffffe};  // the counter carries into its second word
   if (c.op == "random_integers") {
+    // All numbers of the dtype, but for the greatest if the maximum would not be an int64.
+    const auto greatest = static_cast<int64_t>(std::min<oracle::Integer>(oracle::integer_max(c.dtype), INT64_MAX));
+    other["minimum"] = static_cast<int64_t>(oracle::integer_min(c.dtype));
+    other["maximum"] = greatest == INT64_MAX ? greatest : greatest + 1;
+    c.run(other, {}, "all numbers");
     other["minimum"] = int64_t{-5};
     other["maximum"] = int64_t{120};
   }
   if (c.op == "random_uniform") {
+    for (const auto& [minimum, maximum] : {std::pair(1.0, 2.0), std::pair(100.0, 101.0), std::pair(-0.7, 1e-6)}) {
+      other["minimum"] = Numbers(minimum);
+      other["maximum"] = Numbers(maximum);
+      c.run(other, {}, "from " + std::to_string(minimum));
+    }
     other["minimum"] = Numbers(-3);
     other["maximum"] = Numbers(5);
   }
@@ -62,6 +95,11 @@ void test_draw(Case& c) {
     other["lower"] = Numbers(-1);
     other["upper"] = Numbers(2.5);
     c.run(other, {}, "limits on both sides");
+    for (const auto& [lower, upper] : kLimits) {
+      c.run({{"shape", Shape{40}}, {"dtype", int64_t{c.dtype}}, {"lower", Numbers(lower)}, {"upper", Numbers(upper)}},
+            {}, "from " + std::to_string(lower) + " to " + std::to_string(upper));
+    }
+    other["upper"] = Numbers(kInfinity);
     other["lower"] = Numbers(0.5);
   }
   if (c.op == "random_bernoulli") other["p"] = Numbers(0.125);
@@ -130,6 +168,9 @@ void test_dropout(Case& c) {
     const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {9, 13}, -2, 2), layout);
     c.run({{"seed", int64_t{7}}}, {x}, name(layout));
     c.run({{"p", Numbers(0)}}, {x}, "p 0");
+    c.run({{"p", Numbers(1)}}, {x}, "p 1");
+    // 1 - p has few digits of a p that is a float32.
+    if (c.session.supports(dtype::FLOAT64, COMPUTE_DTYPE_ARITHMETIC)) c.run({{"p", Numbers(0.999)}}, {x}, "p 0.999");
     c.run({{"p", Numbers(0.2)}, {"offset", int64_t{1000}}}, {x}, name(layout));
   }
 }
@@ -190,6 +231,85 @@ void has_moments(const Session& session) {
   }
 }
 
+// ---- Ends and distributions -----------------------------------------------------------------------------------------
+
+Attributes between(const std::string& op, Dtype dtype, int64_t n, double low, double high) {
+  Attributes attributes = {{"shape", Shape{n}}, {"dtype", int64_t{dtype}}, {"seed", int64_t{17}}};
+  if (op == "random_normal") return attributes;
+  attributes[op == "random_uniform" ? "minimum" : "lower"] = Numbers(low);
+  attributes[op == "random_uniform" ? "maximum" : "upper"] = Numbers(high);
+  return attributes;
+}
+
+// The distance of the sample's distribution from the uniform one on [0, 1], times sqrt(n), by Kolmogorov and Smirnov: a
+// chance of 1e-6 to be 2.7 or more.
+Real distance_from_uniform(std::vector<Real> sample) {
+  std::sort(sample.begin(), sample.end());
+  const auto n = static_cast<Real>(sample.size());
+  Real greatest = 0;
+  for (size_t i = 0; i < sample.size(); ++i) {
+    const auto below = static_cast<Real>(i);
+    greatest = std::max({greatest, sample[i] - below / n, (below + 1) / n - sample[i]});
+  }
+  return greatest * std::sqrt(n);
+}
+
+// The part of the probability between two limits that is below z.
+Real part_below(Real z, Real lower, Real upper) {
+  if (lower + upper < 0) return 1 - part_below(-z, -upper, -lower);
+  if (lower > 1) {  // relative to the tail from `lower` on
+    const Real tail = oracle::log_tail(lower);
+    return std::expm1(oracle::log_tail(z) - tail) / std::expm1(oracle::log_tail(std::min(upper, 1e40L)) - tail);
+  }
+  const auto above = [](Real x) { return std::erfc(x / std::sqrt(2.0L)) / 2; };
+  return (above(lower) - above(z)) / (above(lower) - above(upper));
+}
+
+// Every number is between the ends, as numbers of the dtype, and the maximum of uniform numbers is none of them. Those
+// of float32 and float64 have the distribution.
+void stays_between(const Session& session, const std::string& op, Dtype dtype) {
+  const bool is_uniform = op == "random_uniform", is_half = oracle::is_half(dtype);
+  const int64_t n = session.level() == Level::FULL ? 1 << 17 : 1 << 12;
+  const oracle::Format format = oracle::format(dtype);
+  const Stream stream = session.stream();
+  std::vector<std::pair<double, double>> ends(std::begin(kLimits), std::end(kLimits));
+  if (op == "random_normal") ends = {{-kInfinity, kInfinity}};
+  if (is_uniform)
+    ends = {{0, 1}, {1, 2}, {100, 101}, {-2, -1}, {-1, 1}, {0.1, 0.3}, {-3e4, 3e4}, {0, 1e-6}, {-5e-7, 3e-7}};
+  for (const auto& [low, high] : ends) {
+    const Array x = session.download(session.run(op, between(op, dtype, n, low, high), {}, stream));
+    const Real least = oracle::round_to(format, low), greatest = oracle::round_to(format, high);
+    std::vector<Real> parts;
+    for (int64_t i = 0; i < n; ++i) {
+      const Real value = x.at(i).re;
+      ASSERT_TRUE(std::isfinite(value) && value >= least && (is_uniform ? value < greatest : value <= greatest))
+          << static_cast<double>(value) << " in [" << low << ", " << high << "]";
+      parts.push_back(is_uniform ? (value - least) / (greatest - least) : part_below(value, least, greatest));
+    }
+    // Where numbers of the dtype are far apart, the distribution is one of steps.
+    if (is_half || (!is_uniform && std::max(low, -high) >= 100)) continue;
+    EXPECT_LT(static_cast<double>(distance_from_uniform(parts)), 2.7) << "[" << low << ", " << high << "]";
+    if (is_uniform) continue;
+    // The numbers of the farthest 1/16, by themselves.
+    std::vector<Real> tail;
+    const bool is_above = low + high >= 0;
+    for (const Real part : parts) {
+      const Real beyond = is_above ? 1 - part : part;
+      if (beyond < 1 / 16.0L) tail.push_back(beyond * 16);
+    }
+    EXPECT_LT(static_cast<double>(distance_from_uniform(tail)), 2.7) << "the end of [" << low << ", " << high << "]";
+  }
+  if (!is_half || !is_uniform) return;
+  // Each of the numbers from 1 to 2 occurs as often as the others: the sum of squares, five standard deviations.
+  const Array x = session.download(session.run(op, between(op, dtype, n, 1, 2), {}, stream));
+  std::vector<Real> seen(size_t{1} << (format.precision - 1));
+  const auto count = static_cast<Real>(seen.size()), expected = static_cast<Real>(n) / count;
+  for (int64_t i = 0; i < n; ++i) seen[static_cast<size_t>((x.at(i).re - 1) * count)] += 1;
+  Real squares = 0;
+  for (const Real times : seen) squares += (times - expected) * (times - expected) / expected;
+  EXPECT_NEAR(static_cast<double>(squares), static_cast<double>(count), static_cast<double>(5 * std::sqrt(2 * count)));
+}
+
 // Five standard errors around the moments of the gamma distribution and the frequencies of classes.
 void has_frequencies(const Session& session) {
   const int64_t n = session.level() == Level::FULL ? 1 << 18 : 1 << 14;
@@ -245,6 +365,10 @@ Attributes draw_attributes(const std::string& op, Dtype dtype, int64_t n) {
   if (op == "random_permutation") return {{"size", n}, {"dtype", int64_t{dtype}}, {"seed", int64_t{0x123456789}}};
   Attributes attributes = {{"shape", Shape{n}}, {"dtype", int64_t{dtype}}, {"seed", int64_t{0x123456789}}};
   if (op == "random_integers") attributes["maximum"] = int64_t{1000003};
+  if (op == "random_uniform" && oracle::is_half(dtype)) {
+    attributes["minimum"] = Numbers(-0.3);
+    attributes["maximum"] = Numbers(7);
+  }
   return attributes;
 }
 
@@ -357,6 +481,8 @@ void add_random_tests(Registry& registry) {
                                   {"random_normal", dtype::FLOAT32},
                                   {"random_normal", dtype::FLOAT64},
                                   {"random_permutation", dtype::INT64},
+                                  {"random_uniform", dtype::FLOAT16},
+                                  {"random_uniform", dtype::BFLOAT16},
                                   {"random_uniform", dtype::FLOAT32},
                                   {"random_uniform", dtype::FLOAT64}}) {
     Test same{"random", std::string(op) + "_is_the_same_on_cpu_" + oracle::info(dtype).name,
@@ -369,6 +495,16 @@ void add_random_tests(Registry& registry) {
     }
     same.body = [op = std::string(op), dtype = dtype](const Session& session) { same_as_cpu(session, op, dtype); };
     registry.add(std::move(same));
+  }
+  for (const char* op : {"random_normal", "random_uniform", "random_truncated_normal"}) {
+    for (const Dtype dtype : {dtype::FLOAT16, dtype::BFLOAT16, dtype::FLOAT32, dtype::FLOAT64}) {
+      Test test{"random", std::string(op) + "_stays_between_its_ends_" + oracle::info(dtype).name,
+                nullptr,  Level::QUICK,
+                op,       {dtype, dtype::UINT32}};
+      if (dtype == dtype::FLOAT64) test.dtypes.push_back(dtype::UINT64);
+      test.body = [op = std::string(op), dtype](const Session& session) { stays_between(session, op, dtype); };
+      registry.add(std::move(test));
+    }
   }
   registry.add({"random", "has_moments", has_moments, Level::QUICK, "random_normal", {dtype::FLOAT32}});
   Test frequencies{"random",     "has_frequencies", has_frequencies,

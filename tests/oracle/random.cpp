@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "normal.hpp"
 #include "tracked.hpp"
 
 namespace compute::oracle {
@@ -18,6 +19,12 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
     key[1] += 0xBB67AE85;
   }
   return counter;
+}
+
+Real log_tail(Real z) {
+  if (z < 100) return std::log(std::erfc(z / std::sqrt(2.0L)) / 2);
+  const Real y = 1 / (z * z);
+  return -z * z / 2 - std::log(z * 2.50662827463100050241576528481104525L) + std::log1p(-y * (1 - y * (3 - 15 * y)));
 }
 
 namespace {
@@ -63,20 +70,11 @@ class Words {
   std::array<uint32_t, 4> words_{};
 };
 
-// k * 2^-bits in [0, 1) for element p.
+// k * 2^-24, of float64 k * 2^-53, in [0, 1) for element p.
 Real fraction(Words& words, Dtype dtype, int64_t p) {
-  switch (dtype) {
-    case dtype::FLOAT16:
-      return std::ldexp(static_cast<Real>(words(p) >> 21), -11);
-    case dtype::BFLOAT16:
-      return std::ldexp(static_cast<Real>(words(p) >> 24), -8);
-    case dtype::FLOAT64: {
-      const uint64_t high = words(2 * p), low = words(2 * p + 1);
-      return std::ldexp(static_cast<Real>(high << 21 | low >> 11), -53);
-    }
-    default:
-      return std::ldexp(static_cast<Real>(words(p) >> 8), -24);
-  }
+  if (dtype != dtype::FLOAT64) return std::ldexp(static_cast<Real>(words(p) >> 8), -24);
+  const uint64_t high = words(2 * p), low = words(2 * p + 1);
+  return std::ldexp(static_cast<Real>(high << 21 | low >> 11), -53);
 }
 
 // (k + 1/2) * 2^-bits in (0, 1).
@@ -86,17 +84,27 @@ Real open_fraction(Words& words, bool is_double, int64_t p) {
   return std::ldexp(static_cast<Real>(high << 20 | low >> 12) + 0.5L, -52);
 }
 
-// By bisection and then Newton's method, from the complement where that is small.
-Real inverse_erf(Real x) {
-  const Real a = std::fabs(x);
-  if (a == 1) return std::copysign(std::numeric_limits<Real>::infinity(), x);
-  Real low = 0, high = 8;
-  for (int i = 0; i < 90; ++i) {
-    const Real middle = (low + high) / 2;
-    const bool below = a < 0.5L ? std::erf(middle) < a : std::erfc(middle) > 1 - a;
-    (below ? low : high) = middle;
+// The z >= 0 whose tail has the logarithm of a probability, in [low, high], by bisection.
+Real at_log_tail(Real log_probability, Real low, Real high) {
+  for (int i = 0; i < 200 && low < high; ++i) {
+    const Real middle = low + (high - low) / 2;
+    (log_tail(middle) > log_probability ? low : high) = middle;
   }
-  return std::copysign((low + high) / 2, x);
+  return low;
+}
+
+// The number between the limits below which a part v of the probability lies.
+Real truncated_deviate(Real v, Real lower, Real upper) {
+  if (upper < 0) return -truncated_deviate(1 - v, -upper, -lower);
+  if (lower > 1) {  // relative to the tail from `lower` on
+    const Real ratio = std::isinf(upper) ? 0 : std::exp(log_tail(upper) - log_tail(lower));
+    return at_log_tail(log_tail(lower) + std::log1p(-v * (1 - ratio)), lower, std::min(upper, lower + 200));
+  }
+  const Real root = std::sqrt(2.0L), below = std::erfc(-lower / root) / 2, above = std::erfc(upper / root) / 2;
+  const Real inside = 1 - std::erfc(-lower / root) / 2 - above;
+  const Real left = below + v * inside, right = above + (1 - v) * inside;
+  const Real z = at_log_tail(std::log(std::min(left, right)), 0, 200);
+  return std::min(std::max(left < right ? -z : z, lower), upper);
 }
 
 Result empty_result(const Attributes& attributes) {
@@ -151,15 +159,28 @@ Result reference_random_integers(std::span<const Array>, const Attributes& attri
   return result;
 }
 
+// Halves are rounded down. Where the exact number is next to one of them, it may be either.
 Result reference_random_uniform(std::span<const Array>, const Attributes& attributes) {
   Result result = empty_result(attributes);
   Words words(attributes);
-  const Real minimum = real(attributes, "minimum", 0), maximum = real(attributes, "maximum", 1);
+  const Format f = format(result.dtype), computed = format(computed_in(result.dtype));
+  const Real minimum = round_to(f, real(attributes, "minimum", 0)),
+             maximum = round_to(f, real(attributes, "maximum", 1));
+  const Real scale = std::max(std::fabs(minimum), std::fabs(maximum)), error = 2 * ulp(computed, scale);
   for (int64_t p = 0; p < count_of(result.shape); ++p) {
     Element& e = result.elements.emplace_back();
-    e.value = Value::of(minimum + fraction(words, result.dtype, p) * (maximum - minimum));
-    e.scale = std::max(std::fabs(minimum), std::fabs(maximum));
-    if (minimum == 0 && maximum == 1) e.scale = 0;
+    Real exact = minimum + fraction(words, result.dtype, p) * (maximum - minimum);
+    if (is_half(result.dtype)) {
+      const auto down = [&](Real x) {
+        const Real nearest = round_to(f, x);
+        return nearest > x ? nearest - ulp(f, x) : nearest;
+      };
+      if (minimum != 0 || maximum != 1)
+        e.slack = std::max(down(exact + error) - down(exact), down(exact) - down(exact - error));
+      exact = down(exact);
+    }
+    e.value = Value::of(exact);
+    e.scale = minimum == 0 && maximum == 1 ? 0 : scale;
   }
   return result;
 }
@@ -193,17 +214,20 @@ Result reference_random_truncated_normal(std::span<const Array>, const Attribute
   const Real mean = real(attributes, "mean", 0), deviation = real(attributes, "deviation", 1);
   const Real lower = real(attributes, "lower", -2), upper = real(attributes, "upper", 2);
   const bool is_double = result.dtype == dtype::FLOAT64;
-  const Real root = std::sqrt(2.0L), low = std::erf(lower / root), high = std::erf(upper / root);
-  const auto deviate = [&](Real v) {
-    return std::min(std::max(root * inverse_erf(std::min(std::max(v, -1.0L), 1.0L)), lower), upper);
+  const auto deviate = [&](Real v) { return truncated_deviate(std::min(std::max(v, 0.0L), 1.0L), lower, upper); };
+  // The probabilities err by a few units, relative to 1 near the mean and to themselves in a tail; divided by the density.
+  const Real unit = std::ldexp(1.0L, is_double ? -53 : -24), density = 0.39894228040143267793994605993438187L;
+  const auto error = [&](Real z) {
+    const Real square = z * z / 2;
+    return std::fabs(z) < 2.1L ? 5 * unit * std::exp(square) / density
+                               : 40 * unit * std::exp(log_tail(std::fabs(z)) + square) / density;
   };
   for (int64_t p = 0; p < count_of(result.shape); ++p) {
-    const Real v = low + open_fraction(words, is_double, p) * (high - low), z = deviate(v);
-    const Real error = std::ldexp(10.0L, is_double ? -53 : -24);  // of the limits' probabilities and their sum
+    const Real v = open_fraction(words, is_double, p), z = deviate(v);
     Element& e = result.elements.emplace_back();
     e.value = Value::of(mean + deviation * z);
     e.scale = std::fabs(mean) + std::fabs(deviation * z);
-    e.slack = std::fabs(deviation) * std::max(deviate(v + error) - z, z - deviate(v - error));
+    e.slack = std::fabs(deviation) * error(z);
     e.open = kSigns;
   }
   return result;
@@ -327,7 +351,7 @@ Result reference_dropout(std::span<const Array> inputs, const Attributes& attrib
   Words words(attributes);
   const Real given = real(attributes, "p", 0.5L);
   const auto p = static_cast<float>(given);
-  const Real kept = computed_in(x.dtype()) == dtype::FLOAT64 ? 1 - given : 1 - static_cast<Real>(p);
+  const Real kept = 1 - given;
   Result result;
   result.dtype = x.dtype();
   result.shape = x.shape();
