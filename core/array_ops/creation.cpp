@@ -59,8 +59,6 @@ std::vector<OutputDesc> infer_linspace(const OpCall& call) {
   return {{dtype, {extent_attribute(call, "size")}}};
 }
 
-// The weights of start and stop are whole numbers, so that even steps come out exactly; where that overflows, they are
-// fractions.
 std::optional<Lowering> lower_linspace(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   const compute_dtype dtype = working_dtype(target.outputs[0].dtype, target);
@@ -69,11 +67,7 @@ std::optional<Lowering> lower_linspace(const OpCall& call, const LoweringTarget&
   const ScalarTerm start = attribute_term(call, "start", dtype), stop = attribute_term(call, "stop", dtype);
   if (size == 1) return one_map(call, target, {"a", {start}});
   const std::string i = convert_text("index(0)", COMPUTE_DTYPE_INT64, real_part_dtype(dtype));
-  const auto formula = [&](const std::string& a, const std::string& b) {
-    const std::string whole = "(" + a + " * (c - " + i + ") + " + b + " * " + i + ") / c";
-    return "where(isfinite(" + whole + "), " + whole + ", " + a + " * ((c - " + i + ") / c) + " + b + " * (" + i +
-           " / c))";
-  };
+  const auto formula = [&](const std::string& a, const std::string& b) { return even_step(a, b, "c", i); };
   std::string value = "where(index(0) == 0, a, " + by_parts(dtype, "a", "b", formula) + ")";
   if (endpoint) value = "where(index(0) == c, b, " + value + ")";
   return one_map(call, target, {value, {start, stop, extent_term(endpoint ? size - 1 : size)}});

@@ -107,4 +107,10 @@ compute_dtype promote_inputs(const OpCall& call) {
   return result_type(call.schema.name, operands);
 }
 
+std::string even_step(const std::string& a, const std::string& b, const std::string& c, const std::string& i) {
+  const std::string whole = "(" + a + " * (" + c + " - " + i + ") + " + b + " * " + i + ") / " + c;
+  return "where(isfinite(" + whole + "), " + whole + ", " + a + " * ((" + c + " - " + i + ") / " + c + ") + " + b +
+         " * (" + i + " / " + c + "))";
+}
+
 }  // namespace compute

@@ -96,8 +96,21 @@ std::vector<OutputDesc> infer_histogram(const OpCall& call) {
   return {{COMPUTE_DTYPE_INT64, {bins}}};
 }
 
-// Slot `bins` takes the elements that are in no bin. First in small integers where they suffice: they are written and
-// read once per element, and devices add them faster.
+// The edges of the bins: what linspace gives, in the dtype of x, or float32 for integers.
+StepOperand bin_edges(Steps& steps, const OpCall& call, compute_dtype dtype, int64_t bins, bool has_float64) {
+  const compute_dtype computed = has_float64 ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
+  const int64_t count[] = {bins + 1};
+  const StepOperand edges = steps.temporary(is_float(dtype) ? dtype : compute_dtype{COMPUTE_DTYPE_FLOAT32}, count);
+  steps.map({"where(index(0) == 0, a, where(index(0) == c, b, " +
+                 even_step("a", "b", "c", convert_text("index(0)", COMPUTE_DTYPE_INT64, computed)) + "))",
+             {attribute_term(call, "minimum", computed), attribute_term(call, "maximum", computed), extent_term(bins)}},
+            {}, edges);
+  return edges;
+}
+
+// Of the edges, which are rounded, only the nearest to a number can be on either side of it: the number is in the bin
+// above that edge, or in the one below. Slot `bins` takes the elements that are in no bin. First in small integers
+// where they suffice: they are written and read once per element, and devices add them faster.
 std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Steps steps(call, target);
   const StepOperand y = steps.output();
@@ -110,22 +123,30 @@ std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget
   if (has_elements(call.inputs[0].extents())) {
     StepOperand x = steps.input(0);
     x = steps.as_collapsed(x, 0, static_cast<int32_t>(x.shape.size()));
-    const compute_dtype computed = is_float(x.dtype)    ? computed_in(x.dtype)
-                                   : target.has_float64 ? COMPUTE_DTYPE_FLOAT64
-                                                        : COMPUTE_DTYPE_FLOAT32;
-    const StepOperand bin = steps.temporary(counted, x.shape);
-    const std::string value = convert_text("x", computed_in(x.dtype), computed);
-    StepExpression expression{"v = " + value + "; i = convert(floor((v - a) * c / (b - a)), " + dtype_name(counted) +
-                              "); "
-                              "where((v >= a) & (v <= b), min(i, d), e)"};
-    const ScalarTerm count{{ScalarSource::kValue, 0, computed, scalar_from_double(static_cast<double>(bins), computed)},
-                           {computed, false, true}};
-    expression.scalars = {attribute_term(call, "minimum", computed), attribute_term(call, "maximum", computed), count,
-                          extent_term(bins - 1), extent_term(bins)};
-    steps.map(expression, {x}, bin);
+    constexpr int64_t kManyBins = 1 << 20;  // positions in float32 do not say which edge is the nearest
+    const bool is_wide = !is_float(x.dtype) || bins > kManyBins;
+    const compute_dtype computed = is_wide && target.has_float64 ? COMPUTE_DTYPE_FLOAT64 : computed_in(x.dtype);
+    const compute_dtype real = is_float(computed) ? computed : compute_dtype{COMPUTE_DTYPE_FLOAT32};
+    const std::string value = "v = " + convert_text("x", computed_in(x.dtype), real) + "; ";
+    const StepOperand edges = bin_edges(steps, call, x.dtype, bins, target.has_float64);
+    const StepOperand nearest = steps.temporary(counted, x.shape), edge = steps.temporary(edges.dtype, x.shape);
+    const ScalarTerm count{{ScalarSource::kValue, 0, real, scalar_from_double(static_cast<double>(bins), real)},
+                           {real, false, true}};
+    // The width of the range may be too great for the dtype.
+    steps.map({value +
+                   "s = where(isfinite(b - a), 1, 0.5); convert(min(max(round((v * s - a * s) / (b * s - a * s) * "
+                   "c), 0), c), " +
+                   dtype_name(counted) + ")",
+               {attribute_term(call, "minimum", real), attribute_term(call, "maximum", real), count}},
+              {x}, nearest);
+    steps.gather(edges, nearest, edge, 0);
+    steps.map({value + "e = " + convert_text("z", computed_in(edge.dtype), real) +
+                   "; i = where(v >= e, y, y - 1); where(i < 0, a, where((i == a) & (v == e), a - 1, i))",
+               {extent_term(bins)}},
+              {x, nearest, edge}, nearest);
     const StepOperand one = steps.temporary(counted, std::vector<int64_t>{1});
     steps.fill(one, scalar_from_int64(1, counted));
-    steps.scatter(bin, broadcast_to(one, x.shape), counts, 0, "add", Duplicates::kAnyOrder);
+    steps.scatter(nearest, broadcast_to(one, x.shape), counts, 0, "add", Duplicates::kAnyOrder);
   }
   steps.copy(narrowed(counts, 0, 0, bins), y);
   return steps.take();

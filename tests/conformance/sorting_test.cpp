@@ -187,6 +187,36 @@ void test_histogram(Case& c) {
   for (Layout layout : c.layouts()) c.run(given, {c.uniform({9, 30}, is_signed ? -10 : 0, 10, layout)}, name(layout));
   c.run(given, {c.special({50})}, "special values");
   c.run(given, {c.uniform({0})}, "empty");
+  // The bins of the edges that linspace gives, and of the numbers beside them.
+  if (!oracle::is_float(c.dtype)) return;
+  const Stream stream = c.session.stream();
+  struct Bins {
+    double low, high;
+    int64_t count;
+  };
+  for (const auto& [low, high, count] : {Bins{0.9, 1.1, 10}, Bins{0, 1, 100}, Bins{-3, 3, 60}, Bins{0.1, 0.7, 13}}) {
+    const Attributes even = {
+        {"start", Numbers(low)}, {"stop", Numbers(high)}, {"size", count + 1}, {"dtype", int64_t{c.dtype}}};
+    const Array edges = c.session.download(c.session.run("linspace", even, {}, stream));
+    Array x(c.dtype, {3 * count + 3});
+    std::vector<int64_t> expected(static_cast<size_t>(count));
+    std::vector<Real> ends;
+    for (int64_t i = 0; i <= count; ++i) ends.push_back(edges.at(i).re);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      const Real edge = ends[static_cast<size_t>(i / 3)];
+      x.set(i, Value::of(edge + static_cast<Real>(i % 3 - 1) * oracle::ulp(oracle::format(c.dtype), edge)));
+      const Real value = x.at(i).re;
+      const auto bin = std::upper_bound(ends.begin(), ends.end(), value) - ends.begin() - 1;
+      if (bin >= 0 && value <= ends.back()) ++expected[static_cast<size_t>(std::min<int64_t>(bin, count - 1))];
+    }
+    const Attributes bins = {{"bins", count}, {"minimum", Numbers(low)}, {"maximum", Numbers(high)}};
+    const Array counts =
+        c.session.download(c.session.run("histogram", bins, std::vector<Operand>{c.session.upload(x)}, stream));
+    for (int64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(static_cast<int64_t>(counts.at(i).integer), expected[static_cast<size_t>(i)])
+          << "bin " << i << " of " << count << " from " << low << " to " << high;
+    }
+  }
 }
 
 void test_segment_reduce(Case& c) {

@@ -440,12 +440,15 @@ Result reference_segment_reduce(std::span<const Array> inputs, const Attributes&
 
 namespace {
 
-// The bin of a number, or -1, in the arithmetic of F.
-template <class F>
-int64_t bin_of(F x, F low, F high, int64_t bins) {
-  if (!(x >= low && x <= high)) return -1;
-  const F above = x - low, scaled = above * static_cast<F>(bins);
-  return std::min(static_cast<int64_t>(std::floor(scaled / (high - low))), bins - 1);
+// The edges of even bins, as linspace gives them.
+std::vector<Real> bin_edges(Dtype dtype, double low, double high, int64_t bins) {
+  std::vector<Real> edges;
+  for (int64_t k = 0; k <= bins; ++k) {
+    const auto i = static_cast<double>(k), n = static_cast<double>(bins);
+    const double edge = k == 0 ? low : k == bins ? high : (low * (n - i) + high * i) / n;
+    edges.push_back(round_to(format(is_float(dtype) ? dtype : Dtype{dtype::FLOAT32}), edge));
+  }
+  return edges;
 }
 
 }  // namespace
@@ -454,15 +457,14 @@ Result reference_histogram(std::span<const Array> inputs, const Attributes& attr
   const Array& x = inputs[0];
   const int64_t bins = integer_or(attributes, "bins", 1);
   const double low = number_or(attributes, "minimum", 0).real(), high = number_or(attributes, "maximum", 1).real();
-  const bool is_single = is_inexact(x.dtype()) && x.dtype() != dtype::FLOAT64;
+  const std::vector<Real> edges = bin_edges(x.dtype(), low, high, bins);
   Result result = integers({bins});
   for (int64_t i = 0; i < x.size(); ++i) {
     const Value value = x.at(i);
-    const auto number = is_inexact(x.dtype()) ? static_cast<double>(value.re) : static_cast<double>(value.integer);
-    const int64_t bin =
-        is_single ? bin_of(static_cast<float>(number), static_cast<float>(low), static_cast<float>(high), bins)
-                  : bin_of(number, low, high, bins);
-    if (bin >= 0) result.elements[static_cast<size_t>(bin)].value.integer += 1;
+    const Real number = is_inexact(x.dtype()) ? value.re : static_cast<Real>(value.integer);
+    if (!(number >= edges.front() && number <= edges.back())) continue;
+    const auto bin = std::upper_bound(edges.begin(), edges.end(), number) - edges.begin() - 1;
+    result.elements[static_cast<size_t>(std::min<int64_t>(bin, bins - 1))].value.integer += 1;
   }
   return result;
 }
