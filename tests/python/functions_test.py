@@ -466,6 +466,16 @@ class Histograms(Case):
             self.check(x, 5, weights=weights)
             self.check(x, 5, weights=weights, density=True)
         self.check(np.float32([]), 3)
+        half = cp.astype(cp.concat([cp.zeros(70000), cp.ones(30000)]), cp.float16)
+        self.assertEqual(cp.astype(cp.histogram(half, 2, density=True)[0], cp.float32).tolist(), [1.400390625, 0.60009765625])
+        # An edge belongs to the bin above it, whether the edges are given or made, with weights or without.
+        for least, greatest, bins in ((0.9, 1.1, 10), (0, 1, 100), (-3, 3, 60)):
+            edges = cp.linspace(least, greatest, bins + 1)
+            x = cp.concat([edges, cp.asarray([1.0])])
+            even = cp.histogram(x, bins, (least, greatest))
+            self.assertEqual(even[1].tolist(), edges.tolist())
+            self.assertEqual(even[0].tolist(), cp.histogram(x, edges)[0].tolist())
+            self.assertEqual(even[0].tolist(), cp.histogram(x, bins, (least, greatest), weights=cp.ones_like(x))[0].tolist())
         counts, edges = cp.histogram(cp.arange(5))
         self.assertEqual((counts.dtype, edges.dtype), (cp.int64, cp.float32))
         x = cp.asarray([1.0, np.nan])
@@ -629,6 +639,38 @@ class Messages(Case):
 
 
 class Linalg(Case):
+    def test_of_nothing(self):
+        for shape, offset in (((0, 1, 2), 1), ((0, 3, 2), -1), ((2, 0, 3), 1), ((0, 0), 0)):
+            x = np.zeros(shape, np.float32)
+            for found, expected in ((cp.linalg.diagonal(cp.asarray(x), offset=offset), np.diagonal(x, offset, -2, -1)),
+                                    (cp.linalg.trace(cp.asarray(x), offset=offset), np.trace(x, offset, -2, -1))):
+                self.assert_same(found, expected)
+        self.assertEqual(float(cp.linalg.vector_norm(cp.zeros(0))), 0.0)
+
+    def test_norms_near_the_ends_of_the_range(self):
+        far = {"float16": (1.0, 100.0, 1e-3), "bfloat16": (1.0, 1e37, 1e-36), "float32": (1.0, 1e37, 1e-36),
+               "float64": (1e307, 1e-306)}
+        for dtype in ("float16", "bfloat16", *FLOATS):
+            tolerance = {"float16": 2e-3, "bfloat16": 1e-2}.get(dtype, 1e-6)
+            for factor in far[dtype]:
+                x = cp.asarray([[3 * factor, -4 * factor], [0.0, 0.0]], dtype=getattr(cp, dtype))
+                exact = np.array(x.tolist()) / factor
+                for ord in (2, 3, 0.5, -1, -3, 8):
+                    with np.errstate(divide="ignore"):
+                        expected = np.linalg.norm(exact, ord, axis=1)
+                    found = np.array(cp.linalg.vector_norm(x, axis=1, ord=ord).tolist()) / factor
+                    np.testing.assert_allclose(found, expected, tolerance, err_msg=f"{dtype} {factor} {ord}")
+        for ord in (2, 3):
+            for value in (np.inf, -np.inf, np.nan):
+                self.assertEqual(str(float(cp.linalg.vector_norm(cp.asarray([1.0, value]), ord=ord))), str(abs(value)))
+
+    def test_gradients_of_norms(self):
+        for ord, values, expected in ((2, [3.0, -4.0], [0.6, -0.8]), (2, [0.0, 0.0], [0.0, 0.0]), (1, [2.0, -1.0], [1.0, -1.0]),
+                                      (2, [3e19, 4e19], [0.6, 0.8]), (3, [0.0, -2.0], [0.0, -1.0]), (-2, [0.0, 2.0], [0.0, 0.0]),
+                                      (np.inf, [1.0, -3.0], [0.0, -1.0]), (np.inf, [2.0, 2.0], [0.5, 0.5])):
+            found = cp.grad.gradients(lambda x: cp.linalg.vector_norm(x, ord=ord))(cp.asarray(values))
+            np.testing.assert_allclose(np.asarray(found), expected, 1e-6, err_msg=f"{ord} {values}")
+
     def test_against_numpy(self):
         norm = np.linalg.norm
         for dtype in FLOATS + COMPLEX:

@@ -143,6 +143,17 @@ class Numeric(Case):
             for q in (0, 12.5, 100, [25, 50]):
                 self.assert_all(cp.percentile(a, q, axis=1), np.percentile(x, q, axis=1), "float32")
         self.assert_all(cp.average(cp.asarray([1, 2, 4]), cp.asarray([1, 1, 2])), np.float32(2.75))
+        # Sums and squares of float16 do not fit in it.
+        far = cp.asarray([[3e4, -3e4, 1e4, -1e4], [-200, 600, 0, -400]], dtype=cp.float16)
+        self.assertEqual(float(cp.average(cp.full(100, 1000, dtype=cp.float16), cp.ones(100, dtype=cp.float16))), 1000.0)
+        self.assertEqual(float(cp.nanstd(far)), float(cp.std(far)))
+        self.assertEqual(float(cp.trapezoid(cp.full(4, 6e4, dtype=cp.float16), dx=0.125)), 22496.0)
+        self.assertEqual(cp.cov(far[1] / 2).tolist(), float(cp.var(far[1] / 2, correction=1)))
+        correlations = cp.astype(cp.corrcoef(far), cp.float32)
+        expected = np.corrcoef(np.asarray(cp.astype(far, cp.float32)))
+        np.testing.assert_allclose(np.asarray(correlations), expected, atol=1e-3)
+        np.testing.assert_allclose(np.asarray(cp.corrcoef(cp.astype(far, cp.float32) * 1e30)), expected, atol=1e-6)
+        self.assertAlmostEqual(float(cp.nanstd(cp.asarray([1e20, 1.2e20, 0.8e20, np.nan]))) / 1.6329932e19, 1, 6)
         with self.assertRaises(ValueError):
             cp.average(cp.ones((3, 4)), cp.ones(3))
         with self.assertRaises(ValueError):
@@ -172,6 +183,8 @@ class Numeric(Case):
             single = cp.interp(self.device_array(x), cp.asarray(xp[:1]), cp.asarray(fp[:1]))
             self.assert_all(single, np.where(np.isnan(x), np.nan, 1.0), dtype)
         self.assertEqual(float(cp.interp(1.5, cp.asarray([1, 2]), cp.asarray([10, 20]))), 15.0)
+        self.assertAlmostEqual(float(cp.interp(0.75, cp.asarray([0, 1]), cp.asarray([-3e38, 3e38]))) / 1.5e38, 1, 6)
+        self.assertEqual(cp.gradient(cp.asarray([-3e38, 0.0, 3e38])).tolist(), [float(np.float32(3e38))] * 3)
         self.assertEqual(cp.interp(cp.zeros((0, 2)), cp.asarray([1.0]), cp.asarray([1.0])).shape, (0, 2))
         for dtype in FLOATS:
             x = np.array([-180.0, -170.0, -185.0, 185.0, -10.0, -5.0, 0.0, 365.0, np.nan, 359.0, 10.0, 720.0], dtype)

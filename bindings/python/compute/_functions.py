@@ -378,8 +378,9 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
         counts = _counted(_flat(x), edges, None if weights is None else _weights(weights, x))
     if density:
         dtype = edges.dtype if edges.dtype in _dtypes.FLOATS else float_dtype
-        counts, widths = (astype(part, dtype, copy=False) for part in (counts, _ops.diff(edges)))
-        counts = counts / _ops.sum(counts) / widths
+        wide = _dtypes.float64 if dtype is _dtypes.float64 else _dtypes.float32  # halves do not count far
+        counts, widths = (astype(part, wide, copy=False) for part in (counts, _ops.diff(astype(edges, wide, copy=False))))
+        counts = astype(counts / _ops.sum(counts) / widths, dtype, copy=False)
     return counts, edges
 
 

@@ -12,6 +12,7 @@ from ._errors import no_integers
 from ._manipulation import _axes, _axis, concat, reshape
 from .expressions import expression
 from .grad import constant
+from .linalg import vector_norm
 
 _HALVES = (_dtypes.float16, _dtypes.bfloat16)
 _INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
@@ -196,26 +197,30 @@ def nanvar(x, /, *, axis=None, correction=0.0, keepdims=False):
 
 
 def _nanvar(name, x, axis, correction, keepdims):
-    """The variance, for the function `name`."""
+    """The variance, for the function `name`; for nanstd its root."""
     if dtype_of(x) in _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a real dtype")
     x = _inexact(x)
     counts, filled, nan = _counted(name, x, axis)
     distances = _ops.where(nan, 0, filled - _functions.sum(filled, axis=axis, keepdims=True) / counts)
-    squares = _functions.sum(distances * distances, axis=axis, keepdims=True)
-    variance = _ops.where(counts > correction, squares / (counts - correction), math.nan)
-    return _finished(name, variance, x, axis, keepdims, x.dtype)
+    counts = _ops.where(counts > correction, counts - correction, math.nan)
+    if name == "nanstd":
+        spread = vector_norm(distances, axis=axis, keepdims=True) / _ops.sqrt(counts)
+    else:
+        spread = _functions.sum(distances * distances, axis=axis, keepdims=True) / counts
+    return _finished(name, spread, x, axis, keepdims, x.dtype)
 
 
 def nanstd(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The standard deviation of the elements that are not NaN, the square root of `nanvar`."""
-    return _ROOT(_nanvar("nanstd", x, axis, correction, keepdims))
-
-
-_ROOT = expression("where(v == 0, 0, sqrt(v))", "v")  # whose gradient is 0 at 0
+    return _nanvar("nanstd", x, axis, correction, keepdims)
 
 
 # ---- Statistics -----------------------------------------------------------------------------------------------------
+
+
+_PRODUCT = expression("x * w", "x", "w")
+_WIDE_PRODUCT = expression("convert(x * w, float32)", "x", "w")
 
 
 def average(x, /, weights=None, *, axis=None, keepdims=False):
@@ -231,8 +236,12 @@ def average(x, /, weights=None, *, axis=None, keepdims=False):
         if not isinstance(axis, int) or weights.shape != (x.shape[_axis(axis, x.ndim, "average")],):
             raise ValueError(f"average: weights of the shape {weights.shape} for elements of the shape {x.shape}")
         weights = _core.broadcast_view(_along(weights, axis % x.ndim, x.ndim), x.shape)
-    total = _functions.sum(weights, axis=axis, keepdims=keepdims)
-    return _functions.sum(x * weights, axis=axis, keepdims=keepdims) / total
+    if x.dtype not in _HALVES:
+        products = _PRODUCT.reduce("sum", x, weights, axis=axis, keepdims=keepdims)
+        return products / _functions.sum(weights, axis=axis, keepdims=keepdims)
+    products = _WIDE_PRODUCT.reduce("sum", x, weights, axis=axis, keepdims=keepdims)
+    total = _functions.sum(weights, axis=axis, keepdims=keepdims, dtype=_dtypes.float32)
+    return _ops.cast(products / total, dtype=x.dtype)
 
 
 def percentile(x, q, /, *, axis=None, keepdims=False):
@@ -248,22 +257,35 @@ def _observations(x, rowvar):
     return x if rowvar or x.shape[0] == 1 else x.T
 
 
+def _distances(x, y, rowvar):
+    """The observations less their means, as rows of variables, and the dtype of a result. Halves are computed in float32."""
+    rows = _observations(_inexact(x), rowvar)
+    if y is not None:
+        rows, others = _common(rows, _observations(_inexact(y), rowvar))
+        rows = concat([rows, others], axis=0)
+    dtype = rows.dtype
+    rows = _ops.cast(rows, dtype=_dtypes.float32) if dtype in _HALVES else rows
+    return rows - _functions.mean(rows, axis=1, keepdims=True), dtype
+
+
+def _products(rows, factor, dtype):
+    """The products of rows with each other, times a number; without axes for one row."""
+    turned = _functions.conj(rows.T) if rows.dtype in _dtypes.COMPLEX else rows.T
+    found = _ops.matmul(rows, turned)
+    found = found if factor == 1 else found * factor
+    found = found if found.dtype is dtype else _ops.cast(found, dtype=dtype)
+    return _core.reshape_view(found, ()) if found.size == 1 else found
+
+
 def cov(x, y=None, /, *, rowvar=True, correction=1.0):
     """The covariances of variables, which are the rows of `x`, and those of `y`; with `rowvar` false the columns.
 
     A vector is one variable. Sums of products are divided by the number of observations less `correction`. The result
     is a matrix, or without axes for one variable.
     """
-    rows = _observations(_inexact(x), rowvar)
-    if y is not None:
-        rows, others = _common(rows, _observations(_inexact(y), rowvar))
-        rows = concat([rows, others], axis=0)
+    rows, dtype = _distances(x, y, rowvar)
     count = rows.shape[1] - correction
-    distances = rows - _functions.mean(rows, axis=1, keepdims=True)
-    turned = distances.T
-    turned = _functions.conj(turned) if rows.dtype in _dtypes.COMPLEX else turned
-    found = _ops.matmul(distances, turned) * (1 / count if count > 0 else math.nan)
-    return _core.reshape_view(found, ()) if found.size == 1 else found
+    return _products(rows, 1 / count if count > 0 else math.nan, dtype)
 
 
 def corrcoef(x, y=None, /, *, rowvar=True):
@@ -271,13 +293,10 @@ def corrcoef(x, y=None, /, *, rowvar=True):
 
     Rounding may make them a little greater than 1; real ones are limited to [-1, 1].
     """
-    found = cov(x, y, rowvar=rowvar)
+    rows, dtype = _distances(x, y, rowvar)
+    found = _products(rows / vector_norm(rows, axis=1, keepdims=True), 1, dtype)
     if found.ndim == 0:
         return found / found
-    from .linalg import diagonal
-
-    deviations = _ops.sqrt(_functions.real(diagonal(found)))
-    found = found / _core.reshape_view(deviations, (-1, 1)) / deviations
     return found if found.dtype in _dtypes.COMPLEX else _functions.clip(found, -1, 1)
 
 
@@ -300,6 +319,12 @@ def digitize(x, bins, /, *, right=False):
 
 
 # ---- Curves ---------------------------------------------------------------------------------------------------------
+
+
+# The difference of the values may be too great for the dtype.
+_ON_LINE = expression("d = y1 - y0; t = (x - x0) / (x1 - x0); where((x == x0) | ((y0 == y1) & (x == x)), y0, "
+                      "where(isfinite(d), y0 + d / (x1 - x0) * (x - x0), y0 * (1 - t) + y1 * t))", "x", "x0", "x1", "y0", "y1")
+_TRAPEZOID = expression("(0.5 * a + 0.5 * b) * d", "a", "b", "d")
 
 
 def interp(x, xp, fp, /, *, left=None, right=None, period=None):
@@ -327,8 +352,7 @@ def interp(x, xp, fp, /, *, left=None, right=None, period=None):
         below = _functions.searchsorted(constant(xp), constant(x), side="right") - 1
         below = _ops.clip(below, 0, xp.size - 2)
         x0, x1, y0, y1 = (_ops.take(one, below + i, axis=0) for one in (xp, fp) for i in range(2))
-        flat = _ops.logical_or(_ops.equal(x, x0), _ops.logical_and(_ops.equal(y0, y1), _ops.equal(x, x)))
-        found = _ops.where(flat, y0, y0 + (y1 - y0) / (x1 - x0) * (x - x0))
+        found = _ON_LINE(x, x0, x1, y0, y1)
     else:
         found = _ops.where(_ops.isnan(x), x, _core.broadcast_view(fp[0], x.shape))
     found = _ops.where(x >= xp[-1], fp[-1], _ops.where(x < xp[0], fp[0], found))
@@ -349,7 +373,7 @@ def trapezoid(y, x=None, /, *, dx=1.0, axis=-1):
         y, x = _common(y, x)
         dx = _functions.diff(x, axis=axis if x.ndim == y.ndim else -1)
         dx = _along(dx, axis, y.ndim) if dx.ndim == 1 else dx
-    return _functions.sum((_part(y, axis, 1) + _part(y, axis, None, -1)) * dx, axis=axis) * 0.5
+    return _TRAPEZOID.reduce("sum", _part(y, axis, None, -1), _part(y, axis, 1), _dtypes.number(dx), axis=axis)
 
 
 def gradient(x, /, *spacing, axis=None, edge_order=1):
@@ -375,6 +399,9 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     return found[0] if len(found) == 1 else found
 
 
+_SLOPE = expression("(0.5 * y1 - 0.5 * y0) / d", "y0", "y1", "d")  # across two steps of the length d
+
+
 def _slopes(x, axis, spacing, edge_order):
     def at(start, stop=None):
         return _part(x, axis, start, stop)
@@ -391,7 +418,7 @@ def _slopes(x, axis, spacing, edge_order):
                   - at(None, -2) * (behind / (before * both)))
         first, last = _part(steps, axis, 0, 1), _part(steps, axis, -1)
     else:
-        middle, first, last = (at(2) - at(None, -2)) / (2 * spacing), spacing, spacing
+        middle, first, last = _SLOPE(at(None, -2), at(2), _dtypes.number(spacing)), spacing, spacing
     if edge_order == 1:
         ends = (at(1, 2) - at(0, 1)) / first, (at(-1) - at(-2, -1)) / last
     elif hasattr(first, "dtype") and first.ndim:

@@ -92,8 +92,12 @@ class Expression:
             result = _ops.TABLE[kind]["run"](grad._expression(self, values), axes=axes, keepdims=keepdims)
             return result if after is None else Expression(after)(result)
         expression, inputs, scalars = self._bind(values)
-        closing = None if after is None else _core.expression(after, _names(after), ())
-        return expression.reduce(kind, inputs, scalars, axes, keepdims, closing)
+        if after is not None:
+            closing = self._parsed.get(after)
+            if closing is None:
+                closing = self._parsed[after] = _core.expression(after, _names(after), ())
+            after = closing
+        return expression.reduce(kind, inputs, scalars, axes, keepdims, after)
 
 
 def expression(text, /, *names):

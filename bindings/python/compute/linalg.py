@@ -12,6 +12,7 @@ from . import _core, _creation, _dtypes, _ops, grad
 from ._core import dtype_of as _dtype_of, ndim_of as _ndim_of
 from ._functions import matmul, tensordot, vecdot
 from ._manipulation import _axes, _axis, _flat, _whole, expand_dims, matrix_transpose, moveaxis
+from .expressions import expression as _expression
 
 __all__ = ["cross", "diagonal", "gemm", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot",
            "trace", "vecdot", "vector_norm"]
@@ -100,7 +101,7 @@ def diagonal(x, /, *, offset=0):
     first_row, first_column = builtins.max(-offset, 0), builtins.max(offset, 0)
     size = builtins.max(builtins.min(rows - first_row, columns - first_column), 0)
     row, column = x.strides[-2:]
-    start = (first_row * row + first_column * column) * x.itemsize if size else 0
+    start = (first_row * row + first_column * column) * x.itemsize if size and x.size else 0
     return _core.strided_view(x, x.dtype, (*x.shape[:-2], size), (*x.strides[:-2], row + column), start)
 
 
@@ -112,30 +113,40 @@ def trace(x, /, *, offset=0, dtype=None):
 # ---- Norms ----------------------------------------------------------------------------------------------------------
 
 
+# What the elements are divided by before their powers are added up, from the greatest: that itself, or 1 where squares
+# are far from the ends of the range. Squares of float16 fit in the float32 that they are computed in.
+_SCALE = "where(isfinite(y) & (y > 0), y, 1)"
+_SQUARES_SCALE = {dtype: f"where(isfinite(y) & (y > 0) & ((y > {high}) | (y < {low})), y, 1)"
+                  for low, high, dtypes in (("1e-10", "1e10", (_dtypes.bfloat16, _dtypes.float32, _dtypes.complex64)),
+                                            ("1e-140", "1e140", (_dtypes.float64, _dtypes.complex128))) for dtype in dtypes}
+_SIZE = _expression("abs(x)")
+_SQUARES = _expression("y = abs(x) / s; y * y", "x", "s")
+_POWERS = _expression("pow(abs(x) / s, p)", "x", "s", "p")
+
+
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """The vector norms along axes; without axes, of all elements."""
-    _inexact(x, "vector_norm")
+    """The vector norms along axes; without axes, of all elements. Powers neither overflow nor underflow on the way."""
+    rank = _inexact(x, "vector_norm").ndim
     if isinstance(ord, grad.Variable):
         grad._refuse_attribute("ord")
     if isinstance(x, grad.Variable):
         known = {"axis": axis, "keepdims": builtins.bool(keepdims), "ord": ord}
         return grad._record("vector_norm", vector_norm, [x], known)
-    size = _ops.abs(x)
-    axes = None if axis is None else _axes(axis, x.ndim, "vector_norm")
-    if x.ndim == 0:
-        axes = None
+    axes = None if axis is None or rank == 0 else _axes(axis, rank, "vector_norm")
     keep = {"axes": axes, "keepdims": builtins.bool(keepdims)}
-    if ord == math.inf:
-        return _ops.max(size, **keep)
-    if ord == -math.inf:
-        return _ops.min(size, **keep)
     if ord == 0:
+        size = _ops.abs(x)
         return _ops.sum(_ops.cast(size != 0, dtype=size.dtype), **keep)
-    if ord == 1:
-        return _ops.sum(size, **keep)
-    if ord == 2:
-        return _ops.sqrt(_ops.sum(size * size, **keep))
-    return _ops.pow(_ops.sum(_ops.pow(size, float(ord)), **keep), 1 / ord)
+    if ord in (1, math.inf, -math.inf):
+        return (_ops.sum if ord == 1 else _ops.max if ord > 0 else _ops.min)(_ops.abs(x), **keep)
+    scale = None
+    if x.size and (ord != 2 or x.dtype is not _dtypes.float16):
+        scale = _SIZE.reduce("max" if ord > 0 else "min", x, axis=axes, keepdims=True,
+                             after=_SQUARES_SCALE[x.dtype] if ord == 2 else _SCALE)
+    powers, exponent = (_SQUARES, ()) if ord == 2 else (_POWERS, (float(ord),))
+    norm = powers.reduce("sum", x, 1.0 if scale is None else scale, *exponent, axis=axes, keepdims=keepdims,
+                         after="sqrt(y)" if ord == 2 else f"pow(y, {1 / ord!r})")
+    return norm if scale is None else norm * _core.reshape_view(scale, norm.shape)
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):

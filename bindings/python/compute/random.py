@@ -83,6 +83,8 @@ class Generator:
                                  "the maximum")
             if not width <= _dtypes.finfo(computed).max:  # true of NaN
                 raise OverflowError(f"uniform: the width of [{minimum}, {maximum}) does not fit in {computed.name}")
+            if max(abs(end) for end in ends) > _dtypes.finfo(dtype).max:
+                raise OverflowError(f"uniform: [{minimum}, {maximum}) does not fit in {dtype.name}")
         return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
 
     def normal(self, shape=(), mean=0.0, deviation=1.0, *, dtype=None, device=None):
@@ -187,8 +189,12 @@ class Generator:
             return self.categorical(_ops.log(p), count)
         if int(_ops.count_nonzero(p)) < count:
             raise ValueError(f"choice: fewer than {count} probabilities are not 0")
-        # The greatest of log(p) and noise of Gumbel's distribution are those of draws one after the other.
-        noise = _ops.negative(_ops.log(_ops.negative(_ops.log(self.uniform((n,), dtype=p.dtype, device=device)))))
+        # The greatest of log(p) and noise of Gumbel's distribution are those of draws one after the other. The noise is
+        # finite, so that a probability of 0 is never chosen.
+        p = p if p.dtype is _dtypes.float64 else _ops.cast(p, dtype=_dtypes.float32)
+        least = _dtypes.finfo(p.dtype).eps / 4
+        drawn = self.uniform((n,), least, 1.0, dtype=p.dtype, device=device)
+        noise = _ops.negative(_ops.log(_ops.negative(_ops.log(drawn))))
         return _ops.top_k(_ops.add(_ops.log(p), noise), k=count, axis=0)[1]
 
     def categorical(self, logits, samples=0):
