@@ -870,8 +870,9 @@ COMPUTE_API compute_error* compute_batch_norm_inference_into(compute_stream* str
                                                              const compute_batch_norm_inference_options* options,
                                                              compute_tensor* y);
 
-/* cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; complex to real is refused.
- * Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or correctly rounded. */
+/* cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; integer to integer wraps modulo
+ * 2^bits; complex to real is refused. Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or
+ * correctly rounded. */
 typedef struct compute_cast_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1219,9 +1220,10 @@ COMPUTE_API compute_error* compute_diff(compute_stream* stream, compute_tensor* 
 COMPUTE_API compute_error* compute_diff_into(compute_stream* stream, compute_tensor* x,
                                              const compute_diff_options* options, compute_tensor* y);
 
-/* dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same
- * op of dy with the same seed and offset. Dtype: the dtype of the tensors, which is floating-point; statistics
- * (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of x. Within 2 ULP. */
+/* dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; 1 - p is computed in
+ * float64 (float32 if the device has no float64); the gradient is the same op of dy with the same seed and offset.
+ * Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+ * and bfloat16 are float32. Shape: the shape of x. Within 2 ULP. */
 typedef struct compute_dropout_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1351,9 +1353,9 @@ COMPUTE_API compute_error* compute_group_norm_grad_into(compute_stream* stream, 
                                                         compute_tensor* dx, compute_tensor* dscale,
                                                         compute_tensor* dbias);
 
-/* histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;
- * floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the inputs are not
- * complex. Shape: [bins]. Exact or correctly rounded. */
+/* histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum; the
+ * edges are those of linspace in the dtype of x, float32 for integers. Dtype: int64; the inputs are not complex.
+ * Shape: [bins]. Exact or correctly rounded. */
 typedef struct compute_histogram_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1792,9 +1794,9 @@ COMPUTE_API compute_error* compute_random_permutation_into(compute_stream* strea
                                                            compute_tensor* result);
 
 /* random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation,
- * by the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean
- * leave few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape:
- * given by the attributes. Within 16 ULP. */
+ * by the inverse of the distribution function from 23 bits (float64: 52) each, in a tail by that of its complement;
+ * never beyond the limits, rounded to the dtype; up to 2 deviations from the mean the bound grows as the density
+ * falls. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 16 ULP. */
 typedef struct compute_random_truncated_normal_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1815,8 +1817,9 @@ COMPUTE_API compute_error* compute_random_truncated_normal_into(compute_stream* 
                                                                 const compute_random_truncated_normal_options* options,
                                                                 compute_tensor* result);
 
-/* random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64: 53, float16: 11,
- * bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP. */
+/* random_uniform: uniformly distributed numbers in [minimum, maximum), whose ends are rounded to the dtype, from 24
+ * bits (float64: 53) each; float16 and bfloat16 are rounded down; maximum - minimum must be finite. Dtype: the value
+ * of the attribute dtype. Shape: given by the attributes. Within 2 ULP. */
 typedef struct compute_random_uniform_options {
   uint32_t struct_size;
   uint32_t struct_type;

@@ -1549,8 +1549,9 @@ inline void batch_norm_inference_into(const Tensor& x, const Tensor& mean, const
                                           &options, y.get()));
 }
 
-/// cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; complex to real is refused.
-/// Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or correctly rounded.
+/// cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; integer to integer wraps modulo
+/// 2^bits; complex to real is refused. Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or
+/// correctly rounded.
 [[nodiscard]] inline Tensor cast(const Tensor& x, DType dtype, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_cast(stream.get(), x.get(), dtype.id(), nullptr, &out));
@@ -2081,9 +2082,10 @@ inline void diff_into(const Tensor& x, const Tensor& y, Integer n = 1, Integer a
   check(compute_diff_into(stream.get(), x.get(), &options, y.get()));
 }
 
-/// dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same op
-/// of dy with the same seed and offset. Dtype: the dtype of the tensors, which is floating-point; statistics (mean,
-/// variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of x. Within 2 ULP.
+/// dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; 1 - p is computed in float64
+/// (float32 if the device has no float64); the gradient is the same op of dy with the same seed and offset. Dtype: the
+/// dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16
+/// are float32. Shape: the shape of x. Within 2 ULP.
 [[nodiscard]] inline Tensor dropout(const Tensor& x, const Number& p = 0.5, const Number& seed = 0,
                                     const Number& offset = 0, const Stream& stream = {}) {
   compute_dropout_options options{};
@@ -2261,9 +2263,9 @@ inline void group_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor
                                      groups.value(), nullptr, dx.get(), dscale.get(), dbias.get()));
 }
 
-/// histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;
-/// floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the inputs are not
-/// complex. Shape: [bins]. Exact or correctly rounded.
+/// histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum; the
+/// edges are those of linspace in the dtype of x, float32 for integers. Dtype: int64; the inputs are not complex.
+/// Shape: [bins]. Exact or correctly rounded.
 [[nodiscard]] inline Tensor histogram(const Tensor& x, Integer bins, const Number& minimum, const Number& maximum,
                                       const Stream& stream = {}) {
   compute_tensor* out = nullptr;
@@ -2912,9 +2914,9 @@ inline void random_permutation_into(const Tensor& result, Integer size, DType dt
 }
 
 /// random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation, by
-/// the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean leave
-/// few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape: given
-/// by the attributes. Within 16 ULP.
+/// the inverse of the distribution function from 23 bits (float64: 52) each, in a tail by that of its complement; never
+/// beyond the limits, rounded to the dtype; up to 2 deviations from the mean the bound grows as the density falls.
+/// Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 16 ULP.
 inline void random_truncated_normal_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& mean = 0,
                                          const Number& deviation = 1, const Number& lower = -2, const Number& upper = 2,
                                          const Number& seed = 0, const Number& offset = 0, const Stream& stream = {}) {
@@ -2956,8 +2958,9 @@ inline void random_truncated_normal_into(const Tensor& result, List<int64_t> sha
   return Tensor(out);
 }
 
-/// random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64: 53, float16: 11,
-/// bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP.
+/// random_uniform: uniformly distributed numbers in [minimum, maximum), whose ends are rounded to the dtype, from 24
+/// bits (float64: 53) each; float16 and bfloat16 are rounded down; maximum - minimum must be finite. Dtype: the value
+/// of the attribute dtype. Shape: given by the attributes. Within 2 ULP.
 inline void random_uniform_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& minimum = 0,
                                 const Number& maximum = 1, const Number& seed = 0, const Number& offset = 0,
                                 const Stream& stream = {}) {

@@ -1647,8 +1647,9 @@ contains
     call op_call%result(result)
   end function op_bitwise_xor
 
-  !> cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; complex to real is refused.
-  !! Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or correctly rounded.
+  !> cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; integer to integer wraps modulo
+  !! 2^bits; complex to real is refused. Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or
+  !! correctly rounded.
   function op_cast(x, dtype, error) result(y)
     type(compute_tensor), intent(in) :: x
     integer, intent(in) :: dtype
@@ -2186,10 +2187,10 @@ contains
     call op_call%result(result)
   end function op_divide
 
-  !> dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same op
-  !! of dy with the same seed and offset. Dtype: the dtype of the tensors, which is floating-point; statistics (mean,
-  !! variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of x. Within 2 ULP. Defaults: p =
-  !! 0.5, seed = 0, offset = 0.
+  !> dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; 1 - p is computed in
+  !! float64 (float32 if the device has no float64); the gradient is the same op of dy with the same seed and offset.
+  !! Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16
+  !! and bfloat16 are float32. Shape: the shape of x. Within 2 ULP. Defaults: p = 0.5, seed = 0, offset = 0.
   function op_dropout(x, p, seed, offset, error) result(y)
     type(compute_tensor), intent(in) :: x
     class(*), intent(in), optional :: p
@@ -2589,9 +2590,9 @@ contains
     call op_call%result(result)
   end function op_heaviside
 
-  !> histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;
-  !! floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the inputs are not
-  !! complex. Shape: [bins]. Exact or correctly rounded.
+  !> histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum; the
+  !! edges are those of linspace in the dtype of x, float32 for integers. Dtype: int64; the inputs are not complex.
+  !! Shape: [bins]. Exact or correctly rounded.
   function op_histogram(x, bins, minimum, maximum, error) result(y)
     type(compute_tensor), intent(in) :: x
     integer, intent(in) :: bins
@@ -3526,9 +3527,10 @@ contains
   end function op_random_permutation
 
   !> random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation, by
-  !! the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean leave
-  !! few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape: given
-  !! by the attributes. Within 16 ULP. Defaults: mean = 0, deviation = 1, lower = -2, upper = 2, seed = 0, offset = 0.
+  !! the inverse of the distribution function from 23 bits (float64: 52) each, in a tail by that of its complement;
+  !! never beyond the limits, rounded to the dtype; up to 2 deviations from the mean the bound grows as the density
+  !! falls. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 16 ULP. Defaults: mean = 0,
+  !! deviation = 1, lower = -2, upper = 2, seed = 0, offset = 0.
   function op_random_truncated_normal(device, shape, dtype, mean, deviation, lower, upper, seed, offset, &
       error) result(result)
     type(compute_device), intent(in) :: device
@@ -3557,9 +3559,10 @@ contains
     call op_call%result(result)
   end function op_random_truncated_normal
 
-  !> random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64: 53, float16: 11,
-  !! bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP. Defaults:
-  !! minimum = 0, maximum = 1, seed = 0, offset = 0.
+  !> random_uniform: uniformly distributed numbers in [minimum, maximum), whose ends are rounded to the dtype, from 24
+  !! bits (float64: 53) each; float16 and bfloat16 are rounded down; maximum - minimum must be finite. Dtype: the value
+  !! of the attribute dtype. Shape: given by the attributes. Within 2 ULP. Defaults: minimum = 0, maximum = 1, seed = 0,
+  !! offset = 0.
   function op_random_uniform(device, shape, dtype, minimum, maximum, seed, offset, error) result(result)
     type(compute_device), intent(in) :: device
     integer, intent(in) :: shape(:)

@@ -500,8 +500,9 @@ func BitwiseXor(x *Tensor, y *Tensor) (*Tensor, error) {
 	return call.result()
 }
 
-// Cast is the op cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; complex to real is
-// refused. Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or correctly rounded.
+// Cast is the op cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; integer to integer
+// wraps modulo 2^bits; complex to real is refused. Dtype: the value of the attribute dtype. Shape: the shape of x.
+// Exact or correctly rounded.
 func Cast(x *Tensor, dtype DType) (*Tensor, error) {
 	call := newCall("cast", 1)
 	call.input(x)
@@ -953,10 +954,10 @@ type DropoutOptions struct {
 	Offset Number
 }
 
-// Dropout is the op dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the
-// gradient is the same op of dy with the same seed and offset. Dtype: the dtype of the tensors, which is
-// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of
-// x. Within 2 ULP.
+// Dropout is the op dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; 1 - p is
+// computed in float64 (float32 if the device has no float64); the gradient is the same op of dy with the same seed and
+// offset. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of
+// float16 and bfloat16 are float32. Shape: the shape of x. Within 2 ULP.
 func Dropout(x *Tensor, options DropoutOptions) (*Tensor, error) {
 	call := newCall("dropout", 1)
 	call.input(x)
@@ -1222,8 +1223,8 @@ func Heaviside(x *Tensor, y *Tensor) (*Tensor, error) {
 }
 
 // Histogram is the op histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last
-// includes maximum; floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the
-// inputs are not complex. Shape: [bins]. Exact or correctly rounded.
+// includes maximum; the edges are those of linspace in the dtype of x, float32 for integers. Dtype: int64; the inputs
+// are not complex. Shape: [bins]. Exact or correctly rounded.
 func Histogram(x *Tensor, bins int64, minimum Number, maximum Number) (*Tensor, error) {
 	call := newCall("histogram", 1)
 	call.input(x)
@@ -1935,9 +1936,9 @@ type RandomTruncatedNormalOptions struct {
 }
 
 // RandomTruncatedNormal is the op random_truncated_normal: normally distributed numbers between mean + lower deviation
-// and mean + upper deviation, by the inverse of the distribution function from 23 bits (float64: 52) each; limits far
-// on one side of the mean leave few different numbers; the bound grows as the density falls. Dtype: the value of the
-// attribute dtype. Shape: given by the attributes. Within 16 ULP.
+// and mean + upper deviation, by the inverse of the distribution function from 23 bits (float64: 52) each, in a tail by
+// that of its complement; never beyond the limits, rounded to the dtype; up to 2 deviations from the mean the bound
+// grows as the density falls. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 16 ULP.
 func RandomTruncatedNormal(device *Device, shape []int64, dtype DType, options RandomTruncatedNormalOptions) (*Tensor, error) {
 	call := newCall("random_truncated_normal", 1)
 	call.create(device, dtype, shape...)
@@ -1961,9 +1962,9 @@ type RandomUniformOptions struct {
 	Offset  Number
 }
 
-// RandomUniform is the op random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64:
-// 53, float16: 11, bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2
-// ULP.
+// RandomUniform is the op random_uniform: uniformly distributed numbers in [minimum, maximum), whose ends are rounded
+// to the dtype, from 24 bits (float64: 53) each; float16 and bfloat16 are rounded down; maximum - minimum must be
+// finite. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP.
 func RandomUniform(device *Device, shape []int64, dtype DType, options RandomUniformOptions) (*Tensor, error) {
 	call := newCall("random_uniform", 1)
 	call.create(device, dtype, shape...)

@@ -127,6 +127,12 @@ For ops that add terms, the bound is a function of the number n of terms: |error
 rounding, where u is the unit roundoff of the accumulator (float32 for float16 and bfloat16). `n` means n, and `log2`
 means log2(n) + 8. `exact` means exact or correctly rounded. `ulp:N` means N units in the last place.
 
+The bound holds while the sums are in the range of the accumulator. Terms are not scaled: a `mean` whose sum overflows
+is infinite. Where squares of distances from the mean overflow, above 1.8e19 in float32, `var` and `std` are infinite,
+and `layer_norm`, `group_norm`, `batch_norm` and `rms_norm` (squares of the elements) give 0 or NaN; below 1e-19 squares
+are subnormal or 0. The mean is rounded to the accumulator's dtype before it is subtracted, which shows where it is many
+times greater than the distances from it. In Python, `linalg.vector_norm`, `corrcoef` and `nanstd` scale.
+
 Flags: an op with IN_PLACE may write into its first input.
 
 ### Dtype rules

@@ -674,8 +674,9 @@ pub fn bitwise_xor(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call.result()
 }
 
-/// cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; complex to real is refused.
-/// Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or correctly rounded.
+/// cast: x converted to dtype: float to integer truncates and saturates, NaN gives 0; integer to integer wraps modulo
+/// 2^bits; complex to real is refused. Dtype: the value of the attribute dtype. Shape: the shape of x. Exact or
+/// correctly rounded.
 pub fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
     static OP: Op = Op::new(c"cast", 1);
     let mut call = Call::new(&OP);
@@ -1268,9 +1269,10 @@ impl Default for DropoutOptions {
     }
 }
 
-/// dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; the gradient is the same op
-/// of dy with the same seed and offset. Dtype: the dtype of the tensors, which is floating-point; statistics (mean,
-/// variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape of x. Within 2 ULP.
+/// dropout: 0 with probability p, else x / (1 - p), by the random bits of seed and offset; 1 - p is computed in float64
+/// (float32 if the device has no float64); the gradient is the same op of dy with the same seed and offset. Dtype: the
+/// dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16
+/// are float32. Shape: the shape of x. Within 2 ULP.
 pub fn dropout(x: &Tensor, options: DropoutOptions) -> Result<Tensor> {
     static OP: Op = Op::new(c"dropout", 1);
     let mut call = Call::new(&OP);
@@ -1589,9 +1591,9 @@ pub fn heaviside(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     call.result()
 }
 
-/// histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum;
-/// floating-point x is binned in its own precision (float16 and bfloat16: float32). Dtype: int64; the inputs are not
-/// complex. Shape: [bins]. Exact or correctly rounded.
+/// histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum; the
+/// edges are those of linspace in the dtype of x, float32 for integers. Dtype: int64; the inputs are not complex.
+/// Shape: [bins]. Exact or correctly rounded.
 pub fn histogram(x: &Tensor, bins: i64, minimum: Number, maximum: Number) -> Result<Tensor> {
     static OP: Op = Op::new(c"histogram", 1);
     let mut call = Call::new(&OP);
@@ -2529,9 +2531,9 @@ impl Default for RandomTruncatedNormalOptions {
 }
 
 /// random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation, by
-/// the inverse of the distribution function from 23 bits (float64: 52) each; limits far on one side of the mean leave
-/// few different numbers; the bound grows as the density falls. Dtype: the value of the attribute dtype. Shape: given
-/// by the attributes. Within 16 ULP.
+/// the inverse of the distribution function from 23 bits (float64: 52) each, in a tail by that of its complement; never
+/// beyond the limits, rounded to the dtype; up to 2 deviations from the mean the bound grows as the density falls.
+/// Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 16 ULP.
 pub fn random_truncated_normal(
     device: &Device,
     shape: &[i64],
@@ -2571,8 +2573,9 @@ impl Default for RandomUniformOptions {
     }
 }
 
-/// random_uniform: uniformly distributed numbers in [minimum, maximum), from 24 bits (float64: 53, float16: 11,
-/// bfloat16: 8) each. Dtype: the value of the attribute dtype. Shape: given by the attributes. Within 2 ULP.
+/// random_uniform: uniformly distributed numbers in [minimum, maximum), whose ends are rounded to the dtype, from 24
+/// bits (float64: 53) each; float16 and bfloat16 are rounded down; maximum - minimum must be finite. Dtype: the value
+/// of the attribute dtype. Shape: given by the attributes. Within 2 ULP.
 pub fn random_uniform(device: &Device, shape: &[i64], dtype: DType, options: RandomUniformOptions) -> Result<Tensor> {
     static OP: Op = Op::new(c"random_uniform", 1);
     let mut call = Call::new(&OP);
