@@ -71,8 +71,8 @@ compute_dtype promote_inputs(const OpCall& call);
 
 // ---- Formulas that several ops share --------------------------------------------------------------------------------
 
-// The text of the i-th of c even steps from a to b, where all are numbers of one dtype. The weights of a and b are whole
-// numbers, so that even steps come out exactly; where that overflows, they are fractions.
+// The text of the i-th of c even steps from a to b, where all are numbers of one dtype. The weights of a and b are
+// whole numbers, so that even steps come out exactly; where that overflows, they are fractions.
 std::string even_step(const std::string& a, const std::string& b, const std::string& c, const std::string& i);
 
 }  // namespace compute

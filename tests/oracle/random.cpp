@@ -215,7 +215,8 @@ Result reference_random_truncated_normal(std::span<const Array>, const Attribute
   const Real lower = real(attributes, "lower", -2), upper = real(attributes, "upper", 2);
   const bool is_double = result.dtype == dtype::FLOAT64;
   const auto deviate = [&](Real v) { return truncated_deviate(std::min(std::max(v, 0.0L), 1.0L), lower, upper); };
-  // The probabilities err by a few units, relative to 1 near the mean and to themselves in a tail; divided by the density.
+  // The probabilities err by a few units, relative to 1 near the mean and to themselves in a tail. Divided by the
+  // density, that is the error of the number.
   const Real unit = std::ldexp(1.0L, is_double ? -53 : -24), density = 0.39894228040143267793994605993438187L;
   const auto error = [&](Real z) {
     const Real square = z * z / 2;
