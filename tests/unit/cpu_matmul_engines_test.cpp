@@ -209,7 +209,7 @@ void a_limit_of_memory_keeps_openblas_out() {
   for (const int resource : {RLIMIT_DATA, RLIMIT_AS}) {
     rlimit limit{};
     ASSERT_EQ(getrlimit(static_cast<__rlimit_resource>(resource), &limit), 0);
-    limit.rlim_cur = rlim_t{256} << 20;
+    limit.rlim_cur = rlim_t{8} << 30;
     ASSERT_EQ(setrlimit(static_cast<__rlimit_resource>(resource), &limit), 0);
   }
   EXPECT_EQ(openblas(), nullptr);
