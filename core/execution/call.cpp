@@ -12,6 +12,7 @@
 #include "core/base/mix_hash.hpp"
 #include "core/base/printable.hpp"
 #include "core/execution/execute.hpp"
+#include "core/execution/observed_op.hpp"
 #include "core/execution/open_device.hpp"
 #include "core/execution/prepare.hpp"
 #include "core/execution/recording.hpp"
@@ -369,6 +370,7 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   if (callee_.op != nullptr) {
     op_call.emplace(OpCall{*callee_.op, *callee_.attributes, operands});
     inference = infer(*op_call);
+    plan->flops = flops_of(*op_call, inference.outputs);
   } else {
     plan->expression = *callee_.expression;
     if (callee_.reduction != nullptr) plan->after = callee_.reduction->after;

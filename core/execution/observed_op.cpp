@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string_view>
 
 #include "core/observation/observed.hpp"
+#include "core/observation/text_table.hpp"
 
 namespace compute {
 namespace {
@@ -19,22 +21,32 @@ int64_t elements_of(std::span<const int64_t> shape) {
   return count;
 }
 
-// Multiplications and additions of the ops whose work is not in proportion to their memory; 0 for others.
-int64_t flops_of(const Execution& execution) {
-  if (execution.plan->op == nullptr || execution.plan->outputs.empty()) return 0;
-  const std::string_view name = execution.plan->name;
-  const int64_t results = elements_of(execution.plan->outputs[0].shape);
-  const auto shape = [&](size_t input) {
-    return input < execution.operands.size() && execution.operands[input] != nullptr
-               ? execution.operands[input]->shape_span()
-               : std::span<const int64_t>();
+// The product of the extents of the labels that an equation of two operands sums over.
+int64_t summed_extents(std::string_view equation, std::span<const OperandDesc> inputs) {
+  std::string text;
+  for (const char c : equation) {
+    if (c != ' ') text += c;
+  }
+  const size_t arrow = std::min(text.find("->"), text.size());
+  const std::string left = text.substr(0, arrow), result = text.substr(std::min(arrow + 2, text.size()));
+  const size_t comma = std::min(left.find(','), left.size());
+  const auto is_summed = [&](char label) {
+    return arrow < text.size() ? result.find(label) == std::string::npos
+                               : std::count(left.begin(), left.end(), label) > 1;
   };
-  const std::span<const int64_t> first = shape(0), second = shape(1);
-  if (name == "matmul" || name == "affine") return first.empty() ? 0 : 2 * results * first.back();
-  if (name == "convolution" && !second.empty() && second[0] > 0) return 2 * results * (elements_of(second) / second[0]);
-  if (name == "attention" && first.size() == 4 && second.size() == 4)
-    return 2 * elements_of(first) / first[3] * second[2] * (first[3] + execution.plan->outputs[0].shape[3]);
-  return 0;
+  std::map<char, int64_t> summed;
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string part = i == 0 ? left.substr(0, comma) : left.substr(std::min(comma + 1, left.size()));
+    const size_t dots = part.find("...");
+    for (size_t at = 0; at < part.size(); ++at) {
+      if (part[at] == '.' || !is_summed(part[at])) continue;
+      const size_t axis = at < dots ? at : static_cast<size_t>(inputs[i].rank) - (part.size() - at);
+      summed[part[at]] = inputs[i].extents()[axis];
+    }
+  }
+  int64_t product = 1;
+  for (const auto& [label, extent] : summed) product *= extent;
+  return product;
 }
 
 // Names live as long as the process, because streams and reports keep them.
@@ -51,7 +63,53 @@ std::string names_of_steps(const CallPlan& plan) {
   return text;
 }
 
+// The expression of a call that is no op of the table belongs to its name: without it all are called map.
+std::string label_of(const CallPlan& plan, size_t most) {
+  if (plan.op != nullptr) return plan.name;
+  std::string label = plan.name;
+  label += ' ';
+  for (const char c : plan.expression.text()) {
+    if (c != ' ' && c != '\t' && c != '\n') label += c;
+  }
+  return shortened(label, most);
+}
+
 }  // namespace
+
+int64_t flops_of(const OpCall& call, std::span<const OutputDesc> outputs) {
+  if (outputs.empty()) return 0;
+  const std::string_view name = call.schema.name;
+  const int64_t results = elements_of(outputs[0].shape);
+  const auto shape = [&](size_t input) {
+    return input < call.inputs.size() ? call.inputs[input].extents() : std::span<const int64_t>();
+  };
+  const auto last = [&](size_t input) { return shape(input).empty() ? 0 : shape(input).back(); };
+  // Of a convolution between `places` elements that have the weights' first axis as channels.
+  const auto convolved = [](int64_t places, std::span<const int64_t> weight) {
+    return weight.empty() || weight[0] == 0 ? 0 : 2 * places * (elements_of(weight) / weight[0]);
+  };
+  if (name == "matmul" || name == "affine") return 2 * results * last(0);
+  if (name == "gemm") return 2 * results * last(1);
+  if (name == "tensordot") {
+    int64_t summed = 1;
+    for (const int64_t axis : call.attributes.int64_list(0))
+      summed *= shape(0)[static_cast<size_t>(axis < 0 ? axis + call.inputs[0].rank : axis)];
+    return 2 * results * summed;
+  }
+  if (name == "einsum" && call.inputs.size() == 2)
+    return 2 * results * summed_extents(call.attributes.string(0), call.inputs);
+  if (name == "convolution") return convolved(results, shape(1));
+  if (name == "convolution_grad_input" || name == "convolution_transpose")
+    return convolved(elements_of(shape(0)), shape(1));
+  if (name == "convolution_grad_weight") return convolved(elements_of(shape(0)), outputs[0].shape);
+  const bool is_gradient = name == "attention_grad";
+  if (!is_gradient && name != "attention") return 0;
+  const size_t first = is_gradient ? 1 : 0;  // q, k and v
+  const std::span<const int64_t> q = shape(first), k = shape(first + 1), v = shape(first + 2);
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4) return 0;
+  const int64_t scores = q[0] * q[1] * q[2] * k[2];
+  return 2 * scores * (is_gradient ? 3 * q[3] + 2 * v[3] : q[3] + v[3]);
+}
 
 void tell_of_op(Work& work, const Execution& execution) noexcept {
   try {
@@ -76,7 +134,8 @@ void tell_of_op(Work& work, const Execution& execution) noexcept {
     }
     for (const OutputDesc& output : plan.outputs)
       add(output.dtype, output.shape, elements_of(output.shape) * dtype_size(output.dtype));
-    op.flops = flops_of(execution);
+    op.flops = plan.flops;
+    if (plan.op == nullptr) work.name = immortal_name(label_of(plan, 120));
     if (observes(kListsOps)) op.steps = names_of_steps(plan);
   } catch (...) {
     work.op.reset();  // as if nobody observed it
@@ -88,13 +147,16 @@ void tell_of_graph(Work& work, const Recording& recording, bool is_native) noexc
     constexpr size_t kNamed = 8;
     const std::vector<CallPlan*>& plans = recording.plans;
     std::string name = fmt::format("graph of {}:", plans.size());
-    for (size_t i = 0; i < std::min(plans.size(), kNamed); ++i) name += fmt::format(" {}", plans[i]->name);
+    for (size_t i = 0; i < std::min(plans.size(), kNamed); ++i) name += " " + label_of(*plans[i], 24);
     if (plans.size() > kNamed) name += " ...";
     OpWork& op = work.op.emplace();
     op.category = "graph";
     op.ops = static_cast<int64_t>(plans.size());
     op.how = is_native ? "native" : "step by step";
-    for (const CallPlan* plan : plans) op.steps += fmt::format("{}{}", op.steps.empty() ? "" : " ", plan->name);
+    for (const CallPlan* plan : plans) {
+      op.steps += fmt::format("{}{}", op.steps.empty() ? "" : " ", plan->name);
+      op.flops += plan->flops;
+    }
     work.name = immortal_name(std::move(name));
   } catch (...) {
     work.op.reset();

@@ -2,11 +2,18 @@
 // What observers are told of ops.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "core/execution/execution.hpp"
 #include "core/execution/recording.hpp"
 #include "core/observation/work.hpp"
+#include "core/ops/op_call.hpp"
 
 namespace compute {
+
+// Multiplications and additions of the ops whose work is not in proportion to their memory; 0 for others.
+int64_t flops_of(const OpCall& call, std::span<const OutputDesc> outputs);
 
 // For an op that has been queued. Without memory for it nothing is told.
 void tell_of_op(Work& work, const Execution& execution) noexcept;

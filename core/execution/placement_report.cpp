@@ -15,6 +15,7 @@
 #include "core/memory/pool.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/placement.hpp"
+#include "core/observation/text_table.hpp"
 #include "core/selection/device.hpp"
 
 namespace compute {
@@ -49,10 +50,9 @@ std::vector<PlacementRow> placement_rows() {
 }
 
 std::string placement_text() {
-  std::string text = fmt::format("{:<14}{:<24}{:<16}{:>12}\n", "device", "op", "how", "runs");
-  for (const PlacementRow& row : placement_rows()) {
-    text += fmt::format("{:<14}{:<24}{:<16}{:>12}\n", row.device, row.op, row.how, row.runs);
-  }
+  TextTable ops{{"device"}, {"op"}, {"how"}, {"runs", true}};
+  for (const PlacementRow& row : placement_rows()) ops.add({row.device, row.op, row.how, std::to_string(row.runs)});
+  std::string text = ops.text();
   for (Device* device : open_devices()) {
     const DeviceCounters& counters = device->counters;
     if (device->is_host) continue;
@@ -64,14 +64,12 @@ std::string placement_text() {
   for (const Fallback& one : fallbacks())
     text += fmt::format("{}: {} ran on cpu {} times: {}\n", one.device->name, one.op, one.count, one.reason);
   if (!observes(kPlaces)) return text;
-  text += fmt::format("\n{:<14}{:<24}{:>6}  {:<10}{:>12}  {}\n", "device", "op", "input", "was", "times", "from");
+  TextTable inputs{{"device"}, {"op"}, {"input", true}, {"was"}, {"times", true}, {"from"}};
   for (const InputCount& one : input_counts()) {
-    text += fmt::format("{:<14}{:<24}{:>6}  {:<10}{:>12}", one.device->name, one.op, one.input, origin_name(one.origin),
-                        one.count);
-    const std::string place = printable(place_text(one.place));
-    text += (place.empty() ? "" : "  " + place) + "\n";
+    inputs.add({one.device->name, one.op, std::to_string(one.input), origin_name(one.origin), std::to_string(one.count),
+                printable(place_text(one.place))});
   }
-  return text;
+  return text + "\n" + inputs.text();
 }
 
 std::string placement_json() {

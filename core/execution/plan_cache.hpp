@@ -62,6 +62,7 @@ struct CallPlan {
   int64_t workspace_offset = 0;
   int64_t block_bytes = 0;  // temporaries, then the greatest workspace of a step
   int64_t work_bytes = 0;   // as for Timeline::part_locked
+  int64_t flops = 0;        // for observers; 0 for ops that are not counted in operations
   bool capturable = true;
   bool checks_faults = false;
   std::shared_ptr<const IndexPlace> indices;  // Lowering::indices

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,14 +35,14 @@ std::string mode_text(mode_t mode) {
   return text.data();
 }
 
-bool write_all(int descriptor, std::string_view data) {
-  while (!data.empty()) {
-    const ssize_t put = ::write(descriptor, data.data(), data.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    data.remove_prefix(static_cast<size_t>(put));
-  }
-  return true;
+// Whether `size` bytes more in a regular file exceed the process's limit.
+bool exceeds_limit(int descriptor, size_t size) noexcept {
+  rlimit limit{};
+  struct stat status {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const off_t at = ::lseek(descriptor, 0, SEEK_CUR);
+  return at >= 0 && static_cast<rlim_t>(at) + size > limit.rlim_cur;
 }
 
 constexpr std::string_view kPartialSuffix = ".partial";
@@ -205,6 +206,28 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
     entries.clear();
   }
   return entries;
+}
+
+Descriptor open_for_output(const std::filesystem::path& path) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  if (!file) return file;
+  const int flags = ::fcntl(file.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK) != 0) return Descriptor();
+  return file;
+}
+
+bool write_all(int descriptor, std::string_view data) noexcept {
+  if (exceeds_limit(descriptor, data.size())) {
+    errno = EFBIG;
+    return false;
+  }
+  while (!data.empty()) {
+    const ssize_t put = ::write(descriptor, data.data(), data.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return false;
+    data.remove_prefix(static_cast<size_t>(put));
+  }
+  return true;
 }
 
 bool write_whole(const std::filesystem::path& path, std::string_view data) {

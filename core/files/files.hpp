@@ -81,6 +81,14 @@ class File {
 /// iterators of the standard library may terminate the process.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::error_code& error);
 
+/// Opens the file that a program or its user has named for output, made or emptied. Opening does not block: a FIFO that
+/// nobody reads is an error. Empty if that fails; errno says why.
+Descriptor open_for_output(const std::filesystem::path& path);
+
+/// Writes all of `data`. False if that fails; errno says why. If the file would exceed the process's limit
+/// (RLIMIT_FSIZE), nothing is written and errno is EFBIG, where write(2) would end the process by a signal.
+bool write_all(int descriptor, std::string_view data) noexcept;
+
 /// Makes `data` the contents of `path`. The file is written under another name and renamed, so a reader sees all of it
 /// or none. False if that fails; then no file is left behind, and errno says why. The folder must exist.
 bool write_whole(const std::filesystem::path& path, std::string_view data);

@@ -17,7 +17,6 @@
 #include "core/memory/tensor.hpp"
 #include "core/memory/transfer_count.hpp"
 #include "core/observation/observed.hpp"
-#include "core/observation/work.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/streams/stream.hpp"
@@ -160,7 +159,6 @@ void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSi
     }
     if (!device.is_host) count_copy(submission, tensor, write, bytes);
   }
-  const WaitsForTransfer waits;
   if (!write || !finished) timeline.wait_for_own(number);
 }
 

@@ -16,7 +16,6 @@
 #include "core/memory/residency.hpp"
 #include "core/memory/staging.hpp"
 #include "core/memory/transfer_count.hpp"
-#include "core/observation/work.hpp"
 #include "core/streams/submission.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -287,7 +286,6 @@ void bring_home_locked(Buffer& host) {
                    {&device, nullptr, bytes, true, "write back", nullptr, host.device.memory.get(), host.block});
   }
   const NotParked not_parked;  // the mirror lock is held
-  const WaitsForTransfer waits;
   timeline.wait_for_own(number);
   mirror.version = host.version.load(std::memory_order_relaxed);
   host.newest.store(nullptr, std::memory_order_release);

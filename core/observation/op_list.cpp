@@ -3,10 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
+#include <cstdio>
 
-#include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/amounts.hpp"
@@ -14,10 +12,8 @@
 
 namespace compute {
 
-OpList::OpList(const std::string& path) : file_(path == "-" ? stderr : std::fopen(path.c_str(), "we")) {
-  if (file_ != nullptr) return;
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("the list of ops {} cannot be written: {}",
-                                                          printable(path, kLongestPath), std::strerror(errno)));
+OpList::OpList(const std::string& path) {
+  if (path != "-") file_.emplace("the list of ops", path, size_t{1} << 12);
 }
 
 void OpList::add(const Work& work) {
@@ -25,18 +21,23 @@ void OpList::add(const Work& work) {
   std::string line;
   if (work.op) {
     const OpWork& op = *work.op;
-    line = fmt::format("{:<12}{:<24}{} [{}]  {} ({})  {}", work.device->name, printable(work.name),
+    line = fmt::format("{:<11} {:<23} {} [{}]  {} ({})  {}", work.device->name, printable(work.name),
                        op.dtype != 0 ? dtype_name(op.dtype) : "-", fmt::join(op.shape, ","), op.how, op.steps, time);
   } else if (work.transfer) {
     const auto name = [](const Device* device) { return device != nullptr ? device->name : std::string("host"); };
     const TransferWork& transfer = *work.transfer;
-    line = fmt::format("{:<12}{:<24}{}  {}→{}  {}  for {}{}  {}", work.device->name, "transfer",
+    line = fmt::format("{:<11} {:<23} {}  {}→{}  {}  for {}{}  {}", work.device->name, "transfer",
                        printable(transfer.tensor), name(transfer.from), name(transfer.to),
                        bytes_text(transfer.size_bytes), transfer.cause, transfer.is_implicit ? ", implicit" : "", time);
   } else {
-    line = fmt::format("{:<12}{:<24}{}", work.device->name, printable(work.name), time);
+    line = fmt::format("{:<11} {:<23} {}", work.device->name, printable(work.name), time);
   }
-  std::fprintf(file_, "%s\n", line.c_str());
+  line += '\n';
+  if (file_) {
+    file_->put(line);
+  } else {
+    std::fputs(line.c_str(), stderr);
+  }
 }
 
 }  // namespace compute

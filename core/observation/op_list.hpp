@@ -2,9 +2,10 @@
 // COMPUTE_TRACE_OPS: a line for each op and transfer, in the order in which their times become known.
 #pragma once
 
-#include <cstdio>
+#include <optional>
 #include <string>
 
+#include "core/observation/output_file.hpp"
 #include "core/observation/work.hpp"
 
 namespace compute {
@@ -13,13 +14,13 @@ class OpList {
  public:
   // "-" is stderr. Throws if the file cannot be written.
   explicit OpList(const std::string& path);
-  OpList(const OpList&) = delete;
-  OpList& operator=(const OpList&) = delete;
 
   void add(const Work& work);
+  // Empty, or why the file could not be written as a whole.
+  std::string close() noexcept { return file_ ? file_->close() : ""; }
 
  private:
-  std::FILE* file_;
+  std::optional<OutputFile> file_;  // empty: stderr
 };
 
 }  // namespace compute

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "core/base/json_writer.hpp"
@@ -11,6 +12,7 @@
 #include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/amounts.hpp"
+#include "core/observation/text_table.hpp"
 #include "core/selection/device.hpp"
 
 namespace compute {
@@ -22,18 +24,22 @@ int64_t elements_of(std::span<const int64_t> shape) {
   return count;
 }
 
-// What a submission took: by the device's clock where it has one, else on the host.
-int64_t time_of(const Work& work) { return (work.is_timed ? work.on_device : work.on_host).length(); }
-
 const char* name_of(const Device* device) { return device != nullptr ? device->name.c_str() : "host"; }
 
 std::string route_of(const Device* from, const Device* to) { return fmt::format("{}→{}", name_of(from), name_of(to)); }
 
-// Pads by characters, of which an arrow is one.
-std::string padded(const std::string& text, size_t width) {
-  const auto is_start = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; };
-  const auto length = static_cast<size_t>(std::count_if(text.begin(), text.end(), is_start));
-  return text + std::string(length < width ? width - length : 1, ' ');
+constexpr size_t kWidestName = 56;  // of an op; expressions and graphs have longer ones
+
+// When work went on by the clock of its device and, where that is a transfer, on the host before or after: the host
+// copies to and from pinned memory. What the profile adds up and what it takes of wall time are these spans.
+std::array<TimeSpan, 2> spans_of(const Work& work) {
+  if (!work.is_timed) return {work.on_host, TimeSpan{}};
+  const TimeSpan device = work.on_device;
+  TimeSpan host;
+  if (work.transfer && work.transfer->from == nullptr)
+    host = {work.on_host.begin, std::min(work.on_host.end, device.begin)};
+  if (work.transfer && work.transfer->to == nullptr) host = {device.end, work.on_host.end};
+  return {device, host};
 }
 
 std::string share_text(int64_t part, int64_t whole) {
@@ -49,20 +55,15 @@ size_t Profile::OpHash::operator()(const OpKey& key) const noexcept {
 }
 
 void Profile::add(const Work& work) {
-  if (work.begun < begin_) return;  // begun before this profile
-  const int64_t time_ns = time_of(work);
+  if (work.begun < begin_) return;         // begun before this profile
+  if (!work.op && !work.transfer) return;  // in no table: reads and writes of host memory by the program
+  const std::array<TimeSpan, 2> spans = spans_of(work);
+  const int64_t time_ns = spans[0].length() + spans[1].length();
   if (work.op) add_op(work, time_ns);
   if (work.transfer) add_transfer(*work.transfer, time_ns);
   TimeUse use = work.device->is_host ? TimeUse::kCpuOp : TimeUse::kDeviceOp;
   if (work.transfer) use = TimeUse::kTransfer;
-  if (!work.is_timed) {
-    wall_.add(use, work.on_host);
-    return;
-  }
-  wall_.add(use, work.on_device);
-  // The host copies to and from pinned memory while and after the device does.
-  if (work.transfer && work.transfer->from == nullptr) wall_.add(use, work.on_host);
-  if (work.transfer && work.transfer->to == nullptr) wall_.add(use, {work.on_device.begin, work.on_host.end});
+  for (const TimeSpan& span : spans) wall_.add(use, span);
 }
 
 void Profile::add_op(const Work& work, int64_t time_ns) {
@@ -94,9 +95,7 @@ void Profile::add_transfer(const TransferWork& transfer, int64_t time_ns) {
   row.total_ns += time_ns;
 }
 
-void Profile::add_wait(TimeSpan span, bool for_transfer) {
-  wall_.add(for_transfer ? TimeUse::kTransfer : TimeUse::kDeviceOp, span);
-}
+void Profile::add_wait(TimeSpan span) { wall_.add(TimeUse::kDeviceOp, span); }
 
 void Profile::add_preparation(std::string_view device, TimeSpan span) {
   auto sum = preparations_.find(device);
@@ -126,9 +125,10 @@ std::vector<const Profile::TransferEntry*> Profile::sorted_transfers() const {
 
 std::string Profile::ops_text(int64_t wall_ns) const {
   if (ops_.empty()) return "";
-  std::string text = fmt::format("{:<24}{:<12}{:<12}{:<20}{:>9}{:>12}{:>12}{:>8}  {}\n", "op", "device", "dtype",
-                                 "shape", "calls", "total", "mean", "wall", "rate");
+  TextTable table{{"op"},          {"device"},     {"dtype"},      {"shape"},     {"calls", true},
+                  {"total", true}, {"mean", true}, {"wall", true}, {"sum", true}, {"rate"}};
   bool has_untimed = false;
+  int64_t sum_ns = 0;
   for (const OpEntry* entry : sorted_ops()) {
     const auto& [key, row] = *entry;
     const std::string shape = row.has_one_shape
@@ -136,12 +136,14 @@ std::string Profile::ops_text(int64_t wall_ns) const {
                                   : fmt::format("{}d, up to {}", key.rank, count_text(int64_t{1} << key.size_class));
     const char* const mark = row.untimed > 0 ? "*" : "";
     has_untimed = has_untimed || row.untimed > 0;
-    text += fmt::format(
-        "{:<24}{:<12}{:<12}{:<20}{:>9}{:>12}{:>12}{:>8}  {}\n", printable(key.name) + mark, key.device->name,
-        key.dtype != 0 ? dtype_name(key.dtype) : "", shape, row.calls, time_text(row.total_ns),
-        time_text(row.total_ns / row.calls), share_text(row.total_ns, wall_ns),
-        row.flops > 0 ? rate_text(row.flops, row.total_ns, "FLOP/s") : rate_text(row.bytes, row.total_ns, "B/s"));
+    sum_ns += row.total_ns;
+    table.add(
+        {shortened(printable(key.name), kWidestName) + mark, key.device->name,
+         key.dtype != 0 ? dtype_name(key.dtype) : "", shape, std::to_string(row.calls), time_text(row.total_ns),
+         time_text(row.total_ns / row.calls), share_text(row.total_ns, wall_ns), share_text(sum_ns, wall_ns),
+         row.flops > 0 ? rate_text(row.flops, row.total_ns, "FLOP/s") : rate_text(row.bytes, row.total_ns, "B/s")});
   }
+  std::string text = table.text();
   if (has_untimed) {
     text +=
         "* the device did not measure all of these calls: the time is that of the submission on the host. Some devices "
@@ -153,16 +155,16 @@ std::string Profile::ops_text(int64_t wall_ns) const {
 std::string Profile::transfers_text() const {
   if (transfers_.empty()) return "";
   constexpr size_t kShown = 20;
-  std::string text = fmt::format("{:<28}{:<18}{:<26}{:>9}{:>12}{:>12}  {:<14}{}\n", "tensor", "route", "for", "count",
-                                 "bytes", "total", "rate", "from");
+  TextTable table{{"tensor"},      {"route"},       {"for"},  {"count", true},
+                  {"bytes", true}, {"total", true}, {"rate"}, {"from"}};
   const std::vector<const TransferEntry*> rows = sorted_transfers();
   for (size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
     const auto& [key, row] = *rows[i];
-    text += fmt::format("{:<28}{}{:<26}{:>9}{:>12}{:>12}  {:<14}{}\n", printable(key.tensor),
-                        padded(route_of(key.from, key.to), 18), key.cause, row.count, bytes_text(row.bytes),
-                        time_text(row.total_ns), rate_text(row.bytes, row.total_ns, "B/s"),
-                        printable(place_text(row.place)));
+    table.add({shortened(printable(key.tensor), kWidestName), route_of(key.from, key.to), key.cause,
+               std::to_string(row.count), bytes_text(row.bytes), time_text(row.total_ns),
+               rate_text(row.bytes, row.total_ns, "B/s"), printable(place_text(row.place))});
   }
+  std::string text = table.text();
   if (rows.size() > kShown) text += fmt::format("and {} more\n", rows.size() - kShown);
   return text + "\n";
 }
@@ -232,8 +234,8 @@ std::string Profile::text(int64_t end) const {
     const double share = spent > 0 ? 100.0 * static_cast<double>(ns) / static_cast<double>(spent) : 0.0;
     return fmt::format("{:.2f}s({:.1f}%)", static_cast<double>(ns) * 1e-9, share);
   };
-  return text + fmt::format("Spent {} in cpu Op, {} in device Op and {} in transfer Op\n", part(on_cpu),
-                            part(on_device), part(transfer));
+  return text + fmt::format("Spent {} in cpu Op, {} in gpu Op and {} in transfer Op\n", part(on_cpu), part(on_device),
+                            part(transfer));
 }
 
 std::string Profile::json(int64_t end) const {

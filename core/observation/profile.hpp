@@ -18,7 +18,8 @@ class Profile {
   explicit Profile(int64_t begin) : begin_(begin), wall_(begin) {}
 
   void add(const Work& work);
-  void add_wait(TimeSpan span, bool for_transfer);
+  // For a device that takes no times: what its work takes shows in the waits for it.
+  void add_wait(TimeSpan span);
   void add_preparation(std::string_view device, TimeSpan span);
   // Whether settle() is worth its time. No work that began before `horizon` will be added after it.
   bool is_due() const noexcept { return wall_.is_due(); }

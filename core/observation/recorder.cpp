@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/observation/recorder.hpp"
 
-#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -15,11 +12,11 @@
 #include "core/base/error.hpp"
 #include "core/base/lock.hpp"
 #include "core/base/log.hpp"
-#include "core/base/printable.hpp"
 #include "core/base/process_config.hpp"
 #include "core/observation/live_tensors.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/op_list.hpp"
+#include "core/observation/output_file.hpp"
 #include "core/observation/placement.hpp"
 #include "core/observation/profile.hpp"
 #include "core/observation/ranges.hpp"
@@ -53,8 +50,6 @@ int32_t thread_id() noexcept {
   if (id == 0) id = static_cast<int32_t>(syscall(SYS_gettid));
   return id;
 }
-
-[[gnu::tls_model("initial-exec")]] constinit thread_local bool waits_for_transfer = false;
 
 // Locked. No work that will be recorded began before this.
 int64_t horizon_of(const Recorder& all, int64_t now) noexcept { return all.first != nullptr ? all.first->begun : now; }
@@ -147,16 +142,13 @@ WatchedWait::~WatchedWait() {
   const std::lock_guard guard(all.lock);
   unlink(all, *work_);
   try {
-    if (profiles(all) && !work_->is_timed) all.profile->add_wait(work_->on_host, waits_for_transfer);
+    if (profiles(all) && !work_->is_timed) all.profile->add_wait(work_->on_host);
     if (all.trace != nullptr) all.trace->add_wait(*work_);
   } catch (...) {
     // As above.
   }
   end_work(all, work_);
 }
-
-WaitsForTransfer::WaitsForTransfer() noexcept : before_(waits_for_transfer) { waits_for_transfer = true; }
-WaitsForTransfer::~WaitsForTransfer() { waits_for_transfer = before_; }
 
 void record_preparation(std::string_view name, const Device& device, int64_t begin) noexcept {
   const TimeSpan span{begin, host_now()};
@@ -232,23 +224,48 @@ bool stop_trace() {
     trace.swap(all.trace);
   }
   if (trace == nullptr) return false;
-  if (!trace->close()) throw Error(COMPUTE_ERROR_INTERNAL, "the trace could not be written as a whole");
+  if (const std::string fault = trace->close(); !fault.empty()) throw Error(COMPUTE_ERROR_INTERNAL, fault);
   return true;
 }
 
 namespace {
 
-void write_file(const std::string& path, const std::string& text) {
-  FILE* const file = std::fopen(path.c_str(), "we");
-  const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const int fault = errno;
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (written && closed) return;
-  log(COMPUTE_LOG_ERROR, "error",
-      fmt::format("the profile {} cannot be written: {}", printable(path, kLongestPath), std::strerror(fault)));
+bool is_json(const std::string& path) { return path.size() > 5 && path.ends_with(".json"); }
+
+// Nobody but the log can be told at the end of the process.
+template <class Write>
+void try_at_end(Write write) noexcept {
+  try {
+    write();
+  } catch (const Error& error) {
+    log(COMPUTE_LOG_ERROR, "error", error.message);
+  } catch (...) {
+    // There is no memory for it.
+  }
 }
 
-bool is_json(const std::string& path) { return path.size() > 5 && path.ends_with(".json"); }
+void require_written(const std::string& fault) {
+  if (!fault.empty()) throw Error(COMPUTE_ERROR_INTERNAL, fault);
+}
+
+void write_profile(const std::string& target) {
+  const std::string text = profile_report(is_json(target) ? COMPUTE_FORMAT_JSON : COMPUTE_FORMAT_TEXT);
+  if (target == "1") {
+    std::fputs(text.c_str(), stderr);
+    return;
+  }
+  OutputFile file("the profile", target, text.size() + 1);
+  file.put(text);
+  require_written(file.close());
+}
+
+void end_op_list() {
+  Recorder& all = recorder();
+  stop_observing(kListsOps);
+  const std::lock_guard guard(all.lock);
+  const std::unique_ptr<OpList> list = std::move(all.list);
+  if (list != nullptr) require_written(list->close());
+}
 
 }  // namespace
 
@@ -277,22 +294,18 @@ void begin_configured_observations() {
 void report_at_end(std::string (*placement)(int32_t format), std::vector<CachedMemory> (*memory)()) noexcept {
   static std::atomic<bool> done{false};
   if (done.exchange(true)) return;
-  try {
+  try_at_end([] {
     const std::string target = recorder().profile_target;
-    if (!target.empty()) {
-      const std::string text = profile_report(is_json(target) ? COMPUTE_FORMAT_JSON : COMPUTE_FORMAT_TEXT);
-      if (target == "1") {
-        std::fputs(text.c_str(), stderr);
-      } else {
-        write_file(target, text);
-      }
-    }
-    static_cast<void>(stop_trace());
+    if (!target.empty()) write_profile(target);
+  });
+  try_at_end([] { static_cast<void>(stop_trace()); });
+  try_at_end(end_op_list);
+  try_at_end([&] {
     if (observes(kPlaces)) std::fputs(("compute: placement\n" + placement(COMPUTE_FORMAT_TEXT)).c_str(), stderr);
+  });
+  try_at_end([&] {
     if (observes(kTracksLeaks)) std::fputs(leaks_at_end(memory()).c_str(), stderr);
-  } catch (...) {
-    // There is nobody left to tell.
-  }
+  });
 }
 
 void forget_observations() noexcept {
@@ -303,6 +316,7 @@ void forget_observations() noexcept {
   all.profile_target.clear();
   if (all.trace != nullptr) all.trace->drop();
   all.trace.release();
+  all.list.release();
   renew_live_tensors_lock();
   renew_placement_lock();
 }

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/observation/trace.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
-#include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/selection/device.hpp"
@@ -17,7 +11,6 @@ namespace compute {
 namespace {
 
 constexpr int64_t kHostProcess = 1;
-constexpr size_t kBufferBytes = size_t{1} << 20;
 
 // Microseconds, with the nanoseconds behind the point.
 std::string micros(int64_t ns) {
@@ -41,54 +34,20 @@ std::string transfer_arguments(const TransferWork& transfer) {
 
 }  // namespace
 
-Trace::Trace(const std::string& path, int64_t begin) : begin_(begin) {
-  file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("the trace {} cannot be written: {}", printable(path, kLongestPath), std::strerror(errno)));
-  }
-  buffer_.reserve(kBufferBytes + 4096);
-  buffer_ = "[\n";
+Trace::Trace(const std::string& path, int64_t begin) : begin_(begin), file_("the trace", path, size_t{1} << 20) {
+  file_.put("[\n");
   put_name(kHostProcess, 0, "process_name", "host");
 }
 
-Trace::~Trace() {
-  if (file_ >= 0) ::close(file_);
-}
-
-void Trace::flush() noexcept {
-  size_t done = 0;
-  while (!failed_ && done < buffer_.size()) {
-    const ssize_t count = ::write(file_, buffer_.data() + done, buffer_.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) failed_ = true;
-    if (count > 0) done += static_cast<size_t>(count);
-  }
-  buffer_.clear();
-}
-
-bool Trace::close() noexcept {
-  try {
-    buffer_ += "\n]\n";
-  } catch (...) {
-    failed_ = true;
-  }
-  flush();
-  const bool closed = ::close(file_) == 0;
-  file_ = -1;
-  return closed && !failed_;
-}
-
-void Trace::drop() noexcept {
-  ::close(file_);
-  file_ = -1;
+std::string Trace::close() {
+  file_.put("\n]\n");
+  return file_.close();
 }
 
 void Trace::put_line(const std::string& line) {
-  if (!is_first_) buffer_ += ",\n";
+  if (!is_first_) file_.put(",\n");
   is_first_ = false;
-  buffer_ += line;
-  if (buffer_.size() >= kBufferBytes) flush();
+  file_.put(line);
 }
 
 void Trace::put(const Event& event) {

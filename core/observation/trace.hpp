@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/observation/output_file.hpp"
 #include "core/observation/work.hpp"
 
 namespace compute {
@@ -19,18 +20,15 @@ class Trace {
  public:
   // Throws if the file cannot be written.
   Trace(const std::string& path, int64_t begin);
-  ~Trace();
-  Trace(const Trace&) = delete;
-  Trace& operator=(const Trace&) = delete;
 
   void add(const Work& work);
   void add_wait(const Work& wait);
   void add_preparation(std::string_view name, const compute_device& device, int32_t thread, TimeSpan span);
   void add_memory(std::string_view device, int64_t used, int64_t change, int64_t now);
-  // Ends the list and closes the file. False if it could not be written as a whole.
-  bool close() noexcept;
+  // Ends the list and closes the file. Empty, or why it could not be written as a whole.
+  std::string close();
   // Closes the file as it is: in the child of a fork.
-  void drop() noexcept;
+  void drop() noexcept { file_.drop(); }
 
  private:
   struct Event {
@@ -46,13 +44,10 @@ class Trace {
   void put_line(const std::string& line);
   int64_t process_of(const compute_device& device);
   void name_track(int64_t process, int64_t thread);
-  void flush() noexcept;
 
   const int64_t begin_;
-  int file_ = -1;
+  OutputFile file_;
   bool is_first_ = true;
-  bool failed_ = false;
-  std::string buffer_;
   std::map<std::string, int64_t, std::less<>> processes_;  // by device
   std::set<std::pair<int64_t, int64_t>> named_;
 };

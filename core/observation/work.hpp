@@ -89,18 +89,6 @@ class WatchedWait {
   NamedRange range_;
 };
 
-// The calling thread waits for a transfer: where the device takes no times, a wait counts as what it waits for.
-class WaitsForTransfer {
- public:
-  WaitsForTransfer() noexcept;
-  WaitsForTransfer(const WaitsForTransfer&) = delete;
-  WaitsForTransfer& operator=(const WaitsForTransfer&) = delete;
-  ~WaitsForTransfer();
-
- private:
-  const bool before_;
-};
-
 // A plan was prepared, or a kernel compiled, since `begin`.
 void record_preparation(std::string_view name, const compute_device& device, int64_t begin) noexcept;
 // A block was allocated (`change` > 0) or freed.

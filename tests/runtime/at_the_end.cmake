@@ -30,13 +30,16 @@ run("" "^$")
 run("COMPUTE_PROFILE=1"
     "\nmatmul +minimal0 +float32 +.64,8. +21 "
     "\nm +host→minimal0 +to_device +20 +41.0 kB "
-    "\nSpent [0-9.]+s.[0-9.]+%. in cpu Op, [0-9.]+s.[0-9.]+%. in device Op and [0-9.]+s.[0-9.]+%. in transfer Op\n$")
+    "\nSpent [0-9.]+s.[0-9.]+%. in cpu Op, [0-9.]+s.[0-9.]+%. in gpu Op and [0-9.]+s.[0-9.]+%. in transfer Op\n$")
 run("COMPUTE_PROFILE=${WORK}/profile.json" "^$")
 file(READ "${WORK}/profile.json" profile)
 string(JSON wall GET "${profile}" wall_ns)
 if(NOT wall GREATER 0)
   message(SEND_ERROR "the profile has no wall time:\n${profile}")
 endif()
+run("COMPUTE_LOG=error COMPUTE_PROFILE=/dev/full" "error: the profile /dev/full could not be written as a whole: No space left on device\n$")
+run("COMPUTE_LOG=error COMPUTE_TRACE=/dev/full" "error: the trace /dev/full could not be written as a whole: No space left on device\n$")
+run("COMPUTE_LOG=error COMPUTE_TRACE_OPS=/dev/full" "error: the list of ops /dev/full could not be written as a whole: No space left on device\n$")
 run("COMPUTE_TRACE=${WORK}/trace.json" "^$")
 file(READ "${WORK}/trace.json" trace)
 string(JSON events LENGTH "${trace}")

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <map>
 #include <random>
+#include <set>
+#include <tuple>
 
 #include <nlohmann/json.hpp>
 
@@ -130,6 +132,12 @@ TEST(Profile, AgreesWithTheStatistics) {
   const int64_t parts = profile["cpu_ns"].get<int64_t>() + profile["device_ns"].get<int64_t>() +
                         profile["transfer_ns"].get<int64_t>() + profile["elsewhere_ns"].get<int64_t>();
   EXPECT_EQ(parts, profile["wall_ns"].get<int64_t>()) << "each instant counts once";
+  // The last line takes no more than the tables.
+  std::map<std::string, int64_t> total;
+  for (const json& row : profile["transfers"]) total["transfer"] += row["total_ns"].get<int64_t>();
+  for (const json& row : profile["ops"])
+    total[row["device"] == "cpu" ? "cpu" : "device"] += row["total_ns"].get<int64_t>();
+  for (const auto& [part, ns] : total) EXPECT_LE(profile[part + "_ns"].get<int64_t>(), ns) << part;
 }
 
 TEST(Profile, NamesTensorsPlacesAndHints) {
@@ -150,7 +158,7 @@ TEST(Profile, NamesTensorsPlacesAndHints) {
   EXPECT_NE(text.find(kOwnPlace), std::string::npos) << "the caller's address has a line\n" << text;
   const size_t last = text.rfind("\nSpent ");
   ASSERT_NE(last, std::string::npos) << text;
-  EXPECT_NE(text.find("s(0.0%) in device Op and ", last), std::string::npos) << text;
+  EXPECT_NE(text.find("s(0.0%) in gpu Op and ", last), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with(" in transfer Op\n")) << text;
 }
 
@@ -174,13 +182,54 @@ TEST(Profile, IsNotThereBeforeItIsStarted) {
   EXPECT_EQ(thrown_by([] { static_cast<void>(compute::profile_report()); }).code, COMPUTE_ERROR_NOT_FOUND);
 }
 
-TEST(Profile, CountsTheOperationsOfAProduct) {
-  const Tensor a = remote().full({8, 32}, 1.f), b = remote().full({32, 4}, 1.f);
+TEST(Profile, CountsTheOperationsOfProducts) {
+  const auto ones = [](const compute::Shape& shape) { return remote().full(shape, 1.f); };
+  const Tensor image = ones({2, 4, 6, 6}), weight = ones({8, 4, 3, 3}), kernel = ones({4, 8, 3, 3});
+  const Tensor q = ones({1, 2, 5, 4}), k = ones({1, 2, 7, 4}), v = ones({1, 2, 7, 3});
+  const int64_t convolved = int64_t{2} * 2 * 8 * 4 * 4 * 4 * 9;  // 8 channels of 4x4 results, 4 channels of 3x3 weights
+  const int64_t scores = int64_t{1} * 2 * 5 * 7;
+  const std::vector<std::tuple<std::string, int64_t, std::vector<Tensor>, std::vector<compute::Attribute>>> calls = {
+      {"matmul", 2 * 8 * 32 * 4, {ones({8, 32}), ones({32, 4})}, {}},
+      {"matmul", 2 * 3 * 8 * 32 * 4, {ones({3, 8, 32}), ones({32, 4})}, {}},
+      {"affine", 2 * 8 * 32 * 4, {ones({8, 32}), ones({32, 4}), ones({4})}, {}},
+      {"gemm", 2 * 8 * 32 * 4, {ones({8, 4}), ones({8, 32}), ones({32, 4})}, {}},
+      {"tensordot",
+       2 * 5 * 2 * 3 * 4,
+       {ones({5, 2, 3}), ones({3, 4, 2})},
+       {{"axes_a", compute::Shape{1, 2}}, {"axes_b", compute::Shape{2, 0}}}},
+      {"einsum", 2 * 3 * 8 * 32 * 4, {ones({3, 8, 32}), ones({3, 4, 32})}, {{"equation", "bij,bkj->bik"}}},
+      {"einsum", 2 * 3 * 8 * 32 * 4, {ones({3, 8, 32}), ones({32, 4})}, {{"equation", "...ij, jk"}}},
+      {"convolution", convolved, {image, weight}, {}},
+      {"convolution_grad_weight", convolved, {ones({2, 8, 4, 4}), image}, {{"kernel", compute::Shape{3, 3}}}},
+      {"convolution_grad_input", convolved, {ones({2, 8, 4, 4}), weight}, {{"shape", compute::Shape{6, 6}}}},
+      {"convolution_transpose", 2 * 2 * 4 * 36 * 8 * 9, {image, kernel}, {}},
+      {"attention", 2 * scores * (4 + 3), {q, k, v}, {}},
+      {"attention_grad",
+       2 * scores * (3 * 4 + 2 * 3),
+       {ones({1, 2, 5, 3}), q, k, v, ones({1, 2, 5, 3}), ones({1, 2, 5})},
+       {}}};
+  for (const auto& [op, flops, inputs, attributes] : calls) {
+    compute::profile_start();
+    static_cast<void>(compute::Op(op).run(inputs, attributes));
+    const json profile = json::parse(compute::profile_report(Format::json));
+    ASSERT_EQ(profile["ops"].size(), 1u) << op;
+    EXPECT_EQ(profile["ops"][0]["flops"], flops) << op;
+  }
   compute::profile_start();
-  static_cast<void>(compute::matmul(a, b));
+  static_cast<void>(compute::exp(image));
+  EXPECT_EQ(json::parse(compute::profile_report(Format::json))["ops"][0]["flops"], 0);
+}
+
+TEST(Profile, ExpressionsAreToldApart) {
+  const Tensor x = remote().full({8}, 1.f);
+  const compute::Expression first("tanh(a * a + 1)", {"a"}), second("exp(a) - a", {"a"});
+  compute::profile_start();
+  static_cast<void>(first(x));
+  static_cast<void>(second(x));
   const json profile = json::parse(compute::profile_report(Format::json));
-  ASSERT_EQ(profile["ops"].size(), 1u);
-  EXPECT_EQ(profile["ops"][0]["flops"], 2 * 8 * 32 * 4);
+  std::set<std::string> names;
+  for (const json& row : profile["ops"]) names.insert(row["op"]);
+  EXPECT_EQ(names, (std::set<std::string>{"map tanh(a*a+1)", "map exp(a)-a"}));
 }
 
 TEST(Profile, AGraphIsOneRow) {
@@ -194,6 +243,8 @@ TEST(Profile, AGraphIsOneRow) {
   EXPECT_EQ(profile["ops"][0]["op"], "graph of 2: negative exp");
   EXPECT_EQ(profile["ops"][0]["calls"], 5);
   EXPECT_EQ(profile["ops"][0]["ops"], 10);
+  const std::string text = compute::profile_report();
+  EXPECT_NE(text.find("\ngraph of 2: negative exp  minimal0  "), std::string::npos) << text;
 }
 
 // They share the mark between them, and are recorded while others are submitted.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The placement report: which op ran where, how often and how.
 #include <algorithm>
+#include <regex>
 #include <thread>
 #include <vector>
 
@@ -37,8 +38,7 @@ TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
   }
   EXPECT_EQ(runs, 5);
   const std::string text = compute::placement_report();
-  EXPECT_NE(text.find("minimal0      square                  native                     5\n"), std::string::npos)
-      << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("minimal0  +square  +native  +5\n"))) << text;
 }
 
 // One plan that runs on several streams at once.

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wall time is a partition, and amounts are readable.
+// Wall time is a partition, amounts and tables are readable, and files tell why they are not whole.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <random>
 
+#include "core/base/error.hpp"
+#include "core/files/files.hpp"
 #include "core/observation/amounts.hpp"
+#include "core/observation/output_file.hpp"
+#include "core/observation/text_table.hpp"
 #include "core/observation/wall_time.hpp"
 
 namespace compute {
@@ -55,6 +63,65 @@ TEST(Amounts, AreReadable) {
   EXPECT_EQ(rate_text(26'800'000, 1000, "FLOP/s"), "26.8 TFLOP/s");
   EXPECT_EQ(rate_text(500, 1000, "B/s"), "500 MB/s");
   EXPECT_EQ(rate_text(0, 1000, "B/s"), "");
+}
+
+TEST(TextTable, ColumnsAreAsWideAsTheirCells) {
+  TextTable table{{"op"}, {"calls", true}, {"rate"}};
+  table.add({"graph of 9: map→exp negative add multiply", "5", "1 GB/s"});
+  table.add({"add", "12000", ""});
+  EXPECT_EQ(table.text(),
+            "op                                         calls  rate\n"
+            "graph of 9: map→exp negative add multiply      5  1 GB/s\n"
+            "add                                        12000\n");
+}
+
+TEST(TextTable, LongNamesAreShortened) {
+  EXPECT_EQ(shortened("exp", 8), "exp");
+  EXPECT_EQ(shortened("negative", 8), "negative");
+  EXPECT_EQ(shortened("negatives", 8), "negat...");
+  EXPECT_EQ(shortened("a→b→c→d→e", 8), "a→b→c...");
+}
+
+// The file of an observation, and what closing it says.
+std::string written(const std::string& path, const std::string& text) {
+  OutputFile file("the trace", path, 16);
+  file.put(text);
+  return file.close();
+}
+
+TEST(OutputFile, TellsWhyItIsNotWhole) {
+  const std::string path = ::testing::TempDir() + "compute_output_file";
+  EXPECT_EQ(written(path, "a text that is longer than the buffer"), "");
+  EXPECT_EQ(written("/dev/full", "text"),
+            "the trace /dev/full could not be written as a whole: No space left on device");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 8;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string too_large = written(path, "123456789");
+  const std::string just = written(path, "12345678");
+  const bool is_kept = files::write_whole(path, "123456789");
+  const int fault = errno;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(too_large, "the trace " + path + " could not be written as a whole: File too large");
+  EXPECT_EQ(just, "");
+  EXPECT_FALSE(is_kept);
+  EXPECT_EQ(fault, EFBIG);
+  unlink(path.c_str());
+}
+
+TEST(OutputFile, AFifoThatNobodyReadsIsRefusedAtOnce) {
+  const std::string path = ::testing::TempDir() + "compute_output_fifo";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  try {
+    const OutputFile file("the profile", path, 16);
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message, "the profile " + path + " cannot be written: it is a FIFO that nobody reads");
+  }
+  unlink(path.c_str());
 }
 
 }  // namespace

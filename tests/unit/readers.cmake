@@ -2,12 +2,10 @@
 # No part opens a file but by files/: other ways block on a FIFO, open devices, leak descriptors, or ask nobody who wrote the file. Variable: SOURCE.
 cmake_minimum_required(VERSION 3.25)
 
-# What reads /proc and /sys, which nobody can prepare; a tool of the build's own; and what writes or shows the files that its user names: profiles, traces.
+# What reads /proc and /sys, which nobody can prepare; a tool of the build's own; and what shows the trace that its user names.
 set(allowed
     core/base/host_limits.cpp
     core/files/files.cpp
-    core/observation/op_list.cpp
-    core/observation/recorder.cpp
     plugins/cpu/device.cpp
     plugins/cpu/threads.cpp
     tools/compute/system.cpp

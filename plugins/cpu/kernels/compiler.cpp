@@ -58,12 +58,8 @@ Descriptor nameless(const char* label) {
 }
 
 void write_all(const Descriptor& file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(file.get(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, std::string("write: ") + std::strerror(errno));
-    text.remove_prefix(static_cast<size_t>(written));
-  }
+  if (!files::write_all(file.get(), text))
+    throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, std::string("write: ") + std::strerror(errno));
 }
 
 std::string read_all(const Descriptor& file, int64_t limit) {

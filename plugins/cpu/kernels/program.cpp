@@ -87,20 +87,18 @@ void* load(std::string_view library, const std::string& what) {
   static std::atomic<uint64_t> next{1};
   const files::Descriptor file(memfd_create("compute kernel", MFD_CLOEXEC));
   if (!file) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, std::string("memfd_create: ") + std::strerror(errno));
-  for (std::string_view rest = library; !rest.empty();) {
-    const ssize_t written = write(file.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, std::string("write: ") + std::strerror(errno));
-    rest.remove_prefix(static_cast<size_t>(written));
-  }
+  if (!files::write_all(file.get(), library))
+    throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, std::string("write: ") + std::strerror(errno));
   std::string path = "/proc/self/fd/";
   for (uint64_t digits = next.fetch_add(1); digits != 0; digits >>= 1) path += (digits & 1) != 0 ? ".//" : "./";
   path += std::to_string(file.get());
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    const char* error = dlerror();
-    throw Error(COMPUTE_ERROR_COMPILE_FAILED,
-                what + ": the compiled kernel cannot be loaded: " + (error != nullptr ? error : "unknown error"));
+    const char* const error = dlerror();
+    const char* const reason = access("/proc/self/fd", F_OK) != 0 ? "/proc is not mounted"
+                               : error != nullptr                 ? error
+                                                                  : "unknown error";
+    throw Error(COMPUTE_ERROR_COMPILE_FAILED, what + ": the compiled kernel cannot be loaded: " + reason);
   }
   return handle;
 }

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that observations write.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/files/files.hpp"
+
+namespace compute {
+
+// Writes through a buffer. The first fault is kept for close(): what is observed does not fail because of it.
+class OutputFile {
+ public:
+  // `what` begins messages: "the trace". Throws INVALID_ARGUMENT if the file cannot be opened, also at once for a FIFO
+  // that nobody reads.
+  OutputFile(const char* what, std::string path, size_t buffer_bytes);
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void put(std::string_view text);
+  // "the trace /dev/full could not be written as a whole: No space left on device"; empty if all was written.
+  std::string close() noexcept;
+  // Closes the file as it is: in the child of a fork.
+  void drop() noexcept { file_.reset(); }
+
+ private:
+  void flush() noexcept;
+
+  const char* const what_;
+  const std::string path_;
+  const size_t buffer_bytes_;
+  files::Descriptor file_;
+  int fault_ = 0;  // an errno
+  std::string buffer_;
+};
+
+}  // namespace compute
