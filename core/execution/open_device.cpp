@@ -243,7 +243,9 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
   } else if (const auto limit = setting(SettingId::kMemoryLimit).bytes; limit) {
     memory->set_limit(limit->of(total));
   }
-  if (const auto amount = setting(SettingId::kPreallocate).bytes; amount) memory->preallocate(amount->of(total));
+  // Programs open `cpu` beside the device that the amount is meant for, and host memory is quickly had later.
+  if (const auto amount = setting(SettingId::kPreallocate).bytes; amount && !is_host)
+    memory->preallocate(amount->of(total));
   memory->relieve = [this](int64_t size_bytes) { return relieve_pressure(*this, size_bytes); };
 }
 

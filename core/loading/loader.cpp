@@ -254,7 +254,12 @@ void Loader::admit(Candidate& candidate) {
   const ElfImage image = read_elf_file(candidate.found.real);
   if (image.is_short) throw_shortage(candidate.report, image.problem);
   if (!image.problem.empty()) reject_file(image.problem);
-  if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) reject_file(crash);
+  if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) {
+    // whatever is chosen without it, its user is told
+    log(COMPUTE_LOG_WARNING, "load",
+        "the plugin " + printable(candidate.report.path, kLongestPath) + " is left out: " + crash);
+    reject_file(crash);
+  }
 }
 
 void Loader::load(Candidate& candidate) {

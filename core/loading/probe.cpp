@@ -452,12 +452,14 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
   if (!key.empty() && !is_thorough) {
     if (const std::optional<std::string> verdict = verdicts.find(key)) return *verdict == "passed" ? "" : *verdict;
   }
+  const std::string before = identity_of(plugin.real);
   log(COMPUTE_LOG_DEBUG, "load", "probing " + plugin.library.string() + " in a separate process");
   const fs::path& named = plugin.manifest ? plugin.manifest->file : plugin.real;
   std::vector<std::string> command = {helper.string(), named.string()};
   if (is_thorough) command.insert(command.begin() + 1, "--run");
   ProbeRun& run = trial->run;
   if (run.outcome == ProbeOutcome::kNotRun) run = run_probe(command, options_.seconds * 1000);
+  if (identity_of(plugin.real) != before) return "its file was replaced while it was probed; start the program again";
   std::string verdict;
   switch (run.outcome) {
     case ProbeOutcome::kNotRun:

@@ -156,6 +156,8 @@ class Catalogue {
   // True the first time.
   bool note_chosen(const DeviceEntry* device) { return chosen_.insert(device).second; }
 
+  bool has_chosen() const { return !chosen_.empty(); }
+
   bool has_loader() const { return loader_.has_value(); }
 
  private:
@@ -245,8 +247,9 @@ std::string chosen_by(const Request& request, const DeviceChoice& choice) {
 }
 
 // The program opens `cpu` for its own memory beside the device that it computes on: that is no choice to tell of.
-bool is_host_of_program(const Request& request, const DeviceSelection& selection) {
-  return request.by_program && selection.strict && selection.device->info.name == std::string_view("cpu");
+bool is_beside_another(const Request& request, const DeviceSelection& selection, const Catalogue& catalogue) {
+  return request.by_program && selection.strict && selection.device->info.name == std::string_view("cpu") &&
+         catalogue.has_chosen();
 }
 
 DeviceSelection selection_of(const Request& request, const DeviceChoice& choice,
@@ -307,7 +310,7 @@ DeviceSelection Registry::select(const char* text, const std::function<void(cons
       continue;
     }
     const std::lock_guard lock(catalogue.mutex);
-    if (!is_host_of_program(request, selection) && catalogue.note_chosen(selection.device)) {
+    if (!is_beside_another(request, selection, catalogue) && catalogue.note_chosen(selection.device)) {
       if (selection.fell_through) log(COMPUTE_LOG_WARNING, "select", choice.warning);
       log(COMPUTE_LOG_INFO, "select", selection_message(records[*choice.device], selection.chosen_by));
     }

@@ -580,6 +580,43 @@ TEST(Loader, AFileWithAColonInItsPathIsTried) {
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
 }
 
+TEST(Loader, AFileThatIsReplacedWhileItIsProbedIsNotLoaded) {
+  const TemporaryFolder folder, cache;
+  install(folder, "minimal");
+  const Outcome replaced = run_in_child([&] {
+    use_verdicts_in(cache);
+    setenv("COMPUTE_PLUGIN_FILES", (folder.path() / "compute_plugin_minimal.so").c_str(), 1);
+    ASSERT_OK(compute_log_set_callback(
+        [](int32_t, const char*, const char* text, void* at) {
+          if (std::string_view(text).starts_with("probing "))
+            install(*static_cast<const TemporaryFolder*>(at), "minimal");
+        },
+        const_cast<TemporaryFolder*>(&folder)));
+    std::fputs(load_report().c_str(), stdout);
+  });
+  EXPECT_TRUE(replaced.exited(0) && says(replaced, "its file was replaced while it was probed")) << replaced.output;
+  const Outcome later = list_with(folder, cache, "", "1");
+  EXPECT_TRUE(later.exited(0) && says(later, "probing ") && says(later, "minimal1")) << later.output;
+}
+
+// Nobody has named the plugin: without a line its user would not know why another device is used.
+TEST(Loader, AutoTellsOfAPluginThatCrashedInItsProbe) {
+  const TemporaryFolder cache;
+  for (const bool is_known : {false, true}) {
+    const Outcome outcome = run_in_child([&] {
+      use_verdicts_in(cache);
+      use_plugins({"faulty", "minimal"});
+      set_faults("load=crash");
+      setenv("COMPUTE_LOG", "info", 1);
+      const Device device = open("auto");
+      EXPECT_STREQ(compute_device_name(device), "minimal0");
+    });
+    EXPECT_TRUE(outcome.exited(0)) << outcome.output;
+    EXPECT_TRUE(says(outcome, "compute_plugin_faulty.so is left out: it crashed in its probe: SIGSEGV in dlopen"))
+        << is_known << outcome.output;
+  }
+}
+
 // As compute doctor does it: a good verdict of yesterday is no reason to die today.
 TEST(Loader, AlwaysTriesAfresh) {
   const TemporaryFolder folder, cache;

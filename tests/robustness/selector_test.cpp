@@ -105,6 +105,16 @@ ISOLATED_TEST(Selectors, PreallocatedMemoryIsThereAtOnce) {
   EXPECT_EQ(statistics.memory_used, 0);
 }
 
+ISOLATED_TEST(Selectors, TheHostsMemoryIsNotPreallocated) {
+  use_plugins({"minimal"});
+  setenv("COMPUTE_PREALLOCATE", "1000000G", 1);  // a share of a device's memory that the host does not have
+  const Device host = open("cpu");
+  compute_device_statistics statistics = {};
+  statistics.struct_size = sizeof statistics;
+  ASSERT_OK(compute_device_get_statistics(host, &statistics));
+  EXPECT_LT(statistics.memory_reserved, 1 << 30);
+}
+
 ISOLATED_TEST(Selectors, OneDeviceIsOneHandleAndHasOneSetOfOptions) {
   use_plugins({"minimal"});
   const Device first = open("minimal0+mem=1M"), again = open("minimal0");

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -166,6 +167,22 @@ std::string refusal(Registry& registry, const char* selector, int32_t code) {
   return "nothing was refused";
 }
 
+TEST(Registry, TellsOfCpuThatAProgramNames) {
+  in_child({"minimal"}, [](Registry& registry) {
+    static std::string lines;
+    ASSERT_EQ(compute_log_set_callback(
+                  [](int32_t level, const char*, const char* text, void*) {
+                    if (level == COMPUTE_LOG_INFO) lines += std::string(text) + "\n";
+                  },
+                  nullptr),
+              nullptr);
+    selected(registry, "cpu");
+    selected(registry, "cpu");
+    EXPECT_TRUE(lines.starts_with("using cpu") && lines.ends_with(", chosen by compute_device_open\n")) << lines;
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+  });
+}
+
 TEST(Registry, TellsOnceWhichDeviceWasChosen) {
   in_child({"minimal"}, [](Registry& registry) {
     static std::string lines;
@@ -175,11 +192,9 @@ TEST(Registry, TellsOnceWhichDeviceWasChosen) {
                   },
                   nullptr),
               nullptr);
-    selected(registry, "cpu");  // memory of the program's own
-    EXPECT_EQ(lines, "");
     selected(registry, nullptr);
     selected(registry, nullptr);
-    selected(registry, "cpu");
+    selected(registry, "cpu");  // memory of the program's own, beside its device
     EXPECT_EQ(lines, "using minimal0: Minimal device 0, chosen by auto\n");
     // What a user chooses is told, also if the program has opened it for itself before.
     lines.clear();
