@@ -176,7 +176,6 @@ void add_memory(Properties& properties) {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
     const int64_t kib = std::atoll(line.c_str() + std::min(line.size(), line.find_first_of("0123456789")));
-    if (line.rfind("MemAvailable:", 0) == 0) add(properties, "memory_available", std::to_string(kib * 1024) + " bytes");
     if (line.rfind("SwapTotal:", 0) == 0) add(properties, "swap", text_of_bytes(kib * 1024));
     if (line.rfind("Hugepagesize:", 0) == 0) add(properties, "huge_page", text_of_bytes(kib * 1024));
   }

@@ -10,7 +10,10 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "table.hpp"
 
 namespace {
 
@@ -38,19 +41,26 @@ const char* kind_text(DeviceKind kind) {
   }
 }
 
-// "all 15", or those with arithmetic and in brackets those that are stored only.
-std::string dtypes_text(const DeviceInfo& info) {
-  std::string all, arithmetic;
+// The dtypes with `level`: "all 15", or their names.
+std::string dtypes_with(const DeviceInfo& info, DTypeSupport level) {
+  std::string names;
   size_t count = 0;
   for (const DType dtype : kDtypes) {
-    if (info.supports(dtype, DTypeSupport::arithmetic)) {
-      ++count;
-      arithmetic += fmt::format("{}{}", arithmetic.empty() ? "" : " ", dtype.name());
-    } else if (info.supports(dtype, DTypeSupport::storage)) {
-      arithmetic += fmt::format("{}({})", arithmetic.empty() ? "" : " ", dtype.name());
-    }
+    if (!info.supports(dtype, level)) continue;
+    ++count;
+    names += fmt::format("{}{}", names.empty() ? "" : " ", dtype.name());
   }
-  return count == std::size(kDtypes) ? fmt::format("all {}", count) : arithmetic;
+  return count == std::size(kDtypes) ? fmt::format("all {}", count) : names;
+}
+
+// Those that a device stores without computing with them.
+std::string stored_dtypes(const DeviceInfo& info) {
+  std::string names;
+  for (const DType dtype : kDtypes) {
+    if (info.supports(dtype, DTypeSupport::storage) && !info.supports(dtype, DTypeSupport::arithmetic))
+      names += fmt::format("{}{}", names.empty() ? "" : " ", dtype.name());
+  }
+  return names;
 }
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -120,24 +130,30 @@ int show_devices(bool json, bool verbose) {
     print_json(all);
     return 0;
   }
-  fmt::print("{:<14} {:<36} {:<16} {:<14} {:>11}  {:<10} {}\n", "name", "description", "kind", "PCI", "memory",
-             "dtypes", "libraries");
+  using enum Table::Column;
+  Table table{{"name", kText},     {"description", kElastic}, {"kind", kText},         {"PCI", kText},
+              {"memory", kNumber}, {"dtypes", kText},         {"libraries", kElastic}, {"same as", kText}};
   for (const auto& info : infos) {
     const std::vector<std::string> libraries = lines_of(info.libraries);
-    const std::string dtypes = dtypes_text(info);
+    const std::string dtypes = dtypes_with(info, DTypeSupport::arithmetic), stored = stored_dtypes(info);
     std::string names;  // the first word of each line
     for (const std::string& line : libraries)
       names += (names.empty() ? "" : ", ") + line.substr(0, line.find_first_of(" :,"));
-    fmt::print("{:<14} {:<36.36} {:<16} {:<14} {:>11}  {:<10} {}{}\n", info.name, info.description,
-               kind_text(info.kind), info.pci_address.empty() ? "-" : info.pci_address, bytes_text(info.memory_bytes),
-               dtypes.size() <= 10 ? dtypes : "some", names.empty() ? "-" : names,
-               info.same_as.empty() ? "" : fmt::format("  (same as {})", info.same_as));
-    if (!verbose) continue;
-    fmt::print("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor,
-               info.driver_version.empty() ? "-" : info.driver_version, info.uuid.empty() ? "-" : info.uuid, dtypes);
-    for (const std::string& line : libraries) fmt::print("    {}\n", line);
-    fmt::print("    free memory {}\n", free_memory_text(std::string(info.name)));
+    std::string below;
+    if (verbose) {
+      below = fmt::format("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor,
+                          info.driver_version.empty() ? "-" : info.driver_version, info.uuid.empty() ? "-" : info.uuid,
+                          dtypes);
+      if (!stored.empty()) below += fmt::format("    dtypes for storage alone {}\n", stored);
+      for (const std::string& line : libraries) below += fmt::format("    {}\n", line);
+      below += fmt::format("    free memory {}\n", free_memory_text(std::string(info.name)));
+    }
+    table.add({std::string(info.name), std::string(info.description), kind_text(info.kind),
+               info.pci_address.empty() ? "-" : std::string(info.pci_address), bytes_text(info.memory_bytes),
+               dtypes.starts_with("all ") ? dtypes : "some", names.empty() ? "-" : names, std::string(info.same_as)},
+              below);
   }
+  fmt::print("{}", table.text());
   if (verbose) fmt::print("\n{}", compute::load_report());
   return 0;
 }
@@ -195,7 +211,8 @@ int show_info(const std::string& selector, bool json) {
   row("same as", info.same_as);
   row("memory",
       info.memory_bytes >= 0 ? fmt::format("{} bytes ({})", info.memory_bytes, bytes_text(info.memory_bytes)) : "");
-  row("dtypes with arithmetic (stored only)", dtypes_text(info));
+  row("dtypes", dtypes_with(info, DTypeSupport::arithmetic));
+  row("dtypes for storage alone", stored_dtypes(info));
   for (const std::string& line : lines_of(info.libraries)) row("library", line);
   for (const compute::DeviceAttribute& attribute : device.attributes()) {
     std::string name(attribute.name);
@@ -224,27 +241,18 @@ std::string measured(int64_t value, double scale, const char* unit) {
   return value < 0 ? "-" : fmt::format("{:.0f} {}", static_cast<double>(value) * scale, unit);
 }
 
-void print_smi_line(const DeviceInfo& info, const compute::DeviceTelemetry& now, int64_t total, int64_t free) {
-  const std::string used = total >= 0 && free >= 0 ? bytes_text(total - free) : "-";
-  fmt::print("{:<14} {:<14} {:>11} {:>11} {:>11} {:>7} {:>7} {:>7}  {}\n", info.name,
-             info.pci_address.empty() ? "-" : info.pci_address, used, bytes_text(free), bytes_text(total),
-             measured(now.utilization_percent, 1, "%"), measured(now.temperature_millidegrees, 1e-3, "C"),
-             measured(now.power_milliwatts, 1e-3, "W"), info.description);
-}
-
 int print_smi(bool json) {
   int failures = 0;
   nlohmann::json all = nlohmann::json::array();
-  if (!json) {
-    fmt::print("{:<14} {:<14} {:>11} {:>11} {:>11} {:>7} {:>7} {:>7}  {}\n", "name", "PCI", "used", "free", "total",
-               "busy", "temp", "power", "description");
-  }
+  using enum Table::Column;
+  Table table{{"name", kText},   {"PCI", kText},    {"used", kNumber},  {"free", kNumber},        {"total", kNumber},
+              {"busy", kNumber}, {"temp", kNumber}, {"power", kNumber}, {"description", kElastic}};
   for (const DeviceInfo& info : compute::Device::list()) {
     try {
       const compute::Device device = compute::Device::open(std::string(info.name));
       const compute::DeviceTelemetry now = device.telemetry();
       const compute::DeviceStatistics memory = device.statistics();
-      all.push_back({{"device", info.name},
+      all.push_back({{"name", info.name},
                      {"description", info.description},
                      {"pci_address", info.pci_address},
                      {"utilization_percent", now.utilization_percent},
@@ -254,14 +262,23 @@ int print_smi(bool json) {
                      {"memory_used_bytes", now.memory_used_bytes},
                      {"memory_available_bytes", memory.memory_available},
                      {"memory_total_bytes", memory.memory_total}});
-      if (!json) print_smi_line(info, now, memory.memory_total, memory.memory_available);
+      const int64_t total = memory.memory_total, free = memory.memory_available;
+      table.add({std::string(info.name), info.pci_address.empty() ? "-" : std::string(info.pci_address),
+                 total >= 0 && free >= 0 ? bytes_text(total - free) : "-", bytes_text(free), bytes_text(total),
+                 measured(now.utilization_percent, 1, "%"), measured(now.temperature_millidegrees, 1e-3, "C"),
+                 measured(now.power_milliwatts, 1e-3, "W"), std::string(info.description)});
     } catch (const compute::Error& error) {
       ++failures;
-      all.push_back({{"device", info.name}, {"error", error.what()}});
-      if (!json) fmt::print("{:<14} {}\n", info.name, error.what());
+      all.push_back({{"name", info.name}, {"error", error.what()}});
+      table.add({std::string(info.name), "-", "-", "-", "-", "-", "-", "-", std::string(info.description)},
+                fmt::format("    {}\n", error.what()));
     }
   }
-  if (json) print_json(all);
+  if (json) {
+    print_json(all);
+  } else {
+    fmt::print("{}", table.text());
+  }
   return failures == 0 ? 0 : 1;
 }
 
@@ -286,6 +303,13 @@ int attempt_device(const std::string& selector) {
   return 1;
 }
 
+Table settings_table() {
+  Table table{{"", Table::Column::kText}, {"", Table::Column::kText}, {"", Table::Column::kText}};
+  for (const compute::Setting& one : compute::config_list())
+    table.add({std::string(one.name), std::string(one.value), std::string(one.origin)});
+  return table;
+}
+
 int show_config(bool json, bool describe) {
   // Plugins without a JSON manifest declare their settings once they are loaded.
   static_cast<void>(compute::load_report());
@@ -293,8 +317,7 @@ int show_config(bool json, bool describe) {
     fmt::print("{}", compute::config_describe(json ? compute::Format::json : compute::Format::text));
     return 0;
   }
-  for (const compute::Setting& one : compute::config_list())
-    fmt::print("{:<24} {:<24} {}\n", one.name, one.value, one.origin);
+  fmt::print("{}", settings_table().text());
   return 0;
 }
 

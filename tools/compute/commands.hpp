@@ -11,6 +11,7 @@
 namespace CLI {
 class App;
 }
+class Table;
 
 inline constexpr compute::DType kDtypes[] = {
 #define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) COMPUTE_DTYPE_##NAME,
@@ -31,6 +32,8 @@ int show_ops(const std::string& device, const std::string& op, bool json);
 int show_doctor(const std::string& system_root, bool environment, bool json);
 // What doctor starts for each device: an op on it, so that a crash is this process's.
 int attempt_device(const std::string& device);
+// Each with its value and origin.
+Table settings_table();
 int show_config(bool json, bool describe);
 int show_version(bool json);
 int show_cache(bool json);

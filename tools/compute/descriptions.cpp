@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Completion and the manual page, from the description of the commands.
-#include <fmt/format.h>
-#include <CLI/CLI.hpp>
+#include "descriptions.hpp"
 
+#include <fmt/format.h>
+#include <unistd.h>
+#include <compute/compute.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands.hpp"
-
-namespace {
 
 std::vector<const CLI::App*> shown_commands(const CLI::App& app) {
   std::vector<const CLI::App*> shown;
@@ -18,17 +24,22 @@ std::vector<const CLI::App*> shown_commands(const CLI::App& app) {
   return shown;
 }
 
-// "--json --verbose -v", and the names of commands inside it.
-std::string words_of(const CLI::App& command) {
-  std::string words;
-  for (const CLI::App* one : shown_commands(command)) words += one->get_name() + " ";
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : shown_commands(app)) names.push_back(one->get_name());
+  return names;
+}
+
+std::vector<std::string> commands_and_options_of(const CLI::App& command) {
+  std::vector<std::string> words = names_of(command);
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
-    for (const std::string& name : option->get_snames()) words += "-" + name + " ";
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) words.push_back("-" + name);
   }
-  if (!words.empty()) words.pop_back();
   return words;
 }
+
+namespace {
 
 // A line of troff that begins with a dot or a quote would be a request, and a minus a hyphen.
 std::string troff(const std::string& text) {
@@ -57,16 +68,88 @@ void print_command(const CLI::App& command, const std::string& before) {
 
 }  // namespace
 
+namespace {
+
+// Whether `command` takes a device without an option.
+bool takes_device(const CLI::App& command) {
+  const auto options = command.get_options([](const CLI::Option* option) { return option->get_positional(); });
+  return std::any_of(options.begin(), options.end(), [](const CLI::Option* option) {
+    return option->get_name(true) == "device" || option->get_name(true) == "selector";
+  });
+}
+
+void print_commands(const CLI::App& app, const std::string& before) {
+  for (const CLI::App* one : shown_commands(app)) {
+    print_commands(*one, before + one->get_name() + " ");
+    std::string words = fmt::format("{}", fmt::join(commands_and_options_of(*one), " "));
+    if (takes_device(*one)) words += " $(_compute_devices)";
+    if (one->get_name() == "ops") words += " $_compute_ops";
+    if (one->get_name() == "help") words += fmt::format(" {}", fmt::join(names_of(app), " "));
+    fmt::print("    \"{}{} \"*) words=\"{}\" ;;\n", before, one->get_name(), words);
+  }
+}
+
+// A setting of core, from the description that config prints.
+struct SettingLine {
+  std::string name, summary;
+};
+
+// As if nothing were set: the manual does not depend on who makes it.
+std::vector<SettingLine> described_settings() {
+  std::vector<std::string> variables;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view variable = *at;
+    if (variable.starts_with("COMPUTE_")) variables.emplace_back(variable.substr(0, variable.find('=')));
+  }
+  for (const std::string& name : variables) unsetenv(name.c_str());
+  setenv("COMPUTE_CONFIG", "/dev/null", 1);
+  std::vector<SettingLine> lines;
+  for (const auto& row : nlohmann::json::parse(compute::config_describe(compute::Format::json)))
+    lines.push_back({row["name"], row["summary"]});
+  return lines;
+}
+
+struct Example {
+  const char *command, *what;
+};
+constexpr Example kExamples[] = {
+    {"compute devices", "lists the devices that are there"},
+    {"COMPUTE_DEVICE=cuda,cpu compute which", "shows which of these a program would use, and why"},
+    {"compute doctor", "tries each device, and says what is missing and what would help"},
+    {"compute info cpu", "shows what is known about a device, and checks that it works"},
+    {"compute ops matmul --device cpu", "shows how a device runs an op for each dtype"},
+    {"compute smi --watch", "shows memory, load, temperature and power every second"},
+    {"compute cache fill cpu --ops exp,matmul --dtypes float32,float64", "compiles kernels ahead of their use"},
+    {"COMPUTE_TRACE=trace.json program; compute view trace.json", "shows in a browser what ran when"},
+};
+
+}  // namespace
+
 int print_completion(const CLI::App& app) {
   fmt::print("# bash completion of compute; source it, or put it into the completions folder of bash\n");
-  fmt::print("_compute() {{\n  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" words\n");
-  fmt::print("  case \"${{COMP_WORDS[1]}}\" in\n");
-  for (const CLI::App* one : shown_commands(app))
-    fmt::print("    {}) words=\"{}\" ;;\n", one->get_name(), words_of(*one));
-  fmt::print("    *) words=\"{}\" ;;\n  esac\n", words_of(app));
-  fmt::print("  if [ \"$COMP_CWORD\" -eq 1 ]; then words=\"{}\"; fi\n", words_of(app));
-  fmt::print("  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}}\n");
-  fmt::print("complete -o default -F _compute compute\n");
+  fmt::print("_compute_ops=\"");
+  for (const compute::OpInfo& op : compute::Op::list()) fmt::print("{} ", op.name);
+  fmt::print("\"\n{}", R"bash(_compute_devices() { COLUMNS= compute devices 2>/dev/null | awk 'NR > 1 { print $1 }'; }
+_compute() {
+  # Device names have colons, at which bash divides words.
+  local line="${COMP_LINE:0:COMP_POINT}" words
+  local current="${line##*[ ,]}"
+  local before="${line%"$current"}"
+  case "$current" in --*=*) before+="${current%%=*} "; current="${current#*=}" ;; esac
+  before="${before#* }"
+  case "$before" in
+    *"--device ") words="$(_compute_devices)" ;;
+    *"--ops " | *"--ops "*,) words="$_compute_ops" ;;
+)bash");
+  print_commands(app, "");
+  fmt::print("    *) words=\"{}\" ;;\n", fmt::join(commands_and_options_of(app), " "));
+  fmt::print("{}", R"bash(  esac
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  local divided="${current%"${current##*:}"}"
+  COMPREPLY=("${COMPREPLY[@]#"$divided"}")
+}
+complete -o default -F _compute compute
+)bash");
   return 0;
 }
 
@@ -76,6 +159,13 @@ int print_manual(const CLI::App& app) {
   print_options(app);
   fmt::print(".SH COMMANDS\n");
   for (const CLI::App* one : shown_commands(app)) print_command(*one, "");
+  fmt::print(
+      ".SH ENVIRONMENT\nEach setting is a variable; a configuration file and flags are other ways to give it.\n");
+  fmt::print("A plugin may have more, which\n.B compute config \\-\\-describe\nshows.\n");
+  for (const SettingLine& one : described_settings())
+    fmt::print(".TP\n.B {}\n{}\n", troff(one.name), troff(one.summary));
+  fmt::print(".TP\n.B COLUMNS\nthe width of tables, in place of the width of the terminal\n.SH EXAMPLES\n");
+  for (const Example& one : kExamples) fmt::print(".TP\n.B {}\n{}\n", troff(one.command), troff(one.what));
   fmt::print(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage.\n");
   return 0;
 }

@@ -19,6 +19,7 @@
 
 #include "commands.hpp"
 #include "system.hpp"
+#include "table.hpp"
 
 namespace {
 
@@ -209,9 +210,7 @@ class Doctor {
     fmt::print("  {:<15} {}: {} programs, {:.1f} MB\n", "kernel cache", cache_["directory"].get<std::string>(),
                cache_["programs"].get<int64_t>(), 1e-6 * cache_["bytes"].get<double>());
     if (environment) {
-      fmt::print("Settings\n");
-      for (const compute::Setting& one : compute::config_list())
-        fmt::print("{:<24} {:<24} {}\n", one.name, one.value, one.origin);
+      fmt::print("Settings\n{}", settings_table().text());
       fmt::print("Variables of loaders\n");
       for (const char* name : kVariables)
         if (const char* value = getenv(name)) fmt::print("{:<24} {}\n", name, value);

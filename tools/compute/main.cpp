@@ -17,11 +17,24 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "core/base/nearest_name.hpp"
+#include "descriptions.hpp"
 
 namespace {
 
 constexpr int kFailure = 1;
 constexpr int kUsage = 2;
+
+// A whole number from `least` on. CLI11's own check prints the limits of double.
+CLI::Validator at_least(int least) {
+  const std::string text = "a whole number from " + std::to_string(least);
+  return CLI::Validator(
+      [=](const std::string& word) {
+        int number = 0;
+        return CLI::detail::lexical_cast(word, number) && number >= least ? "" : word + " is not " + text;
+      },
+      text);
+}
 
 // What a command prints is its result: a full disk or a closed stdout is a failure.
 int finished(int code) {
@@ -46,7 +59,11 @@ class Program {
       app_.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return finished(app_.exit(error));  // --help
-      std::fprintf(stderr, "compute: %s; run %s --help\n", error.what(), command_line().c_str());
+      const CLI::App& command = given_command();
+      const std::vector<std::string> unknown = command.remaining(true);
+      const std::string meant =
+          unknown.empty() ? "" : compute::did_you_mean(unknown.front(), commands_and_options_of(command));
+      std::fprintf(stderr, "compute: %s%s; run %s --help\n", error.what(), meant.c_str(), command_line().c_str());
       return kUsage;
     }
     if (version_) return finished(show_version(false));
@@ -57,14 +74,18 @@ class Program {
     return kUsage;
   }
 
-  // Of those that are shown.
-  std::vector<std::string> command_names() const {
-    std::vector<std::string> names;
-    for (const CLI::App* one : app_.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); }))
-      names.push_back(one->get_name());
-    return names;
+  // Of an unknown command, with the one that was probably meant, or all.
+  int refuse(const std::string& name) const {
+    const std::vector<std::string> known = names_of(app_);
+    std::string hint = compute::did_you_mean(name, known);
+    if (hint.empty()) {
+      for (const std::string& one : known) hint += (hint.empty() ? " (known: " : ", ") + one;
+      hint += ")";
+    }
+    std::fprintf(stderr, "compute: unknown command \"%s\"%s\n", name.c_str(), hint.c_str());
+    return kUsage;
   }
-  bool has(const char* name) const {
+  bool has(const std::string& name) const {
     const auto commands = app_.get_subcommands([](const CLI::App*) { return true; });
     return std::ranges::any_of(commands, [&](const CLI::App* one) { return one->check_name(name); });
   }
@@ -78,6 +99,12 @@ class Program {
       text += " " + at->get_name();
     }
     return text;
+  }
+  // The last of them.
+  const CLI::App& given_command() const {
+    const CLI::App* at = &app_;
+    while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
+    return *at;
   }
   CLI::App* add(CLI::App& parent, const char* name, const char* help, std::function<int()> run) {
     CLI::App* const command = parent.add_subcommand(name, help);
@@ -95,19 +122,19 @@ class Program {
 
     auto* which = add(app_, "which", "Shows which device would be used, what chose it, and why not the others",
                       [this] { return show_which(device_, json_); });
-    which->add_option("selector", device_, "A selector, as in COMPUTE_DEVICE; default: the configured one");
+    which->add_option("selector,--device", device_, "A selector, as in COMPUTE_DEVICE; default: the configured one");
     add_json(which);
 
     auto* info = add(app_, "info", "Shows what is known about a device, and checks that it works",
                      [this] { return show_info(device_, json_); });
-    info->add_option("device", device_, "A selector; default: the configured one");
+    info->add_option("device,--device", device_, "A selector; default: the configured one");
     add_json(info);
 
     auto* smi = add(app_, "smi", "Shows for each device its memory, utilisation, temperature and power in one line",
                     [this] { return show_smi(json_, watch_ ? turns_ : 1); });
     auto* watch = smi->add_flag("--watch", watch_, "Repeat it every second");
     smi->add_option("--turns", turns_, "How often --watch shows it; default: without end")
-        ->check(CLI::PositiveNumber)
+        ->check(at_least(1))
         ->needs(watch);
     add_json(smi);
 
@@ -147,16 +174,17 @@ class Program {
     add(*cache, "clear", "Removes compiled kernels; they are compiled again when needed", [] { return clear_cache(); });
     auto* fill = add(*cache, "fill", "Compiles the kernels of all ops for a device ahead of their use",
                      [this] { return fill_cache(device_, ops_, dtypes_, threads_, json_); });
-    fill->add_option("device", device_, "A selector")->required();
+    fill->add_option("device,--device", device_, "A selector")->required();
     fill->add_option("--ops", ops_, "The ops; default: all")->delimiter(',');
     fill->add_option("--dtypes", dtypes_, "The dtypes; default: float32")->delimiter(',');
     fill->add_option("--threads", threads_, "Compile in so many threads; default: one per processor")
-        ->check(CLI::NonNegativeNumber);
+        ->check(at_least(0));
     add_json(fill);
 
     auto* completion =
         add(app_, "completion", "Prints a completion script for bash", [this] { return print_completion(app_); });
     static_cast<void>(completion);
+    add(app_, "help", "Shows the help of the command that follows, or of all", [] { return 0; });  // see main
     add(app_, "man", "Prints the manual page", [this] { return print_manual(app_); });
     auto* version = add(app_, "version", "Shows the versions of the library and of this program",
                         [this] { return show_version(json_); });
@@ -188,18 +216,21 @@ int main(int argc, char** argv) {
       return error.code() == COMPUTE_ERROR_INVALID_ARGUMENT || error.code() == COMPUTE_ERROR_NOT_FOUND ? kUsage
                                                                                                        : kFailure;
     }
-    if (argc > 1 && *argv[1] != '-' && !program.has(argv[1])) {
-      std::string known;
-      for (const std::string& name : program.command_names()) known += (known.empty() ? "" : ", ") + name;
-      std::fprintf(stderr, "compute: unknown command \"%s\" (known: %s)\n", argv[1], known.c_str());
-      return kUsage;
+    // `compute help cache fill` is `compute cache fill --help`.
+    std::vector<char*> words(argv, argv + argc);
+    static char flag[] = "--help";
+    if (words.size() > 1 && std::string_view(words[1]) == "help") {
+      words.erase(words.begin() + 1);
+      words.push_back(flag);
     }
-    return program.run(argc, argv);
+    if (words.size() > 1 && *words[1] != '-' && !program.has(words[1])) return program.refuse(words[1]);
+    return program.run(static_cast<int>(words.size()), words.data());
   } catch (const std::exception& exception) {
-    // What refuses a selector names the function that got it, of which the user of a command knows nothing.
-    constexpr std::string_view kFunction = "compute_device_open ";
+    // What refuses a name says which function got it, of which the user of a command knows nothing.
     std::string message = exception.what();
-    if (message.starts_with(kFunction)) message.erase(0, kFunction.size());
+    for (const std::string_view function : {"compute_device_open ", "compute_op_find: "}) {
+      if (message.starts_with(function)) message.erase(0, function.size());
+    }
     std::fprintf(stderr, "compute: %s\n", message.c_str());
     return kFailure;
   }

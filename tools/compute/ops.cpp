@@ -14,6 +14,7 @@
 
 #include "commands.hpp"
 #include "plain_call.hpp"
+#include "table.hpp"
 
 namespace {
 
@@ -96,18 +97,19 @@ std::string summary_of(const Rows& rows) {
 }  // namespace
 
 int show_ops(const std::string& selector, const std::string& op, bool json) {
+  if (!op.empty()) static_cast<void>(compute::Op(op));  // of an unknown one the error names the nearest
   if (!selector.empty()) log_no_choice();
   const compute::Device device = selector.empty() ? compute::Device::open() : compute::Device::open(selector);
   nlohmann::json all = nlohmann::json::array();
-  bool found = false;
+  using enum Table::Column;
+  Table table{{"", kText}, {"", kText}, {"", kElastic}};
   if (!json && op.empty()) fmt::print("Ops on {}, by the number of dtypes\n", device.name());
   for (const compute::OpInfo& info : compute::Op::list()) {
     if (!op.empty() && info.name != op) continue;
-    found = true;
     const Rows rows = rows_of(device, info, all);
     if (json) continue;
     if (op.empty()) {
-      fmt::print("{:<26} {:<32} {}\n", info.name, summary_of(rows), info.summary.substr(0, 80));
+      table.add({std::string(info.name), summary_of(rows), std::string(info.summary)});
       continue;
     }
     print_signature(info);
@@ -117,10 +119,7 @@ int show_ops(const std::string& selector, const std::string& op, bool json) {
       if (!how.second.empty()) fmt::print("{:<17}{}\n", "", how.second);
     }
   }
-  if (!found) {
-    fmt::print(stderr, "compute: there is no op {}; run compute ops for a list\n", op);
-    return 1;
-  }
   if (json) fmt::print("{}\n", all.dump(1, ' ', false, decltype(all)::error_handler_t::replace));
+  if (!json && op.empty()) fmt::print("{}", table.text());
   return 0;
 }
