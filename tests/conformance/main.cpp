@@ -160,15 +160,40 @@ std::string known_file(const std::string& plugin) {
   return "";
 }
 
-std::vector<Target> open_targets(const Options& options) {
-  std::vector<std::string> selectors = options.devices;
+std::string load_report(int32_t format) {
+  compute_text* text = nullptr;
+  check(compute_load_report(format, &text));
+  std::string report = compute_text_data(text);
+  compute_text_free(text);
+  return report;
+}
+
+// The devices of the plugins that --plugin names. Throws, with the load report, if one of them is missing or refused,
+// or if they have no device: what would be tested then is another plugin.
+std::vector<std::string> devices_of_plugins(const Options& options) {
+  std::string files;
+  for (const std::string& file : options.plugins)
+    files += (files.empty() ? "" : ":") + std::filesystem::absolute(file).string();
+  check(compute_config_set("COMPUTE_PLUGIN_FILES", files.c_str()));
+  static_cast<void>(visible_devices());
+  const auto report = nlohmann::json::parse(load_report(COMPUTE_FORMAT_JSON));
+  std::vector<std::string> devices;
+  bool is_refused = !report.at("refused").empty();
+  for (const auto& plugin : report.at("plugins")) {
+    is_refused = is_refused || plugin.at("rejected").is_string();
+    for (const auto& device : plugin.at("devices")) devices.push_back(device.at("name"));
+  }
+  if (is_refused || devices.empty()) {
+    throw std::runtime_error(std::string(is_refused ? "a plugin cannot be loaded" : "the plugins have no device") +
+                             "\n" + load_report(COMPUTE_FORMAT_TEXT));
+  }
+  return devices;
+}
+
+std::vector<Target> open_targets(const Options& options, const std::vector<std::string>& of_plugins) {
+  std::vector<std::string> selectors = !options.devices.empty() ? options.devices : of_plugins;
   if (selectors.empty()) {
-    const std::vector<compute_device_info> visible = visible_devices();
-    for (const compute_device_info& info : visible) {
-      // Among plugins that were named, cpu without its plugin has memory and no ops.
-      if (options.plugins.empty() || visible.size() == 1 || std::string_view(info.name) != "cpu")
-        selectors.push_back(info.name);
-    }
+    for (const compute_device_info& info : visible_devices()) selectors.push_back(info.name);
   }
   std::vector<Target> targets;
   for (const std::string& selector : selectors) {
@@ -207,10 +232,7 @@ void print_heading(const Options& options, const Registry& registry, const std::
 
 // What plugins under test do that other libraries in a program may suffer from, a line each.
 std::vector<std::string> warnings(const std::vector<Target>& targets) {
-  compute_text* text = nullptr;
-  check(compute_load_report(COMPUTE_FORMAT_JSON, &text));
-  const auto report = nlohmann::json::parse(compute_text_data(text));
-  compute_text_free(text);
+  const auto report = nlohmann::json::parse(load_report(COMPUTE_FORMAT_JSON));
   std::vector<std::string> lines;
   for (const auto& plugin : report.at("plugins")) {
     const auto is_its = [&](const Target& target) {
@@ -249,13 +271,9 @@ int run(int argc, char** argv) {
     std::cout << kUsage;
     return 0;
   }
+  std::vector<std::string> of_plugins;
+  if (!options.plugins.empty() && !options.list) of_plugins = devices_of_plugins(options);
   if (options.jobs > 1 && !options.list) return run_in_shards(options, static_cast<int>(given.size()), given.data());
-  if (!options.plugins.empty()) {
-    std::string files;
-    for (const std::string& file : options.plugins)
-      files += (files.empty() ? "" : ":") + std::filesystem::absolute(file).string();
-    check(compute_config_set("COMPUTE_PLUGIN_FILES", files.c_str()));
-  }
   // What the device cannot run is to be seen, not run elsewhere.
   check(compute_config_set("COMPUTE_FALLBACK", "error"));
   // Before the flags are read: the printer is chosen then.
@@ -291,7 +309,7 @@ int run(int argc, char** argv) {
     return 0;
   }
 
-  std::vector<Target> targets = open_targets(options);
+  std::vector<Target> targets = open_targets(options, of_plugins);
   if (targets.empty()) throw std::runtime_error("no device to test");
   const bool is_shard = !options.shard_log.empty();
   if (!is_shard) print_heading(options, registry, targets);
@@ -322,7 +340,8 @@ int run(int argc, char** argv) {
   const bool too_many_kernels = print_statistics(options, targets);
   const Totals totals = totals_of(targets);
   print_totals(totals);
-  return failed || too_many_kernels || totals.run_at_all() == 0 ? 1 : 0;
+  if (failed || too_many_kernels) return 1;
+  return totals.run_at_all() == 0 ? kNothingTested : 0;
 }
 
 }  // namespace
@@ -330,7 +349,7 @@ int run(int argc, char** argv) {
 }  // namespace compute::conformance
 
 int main(int argc, char** argv) {
-  int status = 2;
+  int status = compute::conformance::kNothingTested;
   try {
     status = compute::conformance::run(argc, argv);
   } catch (const std::exception& error) {
@@ -340,5 +359,5 @@ int main(int argc, char** argv) {
   int32_t drained = 0;
   compute_error_free(compute_shutdown(int64_t{10} * 1000 * 1000 * 1000, &drained));
   if (!drained) std::cerr << "compute-cts: work was still running 10 seconds after the last test\n";
-  return drained ? status : 2;
+  return drained ? status : compute::conformance::kNothingTested;
 }

@@ -22,6 +22,9 @@ struct Options {
   bool help = false;
 };
 
+// Exit status.
+inline constexpr int kNothingTested = 2;
+
 extern const char* const kUsage;
 const char* level_name(Level level);
 

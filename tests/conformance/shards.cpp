@@ -244,7 +244,7 @@ int run_in_shards(const Options& options, int argc, char** argv) {
   }
   print_totals(outcome.totals);
   if (outcome.status == 0 && outcome.totals.of(Ending::FAIL) > 0) return 1;
-  return outcome.status == 0 && outcome.totals.run_at_all() == 0 ? 1 : outcome.status;
+  return outcome.status == 0 && outcome.totals.run_at_all() == 0 ? kNothingTested : outcome.status;
 }
 
 }  // namespace compute::conformance
