@@ -12,6 +12,7 @@ function(expect code arguments)
   if(NOT result EQUAL code)
     message(SEND_ERROR "compute-bench ${arguments} ends with ${result}, not ${code}:\n${output}${errors}")
   endif()
+  set(printed "${output}" PARENT_SCOPE)
   foreach(expression IN LISTS ARGN)
     if(NOT "${output}${errors}" MATCHES "${expression}")
       message(SEND_ERROR "compute-bench ${arguments} does not print ${expression}:\n${output}${errors}")
@@ -24,6 +25,11 @@ list(JOIN few " " text)
 string(REPLACE "--only " "--only '" text "${text}")
 expect(0 "${text}' --json ${WORK}/old.json --html ${WORK}/page.html" "^cpu: " "\n  1 threads: copy [0-9.]+ GB/s" "\n  first add, warm cache: "
        "\nadd 100000 +[0-9.]+ " "\nmatmul 64 +[0-9.]+ " "\nsum of rows +[0-9.]+ " "\nlayer_norm 4096x1024 +[0-9.]+ ")
+# The unit is that of what limits a row; beyond the limits something else than memory and multiply-and-add was at work.
+string(REGEX MATCH "\nmatmul 64 +[0-9.]+ +[0-9.]+ G(FLOP|B)/s" unit "${printed}")
+if(NOT unit)
+  message(SEND_ERROR "the row of matmul has no rate:\n${printed}")
+endif()
 file(READ "${WORK}/old.json" old)
 string(JSON rows LENGTH "${old}" runs 0 rows)
 string(JSON seconds GET "${old}" runs 0 rows 0 times ours seconds)
@@ -42,5 +48,21 @@ expect(1 "--quick --threads 1 --only 'add 100000' --compare ${WORK}/fast.json" "
 string(REGEX REPLACE "\"seconds\": [0-9.e-]+" "\"seconds\": 10" slow "${old}")
 file(WRITE "${WORK}/slow.json" "${slow}")
 expect(0 "--quick --threads 1 --only 'add 100000' --compare ${WORK}/slow.json" "\n0 rows are slower")
+get_filename_component(folder "${PROGRAM}" DIRECTORY)
+execute_process(
+  COMMAND "${PYTHON}" -c "
+from compute_bench.page import against_limit, rate_of
+limits = {'multiply_add': 1e11, 'copy': 1e10}
+assert rate_of({'flops': 2e9, 'bytes': 1e6}, 1e-2, limits) == (200.0, 'GFLOP/s')
+assert rate_of({'flops': 1e6, 'bytes': 8e6}, 1e-3, limits) == (8.0, 'GB/s')
+assert against_limit(0.951, True) == '95% of the limit'
+assert 'a cache' in against_limit(3.95, False) and '%' not in against_limit(3.95, False)
+"
+  WORKING_DIRECTORY "${folder}"
+  RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+  message(SEND_ERROR "a rate is in the wrong unit, or is compared with the wrong limit")
+endif()
+expect(2 "--quick --threads 1 --peers= --only nosuchrow" "no row or section fits --only nosuchrow")
 expect(1 "--device nothing0" "nothing0")
 expect(2 "--nothing" "--nothing")

@@ -62,6 +62,26 @@ def label_of(run):
     return f"{run['threads']} threads" if run["threads"] else "the device"
 
 
+def is_limited_by_arithmetic(row, limits):
+    """Whether the multiplications and additions of a row take longer than its bytes, on a device with these limits."""
+    ridge = limits["multiply_add"] / limits["copy"] if limits.get("copy") and limits.get("multiply_add") else 10
+    return row["flops"] > ridge * row["bytes"]
+
+
+def rate_of(row, seconds, limits):
+    """(1e9 per second, unit), of what limits the row."""
+    if is_limited_by_arithmetic(row, limits):
+        return row["flops"] / seconds / 1e9, "GFLOP/s"
+    return row["bytes"] / seconds / 1e9, "GB/s"
+
+
+def against_limit(part, by_arithmetic):
+    if part <= 1:
+        return f"{part:.0%} of the limit"
+    return f"{part:.1f} times " + ("the rate of multiply and add: matrix units compute it" if by_arithmetic
+                                   else "the rate of a copy in memory: the operands are in a cache")
+
+
 def roofline(run):
     limits = run["limits"]
     dots = [(row["flops"] / row["bytes"], row["flops"] / row["times"]["ours"]["seconds"] / 1e9, row)
@@ -76,7 +96,8 @@ def roofline(run):
     sections = sorted({row["section"] for *_, row in dots})
     for x, y, row in dots:
         part = y / min(peak, x * band)
-        chart.dot(x, y, COLOURS[sections.index(row["section"])], f"{row['row']}: {y:.1f} GFLOP/s, {part:.0%} of the limit")
+        limit = against_limit(part, is_limited_by_arithmetic(row, limits))
+        chart.dot(x, y, COLOURS[sections.index(row["section"])], f"{row['row']}: {y:.1f} GFLOP/s, {limit}")
     return (f"<figure>{chart.text()}<figcaption>{label_of(run)}: copy {band:.1f} GB/s, read {limits.get('read', 0) / 1e9:.1f} GB/s, "
             f"multiply and add {peak:.0f} GFLOP/s. {legend(sections)}</figcaption></figure>")
 
