@@ -11,6 +11,7 @@
 
 #include "plugins/common/compiling.hpp"
 #include "plugins/common/core.hpp"
+#include "plugins/common/packages.hpp"
 #include "plugins/common/shortage.hpp"
 
 namespace compute::cuda {
@@ -44,14 +45,15 @@ std::vector<std::string> driver_folders() {
 std::vector<std::string> toolkit_folders(int major) {
   std::vector<std::string> folders = {""};
   if (getauxval(AT_SECURE) == 0) {
-    for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-      const char* home = std::getenv(variable);
+    for (const char* home : {std::getenv("CUDA_HOME"), std::getenv("CUDA_PATH")}) {
       if (home != nullptr && *home == '/') folders.push_back(std::string(home) + "/lib64/");
     }
   }
   folders.push_back("/usr/local/cuda-" + std::to_string(major) + "/lib64/");
   folders.push_back("/usr/local/cuda/lib64/");
   folders.push_back("/opt/cuda/lib64/");
+  const std::vector<std::string> packages = common::package_folders("nvidia/*/lib");
+  folders.insert(folders.end(), packages.begin(), packages.end());
   return folders;
 }
 

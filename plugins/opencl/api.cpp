@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "plugins/common/core.hpp"
 #include "plugins/common/shortage.hpp"
@@ -19,6 +20,19 @@ struct Loading {
   LibraryReport report;
 };
 
+// "2.3.1 (OpenCL ICD Loader)", as the loader says of itself; empty if it does not.
+std::string version_of_loader(void* library) {
+  using Information = cl_int (*)(cl_uint, size_t, void*, size_t*);
+  constexpr cl_uint kVersion = 2, kName = 3;  // CL_ICDL_VERSION, CL_ICDL_NAME
+  const auto function_of = reinterpret_cast<void* (*)(const char*)>(dlsym(library, "clGetExtensionFunctionAddress"));
+  const auto information =
+      function_of == nullptr ? nullptr : reinterpret_cast<Information>(function_of("clGetICDLoaderInfoOCLICD"));
+  char version[64] = "", name[64] = "";
+  if (information == nullptr || information(kVersion, sizeof version - 1, version, nullptr) != CL_SUCCESS) return "";
+  if (information(kName, sizeof name - 1, name, nullptr) != CL_SUCCESS) name[0] = 0;
+  return std::string(version) + (name[0] != 0 ? " (" + std::string(name) + ")" : "");
+}
+
 Loading load() {
   Loading loading;
   void* const library = open_library({"libOpenCL.so.1", "libOpenCL.so"}, &loading.report);
@@ -32,10 +46,19 @@ Loading load() {
 #include "plugins/opencl/functions.inc"
 #undef FUNCTION
   loading.succeeded = true;
+  if (const std::string version = version_of_loader(library); !version.empty()) loading.report.found += ", " + version;
   return loading;
 }
 
 }  // namespace
+
+std::string version_of_file(const std::string& path) {
+  std::error_code error;
+  const std::string name = std::filesystem::canonical(path, error).filename();
+  const size_t at = error ? std::string::npos : name.find(".so.");
+  const std::string version = at == std::string::npos ? "" : name.substr(at + 4);
+  return version.find('.') != std::string::npos ? version : "";
+}
 
 const Api& api() { return functions; }
 

@@ -23,6 +23,8 @@ struct Library {
 #include "plugins/opencl/clblast.inc"
 #undef FUNCTION
     usable = true;
+    // It has no function that tells.
+    if (const std::string version = version_of_file(report.found); !version.empty()) report.found += ", " + version;
   }
 };
 

@@ -102,7 +102,7 @@ foreach(name libdnnl.so.2 libdnnl.so.3 libclblast.so.1 libclblast.so)
 endforeach()
 set(ENV{LD_LIBRARY_PATH} "${WORK}/libraries")
 expect("" "\n    missing +oneDNN: ${WORK}/libraries/libdnnl.so" "\n    remedy +install libdnnl")
-expect("--env" "\nLD_LIBRARY_PATH +${WORK}/libraries\n")
+expect("--env" "\nVariables\nPATH +/" "\nLD_LIBRARY_PATH +${WORK}/libraries\n" "\n  C[+][+] compiler +/[^\n ]+: [^\n]*[0-9]+[.][0-9]")
 unset(ENV{LD_LIBRARY_PATH})
 
 # A loader without a platform, and a platform without devices.

@@ -70,6 +70,7 @@ class Check:
         self.core = tree.texts("core", "files")
         self.plugins = tree.texts("plugins")
         self.tools = tree.texts("tools")
+        self.bindings = tree.texts("bindings", endings=(".py",))
         self.tests = tree.texts("tests", endings=(".cpp", ".hpp", ".h", ".c", ".inc", ".cmake", "CMakeLists.txt"))
 
     def promise(self, kind, name, reader, test):
@@ -87,7 +88,7 @@ class Check:
         rows += self.declared_settings()
         strings = frozenset(re.findall(r'"([^"\n]*)"', self.core + self.plugins))
         for identifier, variable, key, kind, default, values in rows:
-            reader = re.search(rf"SettingId::{identifier}\b", self.core) or f'"{variable}"' in self.plugins
+            reader = re.search(rf"SettingId::{identifier}\b", self.core) or f'"{variable}"' in self.plugins + self.bindings
             self.promise("setting", variable, reader, variable in words(self.tests) or key and f'"{key}"' in self.tests)
             if kind in ("kChoice", "kWords"):
                 for value in values.split():
@@ -107,7 +108,11 @@ class Check:
         return rows
 
     def environment(self, settings):
-        """A variable that is read past the settings is one that nobody checks: each stands in the list with its reason."""
+        """A variable that is read past the settings is one that nobody checks: each stands in the list with its reason, and `compute doctor --env` shows those
+        that the library reads."""
+        shown = words(self.tree.read("tools/compute/doctor.cpp"))
+        for variable in sorted(set(re.findall(r'\b(?:(?:secure_)?getenv|environment)\(\s*"(\w+)"', self.core + self.plugins))):
+            self.promise("shown", variable, variable in shown, True)
         text = self.core + self.plugins + self.tools + self.tree.texts("tests/conformance")
         for variable in sorted(set(re.findall(r'\b(?:secure_)?getenv\(\s*"(\w+)"', text))):
             self.promise("variable", variable, False, True)
@@ -201,7 +206,7 @@ class Check:
     # ---- Documentation
 
     def documents(self, settings, commands):
-        code = self.core + self.plugins + self.tools + self.tests + self.tree.texts("api")
+        code = self.core + self.plugins + self.tools + self.bindings + self.tests + self.tree.texts("api")
         build = self.tree.read("CMakeLists.txt") + self.tree.texts("cmake", endings=(".cmake",)) + self.tree.texts(
             "bindings", "plugins", "tests", "tools", endings=("CMakeLists.txt",))
         scripts = "".join(self.tree.read(name) for name in ("tools/run", "tools/test", "tools/bench/compute-bench"))
@@ -270,6 +275,7 @@ PLANTS = (
     ("plugins/opencl/compute_plugin_opencl.json", '"settings": [', '"settings": [{"name": "COMPUTE_OPENCL_FAKE", "kind": "flag", "help": "-"},',
      "setting COMPUTE_OPENCL_FAKE: no code reads it"),
     ("core/base/config.cpp", 'std::getenv(name)', 'std::getenv("COMPUTE_FAKE")', "variable COMPUTE_FAKE: no code reads it"),
+    ("plugins/cuda/libraries.cpp", 'std::getenv("CUDNN_PATH")', 'std::getenv("COMPUTE_HIDDEN")', "shown COMPUTE_HIDDEN: no code reads it"),
     ("api/compute/compute.h", "COMPUTE_API void compute_error_free", "COMPUTE_API void compute_fake(void);\nCOMPUTE_API void compute_error_free",
      "function compute_fake: no code reads it"),
     ("api/compute/compute.h", "{ COMPUTE_ACCESS_READ = 1,", "{ COMPUTE_ACCESS_FAKE = 4, COMPUTE_ACCESS_READ = 1,",

@@ -163,6 +163,7 @@ class Doctor {
   void look_at_system() {
     closed_nodes_ = closed_device_nodes(system_root_);
     modules_ = gpu_modules(system_root_);
+    compiler_ = compiler_in(report_);
     for (const std::string& node : closed_nodes_) warn("no access to " + node);
     for (const PciDevice& device : pci_devices(system_root_)) {
       const bool is_driven = std::any_of(devices_.begin(), devices_.end(), [&](const json& row) {
@@ -200,6 +201,7 @@ class Doctor {
     }
     fmt::print("Chosen\n  {}\n", chosen_.substr(0, chosen_.find('\n')));
     fmt::print("System\n  {:<15} {}\n", "kernel", system_name());
+    if (!compiler_.empty()) fmt::print("  {:<15} {}\n", "C++ compiler", compiler_);
     for (const std::string& module : modules_) fmt::print("  {:<15} {}\n", "module", module);
     for (const json& row : pci_) {
       const std::string driver = row["driver"];
@@ -211,7 +213,7 @@ class Doctor {
                cache_["programs"].get<int64_t>(), 1e-6 * cache_["bytes"].get<double>());
     if (environment) {
       fmt::print("Settings\n{}", settings_table().text());
-      fmt::print("Variables of loaders\n");
+      fmt::print("Variables\n");
       for (const char* name : kVariables)
         if (const char* value = getenv(name)) fmt::print("{:<24} {}\n", name, value);
     }
@@ -228,6 +230,7 @@ class Doctor {
     all["faults"] = faults_;
     all["warnings"] = warnings_;
     all["system"] = {{"kernel", system_name()},
+                     {"compiler", compiler_},
                      {"modules", modules_},
                      {"pci", pci_},
                      {"closed_device_nodes", closed_nodes_},
@@ -240,15 +243,32 @@ class Doctor {
     fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
   }
 
-  // That loaders and drivers read.
-  static constexpr const char* kVariables[] = {
-      "LD_LIBRARY_PATH", "LD_PRELOAD",      "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",  "NVIDIA_VISIBLE_DEVICES",
-      "CUDA_HOME",       "CUDA_PATH",       "OCL_ICD_VENDORS",      "OPENCL_VENDOR_PATH", "POCL_DEVICES",
-      "XDG_CACHE_HOME",  "XDG_CONFIG_HOME", "XDG_DATA_HOME"};
+  // That the library, loaders and drivers read.
+  static constexpr const char* kVariables[] = {"PATH",
+                                               "HOME",
+                                               "TMPDIR",
+                                               "XDG_CACHE_HOME",
+                                               "XDG_CONFIG_HOME",
+                                               "XDG_DATA_HOME",
+                                               "LD_LIBRARY_PATH",
+                                               "LD_PRELOAD",
+                                               "VIRTUAL_ENV",
+                                               "CONDA_PREFIX",
+                                               "CUDA_HOME",
+                                               "CUDA_PATH",
+                                               "CUDNN_PATH",
+                                               "CUDA_VISIBLE_DEVICES",
+                                               "CUDA_DEVICE_ORDER",
+                                               "NVIDIA_VISIBLE_DEVICES",
+                                               "NVTX_INJECTION64_PATH",
+                                               "OCL_ICD_VENDORS",
+                                               "OPENCL_VENDOR_PATH",
+                                               "POCL_DEVICES",
+                                               "POCL_CACHE_DIR"};
 
   const std::string system_root_;
   json report_, devices_ = json::array(), pci_ = json::array(), cache_;
-  std::string chosen_;
+  std::string chosen_, compiler_;
   std::vector<std::string> faults_, warnings_, closed_nodes_, modules_;
 };
 

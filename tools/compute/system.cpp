@@ -5,8 +5,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +94,22 @@ std::string system_name() {
   utsname name{};
   uname(&name);
   return fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+}
+
+std::string compiler_in(const nlohmann::json& load_report) {
+  std::string path;
+  for (const nlohmann::json& plugin : load_report["plugins"]) {
+    for (const nlohmann::json& one : plugin.value("requirements", nlohmann::json::array()))
+      if (one["name"] == "C++ compiler") path = one["found"];
+  }
+  if (path.empty() || path.find('\'') != std::string::npos) return path;
+  std::array<char, 256> line{};
+  if (FILE* const output = popen(("LC_ALL=C '" + path + "' --version 2>/dev/null").c_str(), "re")) {
+    if (std::fgets(line.data(), line.size(), output) == nullptr) line[0] = '\0';
+    pclose(output);
+  }
+  const std::string version(line.data(), std::strcspn(line.data(), "\n"));
+  return version.empty() ? path : path + ": " + version;
 }
 
 std::vector<std::string> gpu_modules(const std::string& root) {
