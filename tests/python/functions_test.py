@@ -573,6 +573,22 @@ class DTypes(Case):
         finally:
             cp.set_default_dtype(cp.float32)
 
+    def test_default_by_setting(self):
+        """COMPUTE_FLOAT, which set_default_dtype sets, too."""
+        def defaults():
+            found = cp.__array_namespace_info__().default_dtypes()
+            return found["real floating"], found["complex floating"]
+        try:
+            cp.config("COMPUTE_FLOAT", "float64")
+            self.assertEqual(defaults(), (cp.float64, cp.complex128))
+            cp.set_default_dtype(cp.float32)
+            self.assertEqual((cp.config("COMPUTE_FLOAT"), *defaults()), ("float32", cp.float32, cp.complex64))
+            with self.assertRaisesRegex(ValueError, "COMPUTE_FLOAT"):
+                cp.config("COMPUTE_FLOAT", "float16")
+        finally:
+            cp.config("COMPUTE_FLOAT", None)
+        self.assertEqual(defaults(), (cp.float32, cp.complex64))
+
     def test_parts_of_real_arrays(self):
         x = self.device_array(self.numbers("int32", (3,)))
         for y in (cp.real(x), cp.conj(x)):

@@ -22,10 +22,8 @@ FLOATS = (float16, bfloat16, float32, float64)
 COMPLEX = (complex64, complex128)
 ALL = (bool,) + INTEGERS + FLOATS + COMPLEX
 
-# Without a dtype, numbers of Python become these; set_default_dtype changes them. float32 is what every device has.
-DEFAULT_FLOAT = float32
+# Without a dtype, numbers of Python become this, and DEFAULT_FLOAT and DEFAULT_COMPLEX, which __getattr__ makes.
 DEFAULT_INTEGER = int64
-DEFAULT_COMPLEX = complex64
 
 _KINDS = {
     "bool": frozenset([bool]),
@@ -37,6 +35,24 @@ _KINDS = {
     "numeric": frozenset(INTEGERS + FLOATS + COMPLEX),
 }
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
+_KINDS_OF_NUMBERS = {builtins.bool: "bool", int: "DEFAULT_INTEGER", float: "DEFAULT_FLOAT", complex: "DEFAULT_COMPLEX"}
+
+
+def __getattr__(name):
+    """DEFAULT_FLOAT and DEFAULT_COMPLEX come from the setting COMPUTE_FLOAT when one is first used: a program may set it before."""
+    if name not in ("DEFAULT_FLOAT", "DEFAULT_COMPLEX"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    is_single = _core.config_get("COMPUTE_FLOAT").split("\t")[0] == "float32"
+    defaults = {"DEFAULT_FLOAT": float32 if is_single else float64, "DEFAULT_COMPLEX": complex64 if is_single else complex128}
+    globals().update(defaults)
+    return defaults[name]
+
+
+def set_setting(name, value):
+    """Sets a setting, or unsets it by None."""
+    _core.config_set(name, value)
+    for default in ("DEFAULT_FLOAT", "DEFAULT_COMPLEX"):
+        globals().pop(default, None)  # read again
 
 
 def _from_object(value):
@@ -44,9 +60,8 @@ def _from_object(value):
     if isinstance(value, DType):
         return value
     if isinstance(value, type):
-        numbers = {builtins.bool: bool, int: DEFAULT_INTEGER, float: DEFAULT_FLOAT, complex: DEFAULT_COMPLEX}
-        if value in numbers:
-            return numbers[value]
+        if value in _KINDS_OF_NUMBERS:
+            return getattr(sys.modules[__name__], _KINDS_OF_NUMBERS[value])
     name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", None))
     if name in _BY_NAME and not isinstance(value, Array):
         return _BY_NAME[name]
@@ -104,13 +119,12 @@ def in_bfloat16(number):
 def set_default_dtype(dtype, /):
     """Makes float32 or float64 the dtype of floating-point numbers without one, and complex64 or complex128 likewise.
 
-    It is float32 at the start, and one for the process. Code that was written for NumPy may rely on float64.
+    It is the setting COMPUTE_FLOAT, float32 if nobody sets it. Code that was written for NumPy may rely on float64.
     """
-    global DEFAULT_FLOAT, DEFAULT_COMPLEX
     dtype = _from_object(dtype)
     if dtype not in (float32, float64):
         raise ValueError(f"set_default_dtype: {dtype} is neither float32 nor float64")
-    DEFAULT_FLOAT, DEFAULT_COMPLEX = dtype, complex64 if dtype is float32 else complex128
+    set_setting("COMPUTE_FLOAT", dtype.name)
 
 
 class finfo_object(NamedTuple):

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from . import _core
+from . import _core, _dtypes
 
 _TEXT, _JSON = 0, 1
 
@@ -20,7 +20,7 @@ _core.hooks["folder"] = os.path.join(os.path.dirname(__file__), "")  # a profile
 def config(name=None, value=..., /):
     """Settings. config() returns all of them, config(name) one; config(name, value) sets it; None unsets it."""
     if value is not ...:
-        _core.config_set(name, None if value is None else str(value))
+        _dtypes.set_setting(name, None if value is None else str(value))
         return None
     lines = [line.split("\t") for line in _core.config_get(name).splitlines()]
     return lines[0][0] if name is not None else {line[0]: line[1] for line in lines}
