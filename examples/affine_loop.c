@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * y = m x + b in a tight loop, four ways: everything moved by hand at each turn (explicit), host tensors whose copies
+ * y = m x + b in a tight loop, five ways: everything moved by hand at each turn (explicit), host tensors whose copies
  * on the device are kept for as long as they do not change (mirrors), transfers that overlap with ops of other turns
- * (streamed), and everything on the device (resident).
+ * (streamed), m and b on the device while each turn brings its x and takes its y (model), and everything on the device
+ * (resident).
  *
- *   affine_loop [--rows N] [--columns N] [--iterations N] [--mode explicit|mirrors|streamed|resident]
+ *   affine_loop [--rows N] [--columns N] [--iterations N] [--mode explicit|mirrors|streamed|model|resident]
  *
  * Without a mode all run, one after the other. With COMPUTE_PROFILE=1 a table shows what each transfer costs.
+ * examples/python/affine_loop.py also times NumPy, which a C program does not have.
  *
  * m and b are rows x columns, x is columns x columns.
  */
@@ -37,13 +39,10 @@ static compute_device_statistics statistics_of(compute_device* device) {
   return statistics;
 }
 
-/* y = m x + b on whatever device the operands are; `stream` decides where they are all of the host. */
+/* y = m x + b in one op, on whatever device the operands are; `stream` decides where they are all of the host. */
 static compute_tensor* affine(compute_stream* stream, compute_tensor* m, compute_tensor* x, compute_tensor* b) {
-  compute_tensor* product = NULL;
   compute_tensor* y = NULL;
-  check(compute_matmul(stream, m, x, NULL, &product));
-  check(compute_add(stream, product, b, &y));
-  compute_tensor_release(product);
+  check(compute_gemm(stream, b, m, x, NULL, NULL, &y));
   return y;
 }
 
@@ -93,22 +92,23 @@ static void release(tensors t) {
   compute_tensor_release(t.m);
 }
 
-/* Every operand goes to the device and every result comes back, at each turn. */
-static void loop_explicitly(const operands* o, tensors host, compute_stream* stream, int iterations, float* y_values) {
+/* x goes to the device and the result comes back, at each turn; m and b go there too unless `model` has them. */
+static void loop_explicitly(const char* way, const operands* o, tensors host, const tensors* model,
+                            compute_stream* stream, int iterations, float* y_values) {
   compute_device* device = compute_stream_device(stream);
   const compute_device_statistics before = statistics_of(device);
   const double start = seconds_now();
   for (int i = 0; i < iterations; ++i) {
     tensors each = {NULL, NULL, NULL};
-    check(compute_tensor_to_device(host.m, device, &each.m));
+    if (model == NULL) check(compute_tensor_to_device(host.m, device, &each.m));
     check(compute_tensor_to_device(host.x, device, &each.x));
-    check(compute_tensor_to_device(host.b, device, &each.b));
-    compute_tensor* y = affine(stream, each.m, each.x, each.b);
+    if (model == NULL) check(compute_tensor_to_device(host.b, device, &each.b));
+    compute_tensor* y = affine(stream, model ? model->m : each.m, each.x, model ? model->b : each.b);
     check(compute_tensor_read(y, y_values, o->rows * o->columns * (int64_t)sizeof(float)));
     compute_tensor_release(y);
     release(each);
   }
-  report("explicit", seconds_now() - start, before, statistics_of(device));
+  report(way, seconds_now() - start, before, statistics_of(device));
 }
 
 /* The same, but the turns alternate between two streams: one transfers while the other one computes. */
@@ -164,8 +164,8 @@ static void loop_over_tensors(const char* way, tensors t, compute_stream* stream
   compute_tensor_release(y);
 }
 
-static const char* const kModes[] = {"explicit", "mirrors", "streamed", "resident"};
-enum { kExplicit, kMirrors, kStreamed, kResident, kModeCount };
+static const char* const kModes[] = {"explicit", "mirrors", "streamed", "model", "resident"};
+enum { kExplicit, kMirrors, kStreamed, kModel, kResident, kModeCount };
 
 /* The number of a mode, or -1. */
 static int mode_named(const char* name) {
@@ -201,7 +201,7 @@ int main(int argc, char** argv) {
     const int wants_help = argc == 2 && strcmp(argv[1], "--help") == 0;
     fprintf(wants_help ? stdout : stderr,
             "usage: %s [--compute-device=DEVICE] [--rows N] [--columns N] [--iterations N]"
-            " [--mode explicit|mirrors|streamed|resident]\n",
+            " [--mode explicit|mirrors|streamed|model|resident]\n",
             argv[0]);
     return wants_help ? 0 : 2;
   }
@@ -221,13 +221,16 @@ int main(int argc, char** argv) {
 
   const tensors resident = upload(&o, device), mirrored = upload(&o, host);
   compute_tensor_release(
-      affine(stream, resident.m, resident.x, resident.b)); /* prepares both ops, outside of the times */
+      affine(stream, resident.m, resident.x, resident.b)); /* prepares the op, outside of the times */
   check(compute_device_synchronize(device));
   const int all = only == kModeCount;
-  if (all || only == kExplicit) loop_explicitly(&o, mirrored, stream, iterations, y_values[kExplicit]);
+  if (all || only == kExplicit)
+    loop_explicitly(kModes[kExplicit], &o, mirrored, NULL, stream, iterations, y_values[kExplicit]);
   if (all || only == kMirrors)
     loop_over_tensors(kModes[kMirrors], mirrored, stream, iterations, y_values[kMirrors], y_bytes);
   if (all || only == kStreamed) loop_streamed(&o, device, iterations, y_values[kStreamed]);
+  if (all || only == kModel)
+    loop_explicitly(kModes[kModel], &o, mirrored, &resident, stream, iterations, y_values[kModel]);
   if (all || only == kResident)
     loop_over_tensors(kModes[kResident], resident, stream, iterations, y_values[kResident], y_bytes);
 

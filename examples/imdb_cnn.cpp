@@ -125,14 +125,29 @@ struct Network {
   }
 };
 
-double accuracy(const Network& network, const Dataset& set) {
-  int64_t right = 0;
+// How many of the logits have the sign that the labels ask for, on the device.
+Tensor count_right(const Tensor& logits, const Tensor& labels) {
+  static const compute::Expression is_right("where(x > 0, y, 1 - y)", {"x", "y"});
+  return compute::sum(compute::map(is_right, {logits, labels}, {}, tape::stream), compute::all_axes, false,
+                      compute::none, tape::stream);
+}
+
+struct Quality {
+  double loss, accuracy;
+};
+
+// Without dropout.
+Quality test_network(const Network& network, const Dataset& set) {
+  double loss = 0, right = 0;
   for (int64_t i = 0; i < set.count; i += 250) {
     const auto part = compute::slice(i, std::min(i + 250, set.count));
-    const Tensor positive = compute::cast(network(set.words[part]).tensor() > 0, compute::float32);
-    right += compute::sum(compute::cast(positive == set.labels[part], compute::int64)).item<int64_t>();
+    const tape::Value logits = network(set.words[part]);
+    const Tensor labels = set.labels[part];
+    loss += static_cast<double>(tape::binary_cross_entropy(logits, labels).tensor().item<float>()) *
+            static_cast<double>(labels.size());
+    right += static_cast<double>(count_right(logits.tensor(), labels).item<float>());
   }
-  return static_cast<double>(right) / static_cast<double>(set.count);
+  return {loss / static_cast<double>(set.count), right / static_cast<double>(set.count)};
 }
 
 int run(int argc, char** argv) {
@@ -172,9 +187,12 @@ int run(int argc, char** argv) {
   const Counter count_of_steps = replay.counter(), offset = replay.counter();
   const Tensor indices = device.empty(compute::int32, {batch});
   tape::Value loss;
+  Tensor right;
   const auto learn = [&](const Tensor& chosen) {
-    loss = tape::binary_cross_entropy(network(compute::take(train.words, chosen, 0, tape::stream), &offset),
-                                      compute::take(train.labels, chosen, 0, tape::stream));
+    const tape::Value logits = network(compute::take(train.words, chosen, 0, tape::stream), &offset);
+    const Tensor labels = compute::take(train.labels, chosen, 0, tape::stream);
+    right = count_right(logits.tensor(), labels);
+    loss = tape::binary_cross_entropy(logits, labels);
     tape::backward(loss);
     adam.step(options.real("rate"), count_of_steps.as("step"));
   };
@@ -183,7 +201,8 @@ int run(int argc, char** argv) {
   for (int64_t epoch = 1; epoch <= options.integer("epochs"); ++epoch) {
     const double start = program::seconds();
     for (size_t k = order.size(); k > 1; --k) std::swap(order[k - 1], order[random() % k]);
-    Tensor total = device.zeros(compute::float32, {});
+    Tensor total = device.zeros(compute::float32, {}), all_right = device.zeros(compute::float32, {});
+    int64_t seen = 0;
     program::Progress progress("epoch " + std::to_string(epoch), steps);
     for (int64_t i = 0; i < steps; ++i) {
       const auto first = order.begin() + i * batch, last = order.begin() + std::min((i + 1) * batch, train.count);
@@ -193,15 +212,21 @@ int run(int argc, char** argv) {
       replay.set(count_of_steps, ++step);
       replay.run([&] { learn(chosen); });
       total += loss.tensor();
+      all_right += right;
+      seen += last - first;
       if (step <= options.integer("losses"))
         std::printf("loss %lld: %.7g\n", static_cast<long long>(step),
                     static_cast<double>(loss.tensor().item<float>()));
       progress.show(i + 1);
     }
     const double loss = static_cast<double>(total.item<float>()) / static_cast<double>(steps),
+                 learnt = static_cast<double>(all_right.item<float>()) / static_cast<double>(seen),
                  seconds = program::seconds() - start;
-    std::printf("epoch %lld: loss %.4f, ", static_cast<long long>(epoch), loss);
-    if (test.count > 0) std::printf("test accuracy %.4f, ", accuracy(network, test));
+    std::printf("epoch %lld: loss %.4f, accuracy %.4f, ", static_cast<long long>(epoch), loss, learnt);
+    if (test.count > 0) {
+      const Quality tested = test_network(network, test);
+      std::printf("test loss %.4f, test accuracy %.4f, ", tested.loss, tested.accuracy);
+    }
     std::printf("%.2f s\n", seconds);
   }
   return 0;

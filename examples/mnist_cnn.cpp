@@ -71,14 +71,18 @@ struct Network {
   }
 };
 
+// How many of the greatest logits [n, 10] are at the labels: an integer on the device.
+Tensor count_right(const Tensor& logits, const Tensor& labels) {
+  const Tensor best = compute::cast(compute::argmax(logits, 1, false, tape::stream), compute::int32, tape::stream);
+  return compute::count_nonzero(compute::equal(best, labels, tape::stream), compute::all_axes, false, tape::stream);
+}
+
 double accuracy(const Network& network, const Images& images) {
   int64_t right = 0;
   for (int64_t i = 0; i < images.count; i += 500) {
     const int64_t end = std::min(i + 500, images.count);
     const auto part = compute::slice(i, end);
-    const Tensor best = compute::argmax(network(images.pixels[part]).tensor(), 1);
-    right += compute::sum(compute::cast(compute::cast(best, compute::int32) == images.labels[part], compute::int64))
-                 .item<int64_t>();
+    right += count_right(network(images.pixels[part]).tensor(), images.labels[part]).item<int64_t>();
   }
   return static_cast<double>(right) / static_cast<double>(images.count);
 }
@@ -115,16 +119,20 @@ int run(int argc, char** argv) {
   const Counter count_of_steps = replay.counter();
   const Tensor indices = device.empty(compute::int32, {batch});
   tape::Value loss;
+  Tensor right;
   const auto learn = [&] {
     const Tensor pixels = compute::take(train.pixels, indices, 0, tape::stream);
-    loss = tape::cross_entropy(network(pixels), compute::take(train.labels, indices, 0, tape::stream));
+    const Tensor labels = compute::take(train.labels, indices, 0, tape::stream);
+    const tape::Value logits = network(pixels);
+    right = count_right(logits.tensor(), labels);
+    loss = tape::cross_entropy(logits, labels);
     if (l2 != 0) loss = loss + network.penalty() * l2;
     tape::backward(loss);
     adam.step(options.real("rate"), count_of_steps.as("step"));
   };
   for (int64_t epoch = 1; epoch <= options.integer("epochs"); ++epoch) {
     const double start = program::seconds();
-    Tensor total = device.zeros(compute::float32, {});
+    Tensor total = device.zeros(compute::float32, {}), all_right = device.zeros(compute::int64, {});
     program::Progress progress("epoch " + std::to_string(epoch), steps);
     for (int64_t i = 0; i < steps; ++i) {
       std::vector<int32_t> chosen;
@@ -139,6 +147,7 @@ int run(int argc, char** argv) {
       replay.set(count_of_steps, ++step);
       replay.run(learn);
       total += loss.tensor();
+      all_right += right;
       if (shown < options.integer("losses")) {
         std::printf("loss %lld: %.7g\n", static_cast<long long>(++shown),
                     static_cast<double>(loss.tensor().item<float>()));
@@ -146,9 +155,10 @@ int run(int argc, char** argv) {
       progress.show(i + 1);
     }
     const double loss = static_cast<double>(total.item<float>()) / static_cast<double>(steps),
+                 learnt = static_cast<double>(all_right.item<int64_t>()) / static_cast<double>(steps * batch),
                  seconds = program::seconds() - start;
-    std::printf("epoch %lld: loss %.4f, test accuracy %.4f, %.2f s\n", static_cast<long long>(epoch), loss,
-                accuracy(network, test), seconds);
+    std::printf("epoch %lld: loss %.4f, accuracy %.4f, test accuracy %.4f, %.2f s\n", static_cast<long long>(epoch),
+                loss, learnt, accuracy(network, test), seconds);
   }
   return 0;
 }

@@ -67,12 +67,18 @@ def network(parameters, words, drop=lambda x: x):
     return nn.linear(nn.relu(drop(nn.linear(h, w1, b1))), w2, b2)
 
 
-def accuracy(parameters, words, labels):
-    right = 0
+def count_right(logits, labels):
+    return cp.count_nonzero(cp.astype(logits > 0, cp.float32) == labels)
+
+
+def test_network(parameters, words, labels):
+    """The mean loss and the accuracy, without dropout."""
+    total, right = 0.0, 0
     for i in range(0, words.shape[0], 250):
-        positive = cp.astype(network(parameters, words[i:i + 250]) > 0, cp.float32)
-        right += int(cp.count_nonzero(positive == labels[i:i + 250]))
-    return right / max(words.shape[0], 1)
+        logits, their = network(parameters, words[i:i + 250]), labels[i:i + 250]
+        total += float(cp.sum(nn.binary_cross_entropy_with_logits(logits, their)))
+        right += int(count_right(logits, their))
+    return total / words.shape[0], right / words.shape[0]
 
 
 def main():
@@ -95,11 +101,13 @@ def main():
     test = encode(reviews[options.train:], numbers, options.length) if len(reviews) > options.train else None
     parameters = make_parameters(options.words, options.seed)
     print(f"{words.shape[0]} reviews to learn on {cp.device()}, {sum(p.size for p in parameters)} parameters, rate {options.rate}")
-    adam, generator, history = cp.optim.Adam(parameters, options.rate), cp.random.Generator(options.seed), []
+    adam, generator = cp.optim.Adam(parameters, options.rate), cp.random.Generator(options.seed)
+    history, right = [], []  # of each step: the loss, and how many answers were right
     draw, order = random.Random(options.seed), list(range(words.shape[0]))
 
     def loss(parameters, some, their):
         logits = network(parameters, some, lambda x: nn.dropout(x, 0.2, generator=generator))
+        right.append(count_right(logits.value, their))
         return cp.mean(nn.binary_cross_entropy_with_logits(logits, their))
 
     for epoch in range(1, options.epochs + 1):
@@ -114,8 +122,9 @@ def main():
             if len(history) <= options.losses:
                 print(f"loss {len(history)}: {float(value):.7g}")
         mean, seconds = float(cp.mean(cp.stack(history[first:]))), time.perf_counter() - start
-        held_out = f", test accuracy {accuracy(parameters, *test):.4f}" if test is not None else ""
-        print(f"epoch {epoch}: loss {mean:.4f}{held_out}, {seconds:.1f} s")
+        learnt = int(cp.sum(cp.stack(right[first:]))) / len(order)
+        held_out = ", test loss {:.4f}, test accuracy {:.4f}".format(*test_network(parameters, *test)) if test is not None else ""
+        print(f"epoch {epoch}: loss {mean:.4f}, accuracy {learnt:.4f}{held_out}, {seconds:.1f} s")
     if options.plot:
         import matplotlib.pyplot as plt
 

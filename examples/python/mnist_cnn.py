@@ -57,17 +57,18 @@ def network(parameters, pixels, pools):
     return nn.linear(cp.reshape(h, (pixels.shape[0], -1)), w3, b3)
 
 
-def loss(parameters, pixels, labels, pools, l2):
+def loss(logits, labels, parameters, l2):
     penalty = cp.sum(parameters[0] ** 2) + cp.sum(parameters[2] ** 2)
-    return cp.mean(nn.cross_entropy(network(parameters, pixels, pools), labels)) + l2 * penalty
+    return cp.mean(nn.cross_entropy(logits, labels)) + l2 * penalty
+
+
+def count_right(logits, labels):
+    return cp.count_nonzero(cp.astype(cp.argmax(logits, axis=1), cp.int32) == labels)
 
 
 def accuracy(parameters, pixels, labels, pools):
-    right = 0
-    for i in range(0, pixels.shape[0], 500):
-        best = cp.argmax(network(parameters, pixels[i:i + 500], pools), axis=1)
-        right += int(cp.count_nonzero(cp.astype(best, cp.int32) == labels[i:i + 500]))
-    return right / pixels.shape[0]
+    parts = [slice(i, i + 500) for i in range(0, pixels.shape[0], 500)]
+    return sum(int(count_right(network(parameters, pixels[part], pools), labels[part])) for part in parts) / pixels.shape[0]
 
 
 def batches(count, size, steps, seed):
@@ -100,21 +101,27 @@ def main():
     parameters = make_parameters(options.seed, options.pool)
     print(f"{pixels.shape[0]} images on {cp.device()}, {sum(p.size for p in parameters)} parameters")
     adam = cp.optim.Adam(parameters, options.rate)
-    history = []
+    history, right = [], []  # of each step: the loss, and how many answers were right
+
+    def step(parameters, some, their):
+        logits = network(parameters, some, options.pool)
+        right.append(count_right(logits.value, their))
+        return loss(logits, their, parameters, options.l2)
+
     for epoch in range(1, options.epochs + 1):
         start = time.perf_counter()
         for chosen in batches(pixels.shape[0], options.batch, options.steps, options.seed + epoch):
             some, their = cp.take(pixels, chosen, axis=0), cp.take(labels, chosen, axis=0)
-            value, gradients = grad.value_and_gradients(
-                lambda p: loss(p, some, their, options.pool, options.l2))(parameters)
+            value, gradients = grad.value_and_gradients(lambda p: step(p, some, their))(parameters)
             adam.step(gradients)
             history.append(value)
             if len(history) <= options.losses:
                 print(f"loss {len(history)}: {float(value):.7g}")
         mean = float(cp.mean(cp.stack(history[-options.steps:])))
+        learnt = int(cp.sum(cp.stack(right[-options.steps:]))) / (options.steps * options.batch)
         seconds = time.perf_counter() - start
-        right = accuracy(parameters, *load(options.folder, "t10k"), options.pool)
-        print(f"epoch {epoch}: loss {mean:.4f}, test accuracy {right:.4f}, {seconds:.1f} s")
+        tested = accuracy(parameters, *load(options.folder, "t10k"), options.pool)
+        print(f"epoch {epoch}: loss {mean:.4f}, accuracy {learnt:.4f}, test accuracy {tested:.4f}, {seconds:.1f} s")
     if options.plot:
         import matplotlib.pyplot as plt
 

@@ -4,7 +4,7 @@
     run.py PROGRAM DEVICE...
 
 Each device trains twice: step by step, and with the step replayed as a graph. The losses must fall, and those of all runs must agree to
-1e-4. A device that is missing is an error: the caller skips.
+1e-4. So must the lines about epochs, up to one answer that is right here and wrong there. A device that is missing is an error: the caller skips.
 """
 
 import os
@@ -52,6 +52,9 @@ def make_text(folder):
             "--rate=0.003", "--losses=20", "--generate=20"]
 
 
+# What the lines about epochs show, and which accuracies the last one reaches.
+EPOCHS = {"mnist_cnn": ["loss", "accuracy", "test accuracy"], "imdb_cnn": ["loss", "accuracy", "test loss", "test accuracy"], "transformer": []}
+REACHED = {"mnist_cnn": 0.3, "imdb_cnn": 0.9}
 MAKERS = {"mnist_cnn": make_digits, "imdb_cnn": make_reviews, "transformer": make_text}
 
 
@@ -69,6 +72,16 @@ def main():
             losses = [float(text) for text in re.findall(r"^loss \d+: (\S+)$", result.stdout, re.M)]
             if len(losses) < 20 or not sum(losses[-3:]) < sum(losses[:3]):
                 sys.exit(f"the losses on {device} do not fall: {losses}")
+            epochs = [re.findall(r"([a-z ]+) ([\d.]+),", line) for line in re.findall(r"^epoch \d+: (.*)$", result.stdout, re.M)]
+            if any([name.strip() for name, _ in epoch] != EPOCHS[program.name] for epoch in epochs) or (EPOCHS[program.name] and not epochs):
+                sys.exit(f"{program.name} on {device} shows {epochs}")
+            losses += [float(number) for epoch in epochs for name, number in epoch if "loss" in name]
+            accuracies = [float(number) for epoch in epochs for name, number in epoch if "accuracy" in name]
+            if any(float(number) < REACHED[program.name] for name, number in (epochs[-1] if epochs else []) if "accuracy" in name):
+                sys.exit(f"{program.name} on {device} learns little: {epochs}")
+            first_accuracies = first_accuracies if first else accuracies
+            if any(abs(a - b) > 1.01 / 64 for a, b in zip(first_accuracies, accuracies)):
+                sys.exit(f"the accuracies are {first_accuracies} on {devices[0]}, but {accuracies} on {device}, graph {graph}")
             first = first or losses
             for i, (a, b) in enumerate(zip(first, losses)):
                 if abs(a - b) > 1e-4 * abs(a):

@@ -23,25 +23,49 @@ def data_maker():
 
 
 class Examples(Case):
-    def output(self, device, name, *arguments):
+    def devices(self):
+        return dict.fromkeys(["cpu", os.environ.get("COMPUTE_DEVICE", "cpu")])
+
+    def output(self, device, name, *arguments, **variables):
         result = subprocess.run([sys.executable, ROOT / "examples/python" / name, *map(str, arguments)], timeout=150,
                                 capture_output=True, text=True, check=False,
-                                env={**os.environ, "COMPUTE_DEVICE": device, "COMPUTE_LOG": "error"})
+                                env={**os.environ, "COMPUTE_DEVICE": device, "COMPUTE_LOG": "error", **variables})
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         return result.stdout
 
     def outputs(self, name, *arguments):
         """What a program prints on each device, without times and the device's name."""
-        devices = dict.fromkeys(["cpu", os.environ.get("COMPUTE_DEVICE", "cpu")])
-        return [TIMES.sub("", self.output(device, name, *arguments)).replace(device, "DEVICE") for device in devices]
+        return [TIMES.sub("", self.output(device, name, *arguments)).replace(device, "DEVICE") for device in self.devices()]
 
     def test_exp_loop(self):
-        for text in self.outputs("exp_loop.py", "--size", 1000, "--iterations", 5):
-            self.assertEqual(text.count("exp(1) = 2.718282"), 3)
+        for device in self.devices():
+            text = self.output(device, "exp_loop.py", "--iterations", 3)
+            # One unit in the last place is the device's to choose.
+            found = re.findall(r"^Looping 3 times took \d+\.\d{6} seconds, .*\nResult is \[(.*)\]$", text, re.M)
+            self.assertEqual(len(found), 3, text)
+            for numbers in found:
+                for number, right in zip(numbers.replace("... ", "").split(), (1.23178029, 1.61879337, 1.52278066, 2.20771813, 2.29967761, 1.62323284)):
+                    self.assertLess(abs(float(number) - right), 3e-7, text)
+            self.assertTrue(text.endswith("Used the cpu\n" if device == "cpu" else f"Used {device}\n"), text)
+
+    def test_default_dtype(self):
+        text = self.output("cpu", "exp_loop.py", "--iterations", 1, "--keep", COMPUTE_FLOAT="float64")
+        self.assertIn("Result is [1.23178032 1.61879341 1.52278065 ... 2.20771815 2.29967753 1.62323285]\n", text)
 
     def test_affine_loop(self):
-        sums = [set(re.findall(r"sum = \S+", text)) for text in self.outputs("affine_loop.py", "--iterations", 3)]
-        self.assertEqual(len(set.union(*sums)), 1, sums)
+        firsts = set()
+        for device in self.devices():
+            text = self.output(device, "affine_loop.py", "--iterations", 3)
+            rows = {row[0]: row[1:] for row in re.findall(r"^(\w+) .* s +(\d+) copies to \S+ and +(\d+) from it +y\[0, 0\] = (\S+)$", text, re.M)}
+            self.assertEqual(list(rows), ["numpy", "host", "explicit", "model", "mirrored", "resident"], text)
+            firsts |= {row[2] for row in rows.values()}
+            copies = {name: [int(count) for count in row[:2]] for name, row in rows.items()}
+            if device == "cpu":
+                self.assertEqual(set(map(tuple, copies.values())), {(0, 0)}, text)
+            else:  # the result of the last turn is read once more where it is on the device
+                self.assertEqual([copies[name] for name in ("explicit", "model", "resident")], [[9, 3], [3, 3], [0, 1]], text)
+                self.assertLessEqual(copies["mirrored"][0], 6, text)
+        self.assertEqual(len(firsts), 1, firsts)
 
     def test_custom_kernel(self):
         for text in self.outputs("custom_kernel.py"):
