@@ -22,19 +22,45 @@ install(FILES "${PROJECT_BINARY_DIR}/package/ComputeConfig.cmake" "${PROJECT_BIN
 
 # The documents, with the paths under which headers and programs name them: docs/ops.md and so on.
 set(COMPUTE_INSTALL_DOCDIR "${CMAKE_INSTALL_DATAROOTDIR}/doc/compute")
+set(data_dir "${CMAKE_INSTALL_DATADIR}/compute")
+set(examples_dir "${data_dir}/examples")
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 
 # Programs, a plugin and packages to copy, without what was built beside them.
-set(built PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE PATTERN compute*.mod EXCLUDE PATTERN *.node EXCLUDE)
-set(examples_dir "${CMAKE_INSTALL_DATADIR}/compute/examples")
-install(DIRECTORY examples/ DESTINATION "${examples_dir}" FILES_MATCHING PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.py")
+set(built PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE PATTERN compute*.mod EXCLUDE PATTERN *.node EXCLUDE PATTERN __pycache__ EXCLUDE)
+install(FILES LICENSE DESTINATION "${data_dir}")
+install(
+  DIRECTORY examples/
+  DESTINATION "${examples_dir}"
+  FILES_MATCHING
+  PATTERN "*.c"
+  PATTERN "*.cpp"
+  PATTERN "*.hpp"
+  PATTERN "*.py"
+  PATTERN "CMakeLists.txt")
 install(DIRECTORY tests/plugins/minimal/ DESTINATION "${examples_dir}/plugin" FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp")
 install(FILES tests/plugins/minimal/outside/CMakeLists.txt DESTINATION "${examples_dir}/plugin")
 install(DIRECTORY examples/plugin_rust examples/languages DESTINATION "${examples_dir}" ${built})
-install(DIRECTORY bindings/fortran bindings/go bindings/rust DESTINATION "${CMAKE_INSTALL_DATADIR}/compute/bindings" ${built})
+install(DIRECTORY bindings/fortran bindings/go bindings/python bindings/rust DESTINATION "${data_dir}/bindings" ${built})
 install(FILES plugins/plugin.map DESTINATION "${examples_dir}/plugin" RENAME minimal.map)
-install(FILES LICENSE DESTINATION "${examples_dir}")
+
+# Pages name headers, examples, packages and each other by their paths in the source tree. Symbolic links lead from there to the installed files.
+function(compute_install_link path target)
+  cmake_path(GET path PARENT_PATH folder)
+  cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE base)
+  cmake_path(ABSOLUTE_PATH target BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}")
+  cmake_path(RELATIVE_PATH target BASE_DIRECTORY "${base}")
+  set(link "${PROJECT_BINARY_DIR}/package/${path}")
+  cmake_path(GET link PARENT_PATH link_folder)
+  file(MAKE_DIRECTORY "${link_folder}")
+  file(CREATE_LINK "${target}" "${link}" SYMBOLIC)
+  install(FILES "${link}" DESTINATION "${folder}")
+endfunction()
+compute_install_link("${COMPUTE_INSTALL_DOCDIR}/api/compute" "${CMAKE_INSTALL_INCLUDEDIR}/compute")
+compute_install_link("${COMPUTE_INSTALL_DOCDIR}/bindings" "${data_dir}/bindings")
+compute_install_link("${COMPUTE_INSTALL_DOCDIR}/examples" "${examples_dir}")
+compute_install_link("${data_dir}/docs" "${COMPUTE_INSTALL_DOCDIR}/docs")
 
 # The prefix is computed from the file's own place, so that an installed tree may be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE

@@ -24,8 +24,7 @@ endforeach()
 foreach(name COMPUTE_DEVICE COMPUTE_PLUGIN_PATH COMPUTE_PLUGIN_FILES COMPUTE_CONFIG LD_LIBRARY_PATH DESTDIR)
   unset(ENV{${name}})
 endforeach()
-set(prefix "${WORK}/prefix")
-execute_process(COMMAND ${CMAKE_COMMAND} --install "${BUILD}" --prefix "${prefix}" COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+set(prefix "${TREE}")
 set(plugin_source "${prefix}/share/compute/examples/plugin_rust")
 
 # The ids and sizes that the plugin repeats are those of the installed header.

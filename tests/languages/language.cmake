@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs the command of examples/languages/README.md for LANGUAGE on copies of the examples and the packages, against the build tree. The output is the
-# one on that page. Then runs the tests of the language's package.
+# Runs the command of examples/languages/README.md for LANGUAGE on a copy of the examples and packages of the installed tree TREE, made as that page says.
+# The output is the one on that page. Then runs the tests of the language's package.
 
 # What each language needs, and the test of its package, which runs in the package's folder.
 set(programs_C cc)
@@ -44,15 +44,10 @@ if(LANGUAGE STREQUAL "Rust")
 endif()
 
 # Compiled packages are kept.
-file(REMOVE_RECURSE "${WORK}/tree")
-foreach(folder bindings/fortran bindings/go bindings/rust examples/languages)
-  cmake_path(GET folder PARENT_PATH parent)
-  file(COPY "${SOURCE}/${folder}" DESTINATION "${WORK}/tree/${parent}")
-endforeach()
-file(WRITE "${WORK}/compute.pc"
-     "Name: compute\nDescription: the build tree\nVersion: ${VERSION}\nLibs: -L${BUILD}/lib -lcompute\nCflags: -I${SOURCE}/api\n")
-set(ENV{PKG_CONFIG_PATH} "${WORK}")
-set(ENV{LD_LIBRARY_PATH} "${BUILD}/lib")
+file(REMOVE_RECURSE "${WORK}/copy")
+file(MAKE_DIRECTORY "${WORK}")
+set(ENV{PKG_CONFIG_PATH} "${TREE}/${LIBDIR}/pkgconfig")
+set(ENV{LD_LIBRARY_PATH} "${TREE}/${LIBDIR}")
 set(ENV{COMPUTE_DEVICE} cpu)
 set(ENV{CARGO_HOME} "${WORK}/cargo")
 set(ENV{CARGO_TARGET_DIR} "${WORK}/target")
@@ -61,7 +56,7 @@ set(ENV{GOPATH} "${WORK}/go")
 set(ENV{GOFLAGS} -mod=mod)
 set(ENV{GOPROXY} off)
 
-file(READ "${SOURCE}/examples/languages/README.md" page)
+file(READ "${TREE}/share/compute/examples/languages/README.md" page)
 string(REPLACE ";" "\\;" page "${page}")
 function(block_after mark out)
   string(FIND "${page}" "${mark}" at)
@@ -73,16 +68,18 @@ function(block_after mark out)
   set(${out} "${CMAKE_MATCH_1}" PARENT_SCOPE)
 endfunction()
 block_after("# One program" expected)
+block_after("Copy both" copy)
 block_after("\n## ${LANGUAGE}\n" command)
+string(REPLACE /opt/compute "${TREE}" copy "${copy}")
 
-execute_process(COMMAND sh -c "${command}" WORKING_DIRECTORY "${WORK}/tree/examples/languages" RESULT_VARIABLE result OUTPUT_VARIABLE output
+execute_process(COMMAND sh -e -c "${copy}${command}" WORKING_DIRECTORY "${WORK}" RESULT_VARIABLE result OUTPUT_VARIABLE output
                 ERROR_VARIABLE errors)
 if(NOT result EQUAL 0 OR NOT output STREQUAL expected)
   message(FATAL_ERROR "${command}gives ${result} and prints\n${output}${errors}")
 endif()
 if(DEFINED package_${LANGUAGE})
   string(TOLOWER "${LANGUAGE}" folder)
-  execute_process(COMMAND sh -c "${package_${LANGUAGE}}" WORKING_DIRECTORY "${WORK}/tree/bindings/${folder}" RESULT_VARIABLE result
+  execute_process(COMMAND sh -c "${package_${LANGUAGE}}" WORKING_DIRECTORY "${WORK}/copy/bindings/${folder}" RESULT_VARIABLE result
                   OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
     message(FATAL_ERROR "${package_${LANGUAGE}}: ${result}\n${output}")
