@@ -34,6 +34,8 @@ expect("info" "^Device cpu: " "Result = PASS")
 expect("info cpu" "\n  plugin +cpu\n") # device
 expect("info --device cpu" "^Device cpu: ")
 expect("info cpu --json" "\"name\": \"cpu\"" "\"works\": true")
+expect("info --all" "(^|\n)Device cpu: [^\n]*\n  plugin +cpu\n.*Result = PASS")
+expect("info --all --json" "^.{\n" "\"name\": \"cpu\"" "}\n]\n$")
 execute_process(COMMAND "${PROGRAM}" info OUTPUT_VARIABLE output)
 string(REGEX MATCHALL "\n  [a-zA-Z ]*[a-zA-Z]  " titles "${output}")
 list(FILTER titles EXCLUDE REGEX "library") # one a line

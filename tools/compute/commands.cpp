@@ -180,11 +180,7 @@ bool works(const compute::Device& device) {
   return good;
 }
 
-}  // namespace
-
-int show_info(const std::string& selector, bool json) {
-  if (!selector.empty()) log_no_choice();
-  const compute::Device device = selector.empty() ? compute::Device::open() : compute::Device::open(selector);
+int print_info(const compute::Device& device, bool json) {
   const DeviceInfo info = device.info();
   const compute::DeviceStatistics statistics = device.statistics();
   const bool good = works(device);
@@ -232,6 +228,34 @@ int show_info(const std::string& selector, bool json) {
   row("memory limit", statistics.memory_limit >= 0 ? bytes_text(statistics.memory_limit) : "none");
   fmt::print("Result = {}\n", good ? "PASS" : "FAIL");
   return good ? 0 : 1;
+}
+
+}  // namespace
+
+int show_info(const std::string& selector, bool json) {
+  if (!selector.empty()) log_no_choice();
+  return print_info(selector.empty() ? compute::Device::open() : compute::Device::open(selector), json);
+}
+
+int show_info_of_all(bool json) {
+  log_no_choice();
+  int failures = 0;
+  const char* before = json ? "[" : "";
+  for (const DeviceInfo& info : compute::Device::list()) {
+    fmt::print("{}", std::exchange(before, json ? "," : "\n"));
+    try {
+      failures += print_info(compute::Device::open(std::string(info.name)), json);
+    } catch (const compute::Error& error) {
+      ++failures;
+      if (json) {
+        print_json({{"name", info.name}, {"works", false}, {"error", error.what()}});
+      } else {
+        fmt::print("Device {}: {}\n", info.name, error.what());
+      }
+    }
+  }
+  if (json) fmt::print("]\n");
+  return failures == 0 ? 0 : 1;
 }
 
 namespace {

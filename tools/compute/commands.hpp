@@ -24,6 +24,7 @@ void log_no_choice();
 int show_devices(bool json, bool verbose);
 int show_which(const std::string& selector, bool json);
 int show_info(const std::string& device, bool json);
+int show_info_of_all(bool json);
 // `turns` times, a second apart.
 int show_smi(bool json, int turns);
 // Of all ops, or of one.

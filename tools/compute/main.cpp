@@ -126,8 +126,9 @@ class Program {
     add_json(which);
 
     auto* info = add(app_, "info", "Shows what is known about a device, and checks that it works",
-                     [this] { return show_info(device_, json_); });
-    info->add_option("device,--device", device_, "A selector; default: the configured one");
+                     [this] { return all_ ? show_info_of_all(json_) : show_info(device_, json_); });
+    auto* device = info->add_option("device,--device", device_, "A selector; default: the configured one");
+    info->add_flag("--all", all_, "Every device")->excludes(device);
     add_json(info);
 
     auto* smi = add(app_, "smi", "Shows for each device its memory, utilisation, temperature and power in one line",
@@ -193,7 +194,8 @@ class Program {
 
   CLI::App app_;
   std::vector<std::pair<CLI::App*, std::function<int()>>> commands_;
-  bool json_ = false, verbose_ = false, environment_ = false, describe_ = false, watch_ = false, version_ = false;
+  bool json_ = false, verbose_ = false, all_ = false, environment_ = false, describe_ = false, watch_ = false,
+       version_ = false;
   int turns_ = std::numeric_limits<int>::max();
   std::vector<std::string> ops_, dtypes_ = {"float32"};
   int threads_ = 0;
