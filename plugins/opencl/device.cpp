@@ -245,8 +245,7 @@ std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const
 
 Program Device::build(const std::string& given, const std::string& options, bool* out_compiled) const {
   common::KernelCache& cache = common::KernelCache::instance();
-  const std::string device = info_.platform_name + "\n" + info_.name + "\n" + info_.vendor;
-  const std::string compiler = info_.platform_version + "\n" + info_.version + "\n" + info_.driver_version;
+  const std::string device = info_.model(), compiler = info_.driver();
   const common::ProgramKey key{given, device, compiler, options};
   // Drivers have caches of their own, some of which know a program by its text alone.
   const bool is_cached = !common::may_include(key);

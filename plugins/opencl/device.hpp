@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "plugins/common/source/generator.hpp"
@@ -81,6 +82,10 @@ class Device {
 
   // The results of warming up CLBlast's routines; see clblast_mutex().
   std::map<std::string, std::optional<cl_int>> clblast_status;
+
+  // Whether CLBlast won the trial of a dtype, and with fast mathematics.
+  std::mutex trials_mutex;
+  std::map<std::pair<compute_dtype, bool>, bool> clblast_wins;
 
  private:
   Program build(const std::string& given, const std::string& options, bool* out_compiled) const;

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
@@ -12,8 +13,10 @@
 
 #include "plugins/common/compiling.hpp"
 #include "plugins/common/core.hpp"
+#include "plugins/common/kernel_cache.hpp"
 #include "plugins/common/matrix_product.hpp"
 #include "plugins/common/own_stack.hpp"
+#include "plugins/common/source/generator.hpp"
 #include "plugins/opencl/clblast.hpp"
 
 namespace compute::opencl {
@@ -310,35 +313,8 @@ void report_missing_library() {
                   report.error + "); install CLBlast (Debian: libclblast1)");
 }
 
-}  // namespace
-
-bool takes_clblast(const DeviceInfo& device) {
-  const Choice chosen = choice();
-  return chosen == Choice::kClblast || (chosen == Choice::kAuto && !device.avoids(Fault::kClblast));
-}
-
-std::string matmul_engine(const DeviceInfo& device) {
-  if (takes_clblast(device)) return clblast() != nullptr ? "CLBlast" : "generated: CLBlast is not installed";
-  const KnownFault* known = device.known(Fault::kClblast);
-  return std::string("generated: ") + (choice() == Choice::kAuto ? known->reason : "selected by COMPUTE_OPENCL_MATMUL");
-}
-
-std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
-  if (!takes_clblast(device.info())) return nullptr;
-  // It adds into its result, which an addend of ours need not be.
-  if (!has_one_dtype(op) || op.expression_count() != 0 || common::is_given(op, 3)) return nullptr;
-  MatrixProduct product = common::read_product(op);
-  if (product.has_addend || common::place_operands(product) >= 0 || !can_be_said(op, product)) return nullptr;
-  const compute_dtype dtype = op.output(0).dtype;
-  // It adds up halves in halves, which only fast mathematics allows.
-  const bool is_taken = dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_FLOAT64 || common::is_complex(dtype) ||
-                        (dtype == COMPUTE_DTYPE_FLOAT16 && op.fast_math());
-  if (!is_taken) return nullptr;
-  if (clblast() == nullptr) {
-    report_missing_library();
-    return nullptr;
-  }
-  switch (dtype) {
+std::unique_ptr<Plan> make_plan(Device& device, const Op& op, const MatrixProduct& product) {
+  switch (op.output(0).dtype) {
     case COMPUTE_DTYPE_FLOAT16:
       return make_plan<uint16_t>(device, op, product);
     case COMPUTE_DTYPE_FLOAT32:
@@ -350,6 +326,167 @@ std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
     default:
       return make_plan<ComplexDouble>(device, op, product);
   }
+}
+
+// ---- Trials ---------------------------------------------------------------------------------------------------------
+
+// CLBlast's kernels for large products are the ones that are tuned per device. It has none for vectors and for products
+// with a short side, and those for small ones are simple.
+constexpr int64_t kLeastSide = 512;
+constexpr double kWinningShare = 0.9;  // of the generated kernel's time: for less it is not worth a library
+
+bool is_large(const MatrixProduct& product) { return std::min({product.m, product.n, product.k}) >= kLeastSide; }
+
+// A product of two square matrices, of the dtype and the mathematics of another op.
+class TrialOp {
+ public:
+  explicit TrialOp(const Op& like) : description_(like.description()) {
+    std::fill_n(tensors_, kMatrices, like.output(0));
+    for (compute_plugin_tensor& tensor : tensors_) {
+      tensor.rank = 2;
+      tensor.shape = kShape;
+      tensor.strides = kStrides;
+      tensor.alignment = 64;
+    }
+    description_.input_count = 2;
+    description_.output_count = 1;
+    description_.tensors = tensors_;
+    description_.attribute_count = description_.expression_count = description_.scalar_count = 0;
+  }
+  TrialOp(const TrialOp&) = delete;
+  TrialOp& operator=(const TrialOp&) = delete;
+
+  Op op() const { return Op(&description_); }
+  int64_t matrix_bytes() const { return kSide * kSide * common::dtype_size(tensors_[0].dtype); }
+
+ private:
+  static constexpr int64_t kSide = 1024, kShape[] = {kSide, kSide}, kStrides[] = {kSide, 1};
+
+  compute_plugin_op description_;
+  compute_plugin_tensor tensors_[kMatrices];
+};
+
+// Seconds that each of the plans takes, the least of a few times in turn. The matrices are zero.
+std::array<double, 2> time_plans(Device& device, const TrialOp& trial, const std::array<const Plan*, 2>& plans) {
+  constexpr int kTimes = 3;
+  std::array<Buffer, kMatrices> buffers;
+  std::array<compute_plugin_operand, kMatrices> operands{};
+  cl_command_queue queue = device.queue();
+  for (size_t i = 0; i < kMatrices; ++i) {
+    buffers[i] = {device.make_memory(trial.matrix_bytes()), trial.matrix_bytes()};
+    operands[i].buffer = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&buffers[i]));
+    const uint64_t zero = 0;
+    check(api().clEnqueueFillBuffer(queue, buffers[i].memory.get(), &zero, sizeof zero, 0,
+                                    static_cast<size_t>(trial.matrix_bytes()), 0, nullptr, nullptr),
+          "clEnqueueFillBuffer");
+  }
+  Buffer workspace;
+  workspace.size_bytes = std::max(plans[0]->workspace_bytes, plans[1]->workspace_bytes);
+  if (workspace.size_bytes > 0) workspace.memory = device.make_memory(workspace.size_bytes);
+  check(api().clFinish(queue), "clFinish");
+  compute_plugin_run run{};
+  run.struct_size = sizeof run;
+  run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
+  run.tensors = operands.data();
+  run.tensor_count = kMatrices;
+  run.workspace.buffer = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&workspace));
+  run.workspace_bytes = workspace.size_bytes;
+  Stream stream(&device);
+  const Stream::Submitting submitting(stream);
+  std::array<double, 2> least{};
+  for (int turn = 0; turn <= kTimes; ++turn) {  // the first may compile
+    for (size_t i = 0; i < plans.size(); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      plans[i]->run(run, stream);
+      check(api().clFinish(stream.queue()), "clFinish");
+      const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+      if (turn == 1 || (turn > 1 && taken.count() < least[i])) least[i] = taken.count();
+    }
+  }
+  return least;
+}
+
+// Whether CLBlast wins for large products of the dtype of `like`. It is tried once: the cache on disk keeps the answer
+// for the device, its driver, the library and the text of the generated kernel.
+bool wins_trial(Device& device, const Op& like) {
+  const compute_dtype dtype = like.output(0).dtype;
+  const std::lock_guard lock(device.trials_mutex);
+  const auto [known, is_new] = device.clblast_wins.try_emplace({dtype, like.fast_math()}, false);
+  if (!is_new) return known->second;
+  const std::string what = std::string("products of ") + common::dtype_name(dtype) + " on " + device.info().name;
+  try {
+    const TrialOp trial(like);
+    const Op op = trial.op();
+    const common::Recipe recipe = common::make_recipe(op, device.dialect());
+    const std::string text = common::kernel_source(op, device.dialect(), recipe.launches[0]).text;
+    const std::string model = device.info().model(), driver = device.info().driver();
+    const std::string what_is_kept = "trial\n" + clblast_report().found;
+    const common::ProgramKey key{text, model, driver, what_is_kept};
+    common::KernelCache& cache = common::KernelCache::instance();
+    if (const std::optional<std::string> kept = cache.load(key)) return known->second = *kept == "CLBlast";
+    MatrixProduct product = common::read_product(op);
+    common::place_operands(product);
+    const std::unique_ptr<Plan> library_plan = make_plan(device, op, product);
+    std::string line = "CLBlast does not compile";
+    if (library_plan != nullptr) {
+      const std::unique_ptr<Plan> generated_plan = prepare_generated(device, op);
+      const auto [by_kernel, by_library] = time_plans(device, trial, {generated_plan.get(), library_plan.get()});
+      known->second = by_library <= kWinningShare * by_kernel;
+      char times[96];
+      std::snprintf(times, sizeof times, "%.0f us by the generated kernel, %.0f us by CLBlast", by_kernel * 1e6,
+                    by_library * 1e6);
+      line = times;
+    }
+    cache.store(key, known->second ? "CLBlast" : "generated");
+    common::log(
+        COMPUTE_LOG_INFO, "compile",
+        "tried large " + what + ": " + line + "; " + (known->second ? "CLBlast" : "the generated kernel") + " is used");
+  } catch (const common::Error& error) {  // there is no memory for it, for example
+    common::log(COMPUTE_LOG_DEBUG, "compile", "CLBlast was not tried for " + what + ": " + error.message);
+  }
+  return known->second;
+}
+
+}  // namespace
+
+bool may_take_clblast(const DeviceInfo& device) {
+  const Choice chosen = choice();
+  // It works through local memory, which is like any other on a processor, and is compiled for seconds.
+  return chosen == Choice::kClblast ||
+         (chosen == Choice::kAuto && !device.dialect.is_host && !device.avoids(Fault::kClblast));
+}
+
+std::string matmul_engine(const DeviceInfo& device) {
+  const bool is_asked_for = choice() == Choice::kClblast;
+  if (may_take_clblast(device)) {
+    if (clblast() == nullptr) return "generated: CLBlast is not installed";
+    return is_asked_for ? "CLBlast" : "generated; large ones by CLBlast if it wins a trial on the device";
+  }
+  const KnownFault* known = device.known(Fault::kClblast);
+  return std::string("generated: ") + (choice() == Choice::kGenerated ? "selected by COMPUTE_OPENCL_MATMUL"
+                                       : known != nullptr             ? known->reason
+                                                                      : "the device is a processor");
+}
+
+std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
+  if (!may_take_clblast(device.info())) return nullptr;
+  // It adds into its result, which an addend of ours need not be.
+  if (!has_one_dtype(op) || op.expression_count() != 0 || common::is_given(op, 3)) return nullptr;
+  MatrixProduct product = common::read_product(op);
+  if (product.has_addend || common::place_operands(product) >= 0 || !can_be_said(op, product)) return nullptr;
+  const compute_dtype dtype = op.output(0).dtype;
+  // It adds up halves in halves, which only fast mathematics allows.
+  const bool is_taken = dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_FLOAT64 || common::is_complex(dtype) ||
+                        (dtype == COMPUTE_DTYPE_FLOAT16 && op.fast_math());
+  if (!is_taken) return nullptr;
+  const bool is_asked_for = choice() == Choice::kClblast;
+  // Without a cache, trials may end differently in each process, and the bits of results with them.
+  if (!is_asked_for && (!is_large(product) || op.deterministic())) return nullptr;
+  if (clblast() == nullptr) {
+    if (is_asked_for) report_missing_library();
+    return nullptr;
+  }
+  return is_asked_for || wins_trial(device, op) ? make_plan(device, op, product) : nullptr;
 }
 
 }  // namespace compute::opencl

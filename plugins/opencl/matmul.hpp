@@ -9,8 +9,8 @@
 
 namespace compute::opencl {
 
-/// Whether CLBlast should compute a device's matrix products, if it is installed.
-bool takes_clblast(const DeviceInfo& device);
+/// Whether CLBlast may compute matrix products of a device, if it is installed.
+bool may_take_clblast(const DeviceInfo& device);
 
 /// The engine of a device's matrix products, and the reason, for compute_device_info.
 std::string matmul_engine(const DeviceInfo& device);

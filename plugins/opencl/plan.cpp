@@ -113,13 +113,17 @@ std::optional<common::Refusal> refuse(const Device& device, const common::Op& op
   return op.name() == "kernel" ? refuse_user_kernel(op) : common::refuse_op(op, device.dialect());
 }
 
+std::unique_ptr<Plan> prepare_generated(Device& device, const common::Op& op) {
+  return std::make_unique<GeneratedPlan>(device, op);
+}
+
 common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op) {
   if (std::optional<common::Refusal> refusal = refuse(device, op)) return *std::move(refusal);
   if (op.name() == "contraction") {
     if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
   }
   if (op.name() == "kernel") return prepare_user_kernel(device, op);
-  return std::unique_ptr<Plan>(std::make_unique<GeneratedPlan>(device, op));
+  return prepare_generated(device, op);
 }
 
 }  // namespace compute::opencl

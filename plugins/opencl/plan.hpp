@@ -22,6 +22,9 @@ class Plan : public common::PlanAnswer {
 
 std::optional<common::Refusal> refuse(const Device& device, const common::Op& op);
 
+// By generated kernels; `op` is one that they take.
+std::unique_ptr<Plan> prepare_generated(Device& device, const common::Op& op);
+
 common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op);
 
 }  // namespace compute::opencl

@@ -16,7 +16,7 @@ enum class Fault : uint8_t {
   kWideIntrinsic,  // the float32 form of an intrinsic exceeds its bound
   kBinaries,       // programs are not stored on disk
   kFp64,           // float64 is not used
-  kClblast         // matrix products use generated kernels
+  kClblast         // CLBlast is used only where the setting asks for it
 };
 
 struct KnownFault {
@@ -45,6 +45,10 @@ struct DeviceInfo {
   const KnownFault* known(Fault fault) const;
   bool avoids(Fault fault) const { return known(fault) != nullptr; }
   bool has_extension(std::string_view name) const;
+
+  // In keys of the cache on disk.
+  std::string model() const { return platform_name + "\n" + name + "\n" + vendor; }
+  std::string driver() const { return platform_version + "\n" + version + "\n" + driver_version; }
 };
 
 /// All devices. `out_status` is the result of clGetPlatformIDs.

@@ -268,7 +268,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       const common::Compiling compiling;  // drivers load their compilers here, and make their threads
       opened = open_api(&report);
       if (opened) devices = list_devices(&status, &idle);
-      usable = std::any_of(devices.begin(), devices.end(), takes_clblast) && clblast() != nullptr;
+      usable = std::any_of(devices.begin(), devices.end(), may_take_clblast) && clblast() != nullptr;
     });
     const auto require = [&](common::Requirement requirement) { common::emit(*sink, requirement); };
     const std::string effect = "there are no OpenCL devices";
@@ -296,11 +296,11 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     }
     require({"OpenCL driver", "clGetPlatformIDs", found, "", effect, "", true, 1});
     std::string libraries = "OpenCL loader, " + report.found;
-    if (std::any_of(devices.begin(), devices.end(), takes_clblast)) {
+    if (std::any_of(devices.begin(), devices.end(), may_take_clblast)) {
       const LibraryReport found = clblast_report();
       require({"CLBlast", found.tried, found.found, found.error,
-               "matrix products use a generated kernel, which may be slower", "install CLBlast (Debian: libclblast1)",
-               false,
+               "large matrix products use generated kernels, even on devices where it is faster",
+               "install CLBlast (Debian: libclblast1)", false,
                usable                ? 1
                : found.found.empty() ? 2
                                      : 3});

@@ -5,6 +5,7 @@
 #include <CL/cl_layer.h>
 
 #include <atomic>
+#include <cstdlib>
 
 namespace {
 
@@ -27,6 +28,14 @@ cl_int CL_API_CALL enqueue_fill(cl_command_queue queue, cl_mem memory, const voi
                                 cl_event* out_event) {
   if (fails(COMPUTE_LAYER_FILL)) return CL_OUT_OF_RESOURCES;
   return target->clEnqueueFillBuffer(queue, memory, pattern, pattern_size, offset, size, wait_count, waits, out_event);
+}
+
+cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info name, size_t size, void* value,
+                                   size_t* out_size) {
+  const cl_int status = target->clGetDeviceInfo(device, name, size, value, out_size);
+  if (status == CL_SUCCESS && name == CL_DEVICE_TYPE && value != nullptr && getenv("COMPUTE_LAYER_GPU") != nullptr)
+    *static_cast<cl_device_type*>(value) = CL_DEVICE_TYPE_GPU;
+  return status;
 }
 
 }  // namespace
@@ -73,6 +82,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint co
   target = next;
   dispatch.clEnqueueNDRangeKernel = &enqueue_kernel;
   dispatch.clEnqueueFillBuffer = &enqueue_fill;
+  dispatch.clGetDeviceInfo = &get_device_info;
   *out_count = kCount;
   *out_dispatch = &dispatch;
   return CL_SUCCESS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL layer whose calls fail on demand: the loader puts it between the programs and every driver where
-// OPENCL_LAYERS names it.
+// OPENCL_LAYERS names it. With COMPUTE_LAYER_GPU in the environment every device says that it is a GPU.
 #pragma once
 
 #include <cstdint>

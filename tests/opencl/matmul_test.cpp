@@ -109,19 +109,58 @@ TEST_F(OpenclWithoutClblast, SaysSoOnceAndGoesOn) {
   EXPECT_FALSE(log_.holds("CLBlast's")) << text;
 }
 
+std::string matrix_products_of(const char* device) {
+  int64_t count = 0;
+  check(compute_device_attributes(device, nullptr, 0, &count));
+  std::vector<compute_device_attribute> attributes(static_cast<size_t>(count));
+  attributes.at(0).struct_size = sizeof(compute_device_attribute);
+  check(compute_device_attributes(device, attributes.data(), count, &count));
+  for (const compute_device_attribute& attribute : attributes) {
+    if (std::string(attribute.name) == "matrix_products") return attribute.value;
+  }
+  return "";
+}
+
+// On a device that says it is a GPU, which no table knows.
+class OpenclUnknownGpu : public OpenclMatmul {
+ protected:
+  void SetUp() override {
+    if (device_.info().kind == DeviceKind::cpu) GTEST_SKIP() << "the loader knows no layers";
+    if (std::string(device_.info().libraries).find("CLBlast, ") == std::string::npos)
+      GTEST_SKIP() << "CLBlast is not installed";
+  }
+};
+
+TEST_F(OpenclUnknownGpu, MultipliesByGeneratedKernelsWhereNothingIsToBeWon) {
+  EXPECT_EQ(matrix_products_of("opencl0:0"), "generated; large ones by CLBlast if it wins a trial on the device");
+  multiply(COMPUTE_DTYPE_FLOAT32, {33, 17}, {17, 9});
+  multiply(COMPUTE_DTYPE_FLOAT32, {1, 100'000}, {100'000, 1});
+  multiply(COMPUTE_DTYPE_FLOAT32, {1024, 1024}, {1024, 1});
+  multiply(COMPUTE_DTYPE_FLOAT32, {1, 1024}, {1024, 1024});
+  multiply(COMPUTE_DTYPE_FLOAT32, {64, 2048}, {2048, 64});
+  multiply(COMPUTE_DTYPE_FLOAT32, {2048, 64}, {64, 512});
+  multiply(COMPUTE_DTYPE_FLOAT32, {4, 256, 256}, {4, 256, 256});
+  EXPECT_FALSE(log_.holds("CLBlast")) << log_.text();
+}
+
+TEST_F(OpenclUnknownGpu, TriesCLBlastForLargeOnes) {
+  multiply(COMPUTE_DTYPE_FLOAT32, {512, 512}, {512, 512});
+  multiply(COMPUTE_DTYPE_FLOAT32, {520, 530}, {530, 540}, true);
+  const std::string text = log_.text(), line = "tried large products of float32 on ";
+  const size_t first = text.find(line);
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find(line, first + 1), std::string::npos) << text;
+}
+
+TEST_F(OpenclUnknownGpu, KeepsWhatWasTried) {
+  multiply(COMPUTE_DTYPE_FLOAT32, {512, 512}, {512, 512});
+  EXPECT_FALSE(log_.holds("tried large products")) << log_.text();
+}
+
 // Under COMPUTE_OPENCL_MATMUL=generated.
 TEST(OpenclGenerated, ComputesProductsByItself) {
   const Device device = Device::open("opencl0:0");
-  int64_t count = 0;
-  check(compute_device_attributes("opencl0:0", nullptr, 0, &count));
-  std::vector<compute_device_attribute> attributes(static_cast<size_t>(count));
-  attributes.at(0).struct_size = sizeof(compute_device_attribute);
-  check(compute_device_attributes("opencl0:0", attributes.data(), count, &count));
-  std::string engine;
-  for (const compute_device_attribute& attribute : attributes) {
-    if (std::string(attribute.name) == "matrix_products") engine = attribute.value;
-  }
-  EXPECT_EQ(engine, "generated: selected by COMPUTE_OPENCL_MATMUL");
+  EXPECT_EQ(matrix_products_of("opencl0:0"), "generated: selected by COMPUTE_OPENCL_MATMUL");
   const Tensor x = device.full({8, 8}, 2.f);
   EXPECT_EQ(matmul(x, x).to_vector<float>(), std::vector<float>(64, 32.f));
 }
