@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // convolution, convolution_grad_input and convolution_grad_weight. Forms:
 //
-//   item     a work item computes a result by itself: on a CPU core, and where there is little to do
+//   item     a work item computes a result by itself: where there is little to do, and on a CPU core one channel
+//   block    on a CPU core a work item computes a block of results
 //   group    a group adds up the terms of one result: few results of many terms each
 //   row      a group adds up a part of the terms of all results of a row: few columns of many terms each
 //   columns  a work item computes all results of some columns: few rows
@@ -67,6 +68,8 @@ class ConvolutionBuilder {
     if (form_ == Form::kTiles) return p_.groups * tiles_.rows * tiles_.columns * tiles_.parts;
     if (form_ == Form::kColumns || form_ == Form::kPhases) return p_.groups * tiles_.columns;
     if (form_ == Form::kRow) return p_.groups * p_.rows * tiles_.parts;
+    if (form_ == Form::kBlock)
+      return divide_up(p_.groups * tiles_.rows * tiles_.columns * tiles_.parts, dialect_.group_size);
     return form_ == Form::kGroup ? results_ : divide_up(results_, dialect_.group_size);
   }
 
@@ -116,7 +119,9 @@ class ConvolutionBuilder {
   void add_words() {
     builder_.sign(form_ == Form::kTiles ? (tiles_.m * 1024 + tiles_.n) * 1024 + tiles_.depth : 0);
     builder_.sign(form_ == Form::kTiles && tiles_.units ? 1 + tiles_.units->is_swapped : 0);
-    builder_.sign(form_ == Form::kColumns || form_ == Form::kPhases ? tiles_.item_rows * 8 + tiles_.item_columns : 0);
+    builder_.sign(form_ == Form::kColumns || form_ == Form::kPhases || form_ == Form::kBlock
+                      ? tiles_.item_rows * 8 + tiles_.item_columns
+                      : 0);
     for (const int64_t extent : p_.column) builder_.sign(form_ == Form::kRow ? extent : 0);
     size_t inner = kMaxSpatial;
     while (inner > 0 && p_.depth[inner] == 1) --inner;
@@ -369,7 +374,7 @@ class ConvolutionBuilder {
       if (depth_.has[i]) a_offset += cat(" + d", i, " * ", word(a_depth_[i]));
     }
     out += cat("terms[turn][id][0] = ", offset, ";\n");
-    if (form_ == Form::kColumns) {
+    if (form_ == Form::kColumns || form_ == Form::kBlock) {
       out += cat("const ix left_place = ", a_offset, ";\n");
     } else if (!is_a_even_) {
       out += cat("left_terms[turn][id] = ", a_offset, ";\n");
@@ -464,6 +469,8 @@ class ConvolutionBuilder {
     switch (form_) {
       case Form::kItem:
         return item_text();
+      case Form::kBlock:
+        return block_text();
       case Form::kGroup:
         return group_text();
       case Form::kRow:
@@ -510,6 +517,42 @@ class ConvolutionBuilder {
       values.emplace_back(kExtents[i], word(extent_[i]));
     }
     return fill(kConvolutionItem, values);
+  }
+
+  std::string block_text() {
+    return fill(kConvolutionBlock,
+                {{"group_size", dialect_.group_size},
+                 {"type", value()},
+                 {"zero", zero()},
+                 {"rows", scalar(kRows)},
+                 {"columns", scalar(kColumns)},
+                 {"depth", scalar(kDepth)},
+                 {"groups", scalar(kGroups)},
+                 {"tile_rows", scalar(kTileRows)},
+                 {"tile_columns", scalar(kTileColumns)},
+                 {"parts", scalar(kParts)},
+                 {"part_depth", scalar(kPartDepth)},
+                 {"most_rows", tiles_.m},
+                 {"item_rows", tiles_.item_rows},
+                 {"item_columns", tiles_.item_columns},
+                 {"terms", kBlockTerms},
+                 {"place_words", place_words(taps_side_)},
+                 {"has_taps", taps_side_ != Taps::kNone},
+                 {"column_place", column_place()},
+                 {"store_window", store_window()},
+                 {"store_term", store_term()},
+                 {"load_term", load_words("v", "terms[0][0]")},
+                 {"load_window", load_window("t")},
+                 {"inside", tile_inside()},
+                 {"right", loaded("x1[w0 + v0]")},
+                 {"right_of_run", loaded("x1[w0 + v0 + t]")},
+                 {"a_group", scalar(kAGroup)},
+                 {"a_row", scalar(kARow)},
+                 {"left", loaded("x0[lefts[i] + left_places[d]]")},
+                 {"block_step", step("p[i]", "q[d][j]", "sum[i][j]")},
+                 {"result_column_place", is_divided_ ? std::string() : coordinates(column_, "c", "result_column")},
+                 {"store_block", is_divided_ ? cat(partial("result_column"), " = sums[row - row0][j];")
+                                             : store("sums[row - row0][j]", "c")}});
   }
 
   std::string group_text() {
@@ -862,8 +905,12 @@ BuiltRecipe build(const Op& op, const Dialect& dialect, bool with_text) {
     const Tiles tiles = form == Form::kTiles     ? choose_tiles(op, p, dialect)
                         : form == Form::kRow     ? choose_row_parts(p, dialect)
                         : form == Form::kColumns ? choose_columns(p, dialect)
+                        : form == Form::kBlock   ? choose_blocks(p, dialect)
                                                  : Tiles{};
-    ConvolutionBuilder(op, p, dialect, form, tiles, with_text).add_to(recipe);
+    // A block is worth a group.
+    Dialect own = dialect;
+    if (form == Form::kBlock) own.group_size = 1;
+    ConvolutionBuilder(op, p, own, form, tiles, with_text).add_to(recipe);
     if (tiles.parts == 1) continue;
     recipe.workspace_bytes =
         std::max(recipe.workspace_bytes, tiles.parts * p.groups * p.rows * p.columns() * value_size);

@@ -16,6 +16,12 @@ constexpr int64_t kMostTaps = 30;        // that have a bit of a mask
 constexpr int64_t kMostSums = 64;        // of a work item that computes columns
 constexpr int64_t kMostSteps = 512;      // of one channel that a text contains
 
+// Of a CPU core:
+constexpr int64_t kLeastBlockColumns = 4, kLeastBlockResults = 32;
+constexpr int64_t kLeastBlockWork = 64;  // products of a column, worth gathering its terms for
+constexpr int64_t kLeastItemRows = 8;
+constexpr int kBlocksPerUnit = 4;  // for balance
+
 // What a kernel of tiles keeps in local memory.
 int64_t tile_bytes(const Op& op, const WindowProduct& p, const Dialect& dialect, const Tiles& tiles) {
   const int64_t word_size = is_wide(op, p, tiles.parts) ? 8 : 4, words = place_words(choose_taps(p));
@@ -109,6 +115,9 @@ std::optional<Phases> join_phases(const std::vector<WindowProduct>& products) {
 
 Form choose_form(const WindowProduct& p, const Dialect& dialect) {
   const int64_t depth = p.depth_points(), columns = p.columns(), results = p.groups * p.rows * columns;
+  if (dialect.is_host && columns >= kLeastBlockColumns && p.rows * columns >= kLeastBlockResults &&
+      p.rows * depth >= kLeastBlockWork)
+    return Form::kBlock;
   const bool tiles = !dialect.is_host && dialect.group_size >= 64 && dialect.group_size <= 256;
   if (tiles && std::min({p.rows, columns, depth}) >= kFew) return Form::kTiles;
   const bool few = results < static_cast<int64_t>(dialect.compute_units) * dialect.group_size;
@@ -190,6 +199,25 @@ Tiles choose_columns(const WindowProduct& p, const Dialect& dialect) {
   }
   tiles.n = tiles.item_columns * dialect.group_size;
   tiles.columns = divide_up(p.columns(), tiles.n);
+  return tiles;
+}
+
+Tiles choose_blocks(const WindowProduct& p, const Dialect& dialect) {
+  constexpr int64_t kLeastTerms = 1024;  // of a part
+  Tiles tiles;
+  tiles.m = 64;
+  tiles.item_rows = p.rows > 2 ? 4 : static_cast<int>(p.rows);
+  tiles.item_columns = 16;
+  tiles.columns = divide_up(p.columns(), tiles.item_columns);
+  const int64_t wanted = int64_t{kBlocksPerUnit} * std::max(dialect.compute_units, 1),
+                across = p.groups * tiles.columns;
+  int64_t rows = tiles.m;
+  while (rows > kLeastItemRows && across * divide_up(p.rows, rows) < wanted) rows /= 2;
+  tiles.rows = divide_up(p.rows, rows);
+  const int64_t depth = p.depth_points(), items = std::max<int64_t>(across * tiles.rows, 1);
+  tiles.parts = std::clamp<int64_t>(wanted / items, 1, std::clamp<int64_t>(depth / kLeastTerms, 1, kMostParts));
+  tiles.part_depth = divide_up(depth, tiles.parts);
+  tiles.parts = divide_up(depth, tiles.part_depth);
   return tiles;
 }
 

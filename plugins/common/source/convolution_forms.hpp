@@ -15,8 +15,9 @@ namespace compute::common::convolutions {
 
 inline constexpr int kMostTerms = 128;  // that are worked out at a time
 inline constexpr int kPhaseGroups = 2;  // of phases that a compute unit runs at once
+inline constexpr int kBlockTerms = 64;  // that an item gathers at a time
 
-enum class Form { kItem, kGroup, kRow, kColumns, kPhases, kTiles, kJoin };
+enum class Form { kItem, kBlock, kGroup, kRow, kColumns, kPhases, kTiles, kJoin };
 
 struct Tiles {
   int m = 32, n = 32, depth = 16;
@@ -30,6 +31,8 @@ Form choose_form(const WindowProduct& p, const Dialect& dialect);
 Tiles choose_tiles(const Op& op, const WindowProduct& p, const Dialect& dialect);
 // The columns of a work item, where it computes all rows: fewer where there would be too few groups.
 Tiles choose_columns(const WindowProduct& p, const Dialect& dialect);
+// The rows of a work item of a CPU core, and how the depth is divided: so that there is work for all cores.
+Tiles choose_blocks(const WindowProduct& p, const Dialect& dialect);
 // How the depth is divided where a group computes a part of a row.
 Tiles choose_row_parts(const WindowProduct& p, const Dialect& dialect);
 
