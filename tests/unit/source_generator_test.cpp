@@ -95,6 +95,33 @@ TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
   }
 }
 
+// On a CPU core an item goes down the rows with a block of outputs, whatever their number is divisible by.
+TEST(SourceGenerator, SumsOfColumnsOnCpuCoresReadWholeRows) {
+  Dialect cores = gpu();
+  cores.language = Language::kOpenclC;
+  cores.is_host = true;
+  cores.counters = 0;
+  std::set<std::string> texts;
+  for (const int64_t columns : {1000, 1001, 4096, 20, 10}) {
+    for (const int32_t units : {1, 2, 64}) {
+      cores.compute_units = units;
+      TestOp op("reduce");
+      op.tensor(kF32, {3, 4000, columns}).output(kF32, {3, 1, columns});
+      op.expression(identity()).expression(identity()).text("kind", "sum").integers("axes", {1});
+      const Op view = op.view();
+      const Recipe recipe = make_recipe(view, cores);
+      const bool is_block = columns >= 16;
+      EXPECT_EQ(recipe.launches[0].group_size, is_block ? 1 : cores.group_size);
+      if (!is_block) continue;
+      const int64_t blocks = 3 * ((columns + 255) / 256);
+      EXPECT_GE(recipe.launches[0].groups, std::min(blocks * 200, int64_t{units} * 2)) << columns << " on " << units;
+      EXPECT_EQ(recipe.launches.size(), recipe.workspace_bytes > 0 ? 2u : 1u);
+      texts.insert(kernel_source(view, cores, recipe.launches[0]).text);
+    }
+  }
+  EXPECT_LE(texts.size(), 2u);  // of partial sums and of results
+}
+
 // The first position of the greatest of an axis.
 struct ArgmaxOp {
   ArgmaxOp(const std::vector<int64_t>& shape, int64_t axis, compute_dtype dtype = kF32,

@@ -2,7 +2,8 @@
 // reduce. The index space is two nests: loops that are kept and loops that are combined over. A group of work items is
 // a table of `across` × `along`: `across` outputs, each combined over by `along` items; neighbouring items lie where
 // memory runs. Where the outputs do not fill the device, the combined loops are split between groups, whose partial
-// results the last of them combines, or a second kernel where groups cannot count each other.
+// results the last of them combines, or a second kernel where groups cannot count each other. On a CPU core an item
+// that combines over rows of memory is a group by itself, and goes down them with a block of neighbouring outputs.
 //
 // Float sums: a work item adds the few numbers of a step as a tree and these with compensation, items of a group and
 // groups are trees: the error stays below that of pairwise summation, and the form depends on layout and extents alone.
@@ -48,7 +49,7 @@ struct Reduction {
 // A kernel and the words that it reads.
 struct ReduceKernel {
   struct Words {
-    int32_t columns, groups, vectors, chunk, along, across, terms, outputs, inner_output, splits;
+    int32_t columns, groups, vectors, chunk, along, across, terms, outputs, inner_output, splits, inner_extent;
   };
 
   ReduceKernel(const Reduction& reduction, const ReducePass& pass, const ReduceShape& shape)
@@ -68,7 +69,7 @@ struct ReduceKernel {
   // Outputs of a work item.
   int held() const { return shape.along_first ? 1 : shape.lanes; }
   int64_t vectors() const { return shape.along_first ? combined.points() / shape.lanes : combined.points(); }
-  int64_t columns() const { return divide_up(kept.points(), held()); }
+  int64_t columns() const { return count_columns(kept.nest(), held()); }
   int64_t column_groups() const { return divide_up(columns(), shape.across); }
 
   const ReducePass& pass;
@@ -103,12 +104,14 @@ class ReduceText {
     for (int32_t i = 0; i < sources_; ++i) {
       const compute_dtype dtype = pass_.sources[static_cast<size_t>(i)];
       const char* storage = type_text(dtype).storage;
-      vectors_.push_back(kernel.moves(i) ? vector_type(builder, storage, dtype_size(dtype), lanes_)
-                                         : VectorText{storage, "", 0});
+      vectors_.push_back(kernel.moves(i) && !kernel.shape.is_block
+                             ? vector_type(builder, storage, dtype_size(dtype), lanes_)
+                             : VectorText{storage, "", 0});
     }
   }
 
   std::string text() {
+    if (kernel_.shape.is_block) return block_text();
     std::vector<Value> values = place_values();
     for (auto part : {step_values(), rest_values(), group_values()})
       values.insert(values.end(), part.begin(), part.end());
@@ -202,13 +205,13 @@ class ReduceText {
     return cat("sum", place, " = ", combine("sum" + place, value), ";");
   }
 
-  // A tree over values[v][0 .. count), in place; `count` is a power of two.
-  std::string tree(int count) {
+  // A tree over values[0 .. count), in place; `count` is a power of two.
+  std::string tree(int count, std::string_view values) {
     std::string out;
     for (int step = count / 2; step > 0; step /= 2) {
       for (int i = 0; i < step; ++i) {
-        const std::string x = cat("values[v][", i, "]");
-        out += cat(x, " = ", combine(x, cat("values[v][", i + step, "]")), ";\n");
+        const std::string x = cat(values, "[", i, "]");
+        out += cat(x, " = ", combine(x, cat(values, "[", i + step, "]")), ";\n");
       }
     }
     return out;
@@ -228,7 +231,7 @@ class ReduceText {
             {"gathered_row", along_first_ ? "0" : "v"},
             {"gathered_column", along_first_ ? cat("s * ", lanes_, " + v") : std::string("s")},
             {"step_value", step_term.value},
-            {"tree", tree(gathered)},
+            {"tree", tree(gathered, "values[v]")},
             {"add_tree", accumulate("[v]", "values[v][0]")}};
   }
 
@@ -289,10 +292,79 @@ class ReduceText {
   }
 
   std::string part_place(const char* split) const {
+    if (kernel_.shape.is_block)
+      return cat(split, " * ", read(words_.outputs), " + row * ", read(words_.inner_extent), " + first + v");
     return cat(split, " * ", read(words_.outputs), " + column * ", held_, " + v");
   }
   std::string store_partial() const {
     return cat("x", sources_, "[", part_place("split"), "] = ", element_of_value(accumulator_, "result"), ";\n");
+  }
+
+  // ---- blocks
+
+  std::string block_text() {
+    std::string bases;
+    for (int32_t i = 0; i < operands(); ++i) bases += cat("const ix b", i, " = ", kernel_.kept.offset(i, "k"), ";\n");
+    return fill(kReduceBlock,
+                {{"columns", read(words_.columns)},
+                 {"chunk", read(words_.chunk)},
+                 {"vectors", read(words_.vectors)},
+                 {"inner_extent", read(words_.inner_extent)},
+                 {"lanes", lanes_},
+                 {"kept_coordinates", kernel_.kept.coordinates(builder_, "k", "column")},
+                 {"bases", bases},
+                 {"type", type_text(accumulator_).value},
+                 {"is_compensated", reduction_.is_compensated()},
+                 {"identity", identity_text(reduction_.kind, accumulator_)},
+                 {"steps", kReduceSteps},
+                 {"last_step", kReduceSteps - 1},
+                 {"steps_text", block_steps(kReduceSteps)},
+                 {"rest_text", block_steps(1)},
+                 {"total", reduction_.is_compensated() ? total_ + "(sum[v], lost[v])" : std::string("sum[v]")},
+                 {"store", pass_.to_workspace ? store_partial() : store_output()}});
+  }
+
+  // Sources and positions.
+  int32_t operands() const { return sources_ + static_cast<int32_t>(kernel_.axes.size()); }
+
+  std::string block_steps(int steps) {
+    std::string places, set_places, elements;
+    for (int32_t i = 0; i < operands(); ++i) {
+      places += cat("ix at", i, "[", steps, "];\n");
+      set_places += cat("at", i, "[s] = b", i, " + ", kernel_.combined.offset(i, "c"), ";\n");
+    }
+    const auto place = [&](int32_t i) { return cat("at", i, "[s]", kernel_.moves(i) ? " + v" : ""); };
+    for (int32_t i = 0; i < sources_; ++i) {
+      elements += cat("const ", type_text(pass_.sources[static_cast<size_t>(i)]).storage, " r", i, " = x", i, "[",
+                      place(i), "];\n");
+    }
+    const auto element = [&](int32_t i) {
+      return value_of_element(pass_.sources[static_cast<size_t>(i)], cat("r", i));
+    };
+    Term term;
+    if (pass_.from_workspace) {
+      term.value = element(0);
+    } else {
+      Leaves leaves;
+      leaves.input = element;
+      leaves.index = [&](int32_t axis) {
+        const auto number = std::find(kernel_.axes.begin(), kernel_.axes.end(), axis) - kernel_.axes.begin();
+        return cat("(", read(kernel_.index_words[static_cast<size_t>(number)]), " + ",
+                   place(sources_ + static_cast<int32_t>(number)), ")");
+      };
+      leaves.scalar = [&](int32_t i) { return kernel_.before_scalars[static_cast<size_t>(i)]; };
+      term.value = print_expression(reduction_.before, leaves, "w", builder_.functions(), term.statements)[0];
+    }
+    return fill(kReduceBlockSteps, {{"steps", steps},
+                                    {"places", places},
+                                    {"step_coordinates", kernel_.combined.coordinates(builder_, "c", "i")},
+                                    {"set_places", set_places},
+                                    {"type", type_text(accumulator_).value},
+                                    {"elements", elements},
+                                    {"step_term", term.statements},
+                                    {"step_value", term.value},
+                                    {"tree", tree(steps, "values")},
+                                    {"add_tree", accumulate("[v]", "values[0]")}});
   }
 
   // `after` of the result.
@@ -358,6 +430,7 @@ class ReduceBuilder {
     std::vector<int64_t> shape(static_cast<size_t>(output.rank), 1);
     std::vector<std::vector<int64_t>> strides;
     ReducePass pass;
+    pass.has_blocks = true;
     for (int32_t i = 0; i < op.input_count(); ++i) {
       strides.push_back(strides_of(op.input(i)));
       pass.sources.push_back(op.input(i).dtype);
@@ -381,6 +454,7 @@ class ReduceBuilder {
     pass.sources = {reduction_.accumulator};
     pass.alignments = {16};
     pass.from_workspace = true;
+    pass.has_blocks = true;
     const int64_t outputs = first.kept.points();
     pass.combined.rank = 1;
     pass.combined.extents[0] = splits;
@@ -400,7 +474,9 @@ class ReduceBuilder {
   }
 
   void add(BuiltRecipe& recipe, const ReducePass& pass, const ReduceShape& shape) const {
-    KernelBuilder builder(dialect_,
+    Dialect own = dialect_;
+    if (shape.is_block) own.group_size = 1;
+    KernelBuilder builder(own,
                           pass.from_workspace ? "reduce_end"
                           : pass.is_shared    ? "reduce_shared"
                           : pass.to_workspace ? "reduce_begin"
@@ -423,6 +499,7 @@ class ReduceBuilder {
     builder.sign(static_cast<int64_t>(reduction_.kind));
     builder.sign(reduction_.accumulator);
     builder.sign(kernel.shape.along_first);
+    builder.sign(kernel.shape.is_block);
     builder.sign(kernel.shape.lanes);
     builder.sign(kernel.kept.rank());
     builder.sign(kernel.combined.rank());
@@ -490,7 +567,8 @@ class ReduceBuilder {
                     builder.word(kernel.combined.points()),
                     builder.word(kept.points()),
                     builder.word(kept.rank == 0 ? 0 : kept.strides.back()[kept.rank - 1]),
-                    builder.word(shape.splits)};
+                    builder.word(shape.splits),
+                    shape.is_block ? builder.word(kernel.kept.inner_extent()) : 0};
     kernel.kept.add_words(builder, kernel.held());
     kernel.combined.add_words(builder, shape.along_first ? shape.lanes : 1);
   }

@@ -48,6 +48,19 @@ int choose_lanes(const ReducePass& pass, const Dialect& dialect, const LoopNest&
   return 1;
 }
 
+// The outputs of a block: as many neighbours in memory as fill a kilobyte. 0: there are too few.
+int choose_block(const ReducePass& pass) {
+  constexpr int64_t kLeastOutputs = 16, kMostOutputs = 256, kBytes = 1024;
+  const LoopNest& kept = pass.kept;
+  if (!pass.has_blocks || kept.rank == 0 || kept.extents[kept.rank - 1] < kLeastOutputs) return 0;
+  int32_t greatest = 1;
+  for (size_t i = 0; i + 1 < kept.strides.size(); ++i) {  // the last is the output, which may have any stride
+    if (!is_row(kept.strides[i][kept.rank - 1])) return 0;
+    if (i < pass.sources.size()) greatest = std::max(greatest, dtype_size(pass.sources[i]));
+  }
+  return static_cast<int>(std::min(kMostOutputs, kBytes / greatest));
+}
+
 }  // namespace
 
 ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, bool may_split) {
@@ -67,9 +80,13 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
   }
   if (terms == 1) shape.along_first = false;
   shape.lanes = choose_lanes(pass, dialect, shape.along_first ? combined : kept, shape.along_first ? kept : combined);
-  const int64_t group = dialect.group_size;
+  if (const int outputs_of_block = choose_block(pass); dialect.is_host && !shape.along_first && outputs_of_block > 0) {
+    shape.is_block = true;
+    shape.lanes = outputs_of_block;
+  }
+  const int64_t group = shape.is_block ? 1 : dialect.group_size;
   const int64_t vectors = shape.along_first ? terms / shape.lanes : terms;  // that one output combines
-  const int64_t columns = shape.along_first ? outputs : divide_up(outputs, shape.lanes);
+  const int64_t columns = shape.along_first ? outputs : count_columns(kept, shape.lanes);
   const int64_t wanted = static_cast<int64_t>(dialect.compute_units) * dialect.groups_per_unit;
   if (dialect.is_host) {
     shape.along = 1;
@@ -97,6 +114,12 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
     shape.splits = std::clamp<int64_t>(vectors / (shape.along * kLeastSteps), 1, wanted / groups);
   }
   return shape;
+}
+
+int64_t count_columns(const LoopNest& kept, int held) {
+  if (kept.rank == 0) return kept.points();
+  const int64_t inner = kept.extents[kept.rank - 1];
+  return inner == 0 ? 0 : kept.points() / inner * divide_up(inner, held);
 }
 
 bool needs_wide(const ReducePass& pass, std::span<const int32_t> sizes, int32_t output_size, int64_t splits) {
