@@ -64,6 +64,26 @@ TEST(ProductsOfTileUnits, HaveTilesThatFit) {
   }
 }
 
+// Whole and partitioned devices of the family: however many multiprocessors there are, large products are not divided,
+// and parts cover the depth and leave few of the multiprocessors without work.
+TEST(ProductsOfTileUnits, SuitAnyNumberOfMultiprocessors) {
+  for (const int32_t units : {1, 16, 32, 60, 78, 114, 132, 144, 500}) {
+    const UnitTiles large = choose_unit_tiles(1, 16384, 16384, 4096, units);
+    EXPECT_EQ(large.rows(), 128) << units;
+    EXPECT_EQ(large.columns(), 128) << units;
+    EXPECT_EQ(large.parts, 1) << units;
+    for (const auto& [rows, columns, depth] :
+         {std::array<int64_t, 3>{64, 64, 100'000}, {384, 384, 4096}, {1000, 30, 5000}, {30, 1000, 33}, {1, 1, 1}}) {
+      const UnitTiles tiles = choose_unit_tiles(1, rows, columns, depth, units);
+      const int64_t count = divide_up(rows, tiles.rows()) * divide_up(columns, tiles.columns());
+      EXPECT_GE(tiles.parts * tiles.part_depth, depth);
+      EXPECT_LT((tiles.parts - 1) * tiles.part_depth, depth);
+      EXPECT_TRUE(units > 1 || tiles.parts == 1);
+      EXPECT_GE(4 * count * tiles.parts, depth == 100'000 ? 3 * std::min<int64_t>(units, 200) : 1) << units;
+    }
+  }
+}
+
 // Rows are too few, or fill a fourth of a tile.
 TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
   Dialect units = gpu();
@@ -110,6 +130,70 @@ TEST(Products, DivideTheirDepthWhereTilesAreFew) {
   EXPECT_EQ(launches(COMPUTE_DTYPE_COMPLEX64, 64, 2048), 1U);
   EXPECT_EQ(launches(kF32, 64, 200), 1U);
   EXPECT_EQ(launches(kF32, 2048, 2048), 1U);
+}
+
+// Devices that are not at hand, by what they would say of themselves: every one has a form for every product and
+// convolution that fits its groups and its local memory, and shares large ones among most of its units.
+TEST(Products, SuitDevicesOfAllSizes) {
+  for (const bool is_host : {false, true}) {
+    for (const int32_t units : {1, 8, 20, 64, 304}) {
+      for (const int32_t group : {64, 128, 256}) {
+        for (const int64_t local_bytes : {16 << 10, 32 << 10, 64 << 10}) {
+          Dialect dialect;
+          dialect.language = Language::kOpenclC;
+          dialect.is_host = is_host;
+          dialect.compute_units = units;
+          dialect.group_size = group;
+          dialect.local_memory_bytes = local_bytes;
+          const auto expect_fits = [&](TestOp& op, int64_t least_groups) {
+            const Op view = op.view();
+            ASSERT_FALSE(refuse_op(view, dialect));
+            const Launch launch = make_recipe(view, dialect).launches[0];
+            EXPECT_LE(launch.group_size, group);
+            EXPECT_GE(4 * launch.groups, 3 * least_groups)
+                << units << " units, groups of " << group << ", " << local_bytes;
+          };
+          for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1'000'000},
+                                        {4096, 1, 4096},
+                                        {1, 4096, 4096},
+                                        {64, 64, 4096},
+                                        {4096, 4096, 64},
+                                        {2048, 2048, 2048}}) {
+            TestOp op("contraction");
+            op.tensor(kF32, {m, k}).tensor(kF32, {k, n}).output(kF32, {m, n});
+            expect_fits(op, m * n >= 2048 * 2048 ? units : 1);
+          }
+          for (const char* name : {"convolution", "convolution_grad_input", "convolution_grad_weight"}) {
+            TestOp op(name);
+            const std::vector<int64_t> image = {8, 64, 56, 56}, weight = {64, 64, 3, 3};
+            const bool is_weight = std::string_view(name) == "convolution_grad_weight";
+            op.tensor(kF32, image).tensor(kF32, is_weight ? image : weight).output(kF32, is_weight ? weight : image);
+            op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
+            op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
+            expect_fits(op, units);
+          }
+        }
+      }
+    }
+  }
+}
+
+// On a CPU core few rows of few columns do without blocks.
+TEST(Convolutions, OnCpuCoresAreBlocks) {
+  Dialect cores;
+  cores.language = Language::kOpenclC;
+  cores.is_host = true;
+  cores.compute_units = 2;
+  const auto group_size = [&](int64_t channels, int64_t groups) {
+    TestOp op("convolution");
+    op.tensor(kF32, {2, channels, 30, 30}).tensor(kF32, {channels, channels / groups, 3, 3});
+    op.output(kF32, {2, channels, 30, 30}).integers("strides", {1, 1}).integers("dilations", {1, 1});
+    op.integers("groups", {groups}).integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
+    return make_recipe(op.view(), cores).launches[0].group_size;
+  };
+  EXPECT_EQ(group_size(64, 1), 1);
+  EXPECT_EQ(group_size(8, 2), 1);
+  EXPECT_EQ(group_size(8, 8), cores.group_size);
 }
 
 // Where a multiprocessor has registers for two groups, OpenCL's compiler is told so beside the text.

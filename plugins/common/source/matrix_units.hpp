@@ -47,7 +47,8 @@ constexpr Integer unit_pitch(Integer side) {
 /// item's results is that of the instruction.
 struct UnitTile {
   int m = 128, n = 128;
-  double of_step = 0, of_tile = 0;  // times on an H200, in ns: of a step, and to begin and to end a tile
+  // The times of a multiprocessor, in units of which only the ratios count: of a step, and to begin and to end a tile.
+  double of_step = 0, of_tile = 0;
 
   int width() const { return m == 128 ? n : n / 2; }  // columns of a half
   int item_columns() const { return width() / 4; }    // an item has two rows
