@@ -160,9 +160,13 @@ def product(b, name, *shapes, dtype="float32", tolerance=1e-3, **more):
 def products(b):
     product(b, "matrix x vector 2048", (2048, 2048), (2048,))
     product(b, "vector x matrix 2048", (2048,), (2048, 2048))
+    product(b, "matrix x vector 4096", (4096, 4096), (4096,))
+    product(b, "vector x matrix 4096", (4096,), (4096, 4096))
     product(b, "dot of 1e6", (1000000,), (1000000,), tolerance=1e-2)
     product(b, "2048 x 64 x 2048", (2048, 64), (64, 2048))
     product(b, "64 x 2048 x 64", (64, 2048), (2048, 64))
+    product(b, "4096 x 64 x 4096", (4096, 64), (64, 4096))
+    product(b, "64 x 4096 x 64", (64, 4096), (4096, 64))
     product(b, "tall-skinny 100000 x 16 x 16", (100000, 16), (16, 16))
     product(b, "2 x 1024 x 1024", (2, 1024), (1024, 1024))
     product(b, "8 x 4096 x 2048", (8, 4096), (4096, 2048))
