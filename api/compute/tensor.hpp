@@ -445,7 +445,8 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
   // Memory from elsewhere may hold any byte for true; a bool of C++ may not.
   static void make_truths(void* data, int64_t size_bytes) {
     auto* const bytes = static_cast<unsigned char*>(data);
-    std::transform(bytes, bytes + size_bytes, bytes, [](unsigned char byte) { return static_cast<unsigned char>(byte != 0); });
+    std::transform(bytes, bytes + size_bytes, bytes,
+                   [](unsigned char byte) { return static_cast<unsigned char>(byte != 0); });
   }
   void read_elements(void* dst, int64_t size_bytes) const {
     check(compute_tensor_read(get(), dst, size_bytes));

@@ -273,7 +273,8 @@ class Timeline {
 
   static constexpr uint64_t kInFlightLimit = 4096;
   static constexpr uint64_t kPollEvery = 256;
-  // Of work behind a result without a mark: 6 us of a fast GPU, a few ms of a slow processor. A mark takes about 0.5 us.
+  // Of work behind a result without a mark: 6 us of a fast GPU, a few ms of a slow processor. A mark takes about
+  // 0.5 us.
   static constexpr int64_t kMostBehind = int64_t{16} << 20;
 
   std::atomic<uint64_t> submitted_{0};

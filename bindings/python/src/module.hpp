@@ -60,8 +60,8 @@ class Unlocked {
 };
 
 /// While the library reports places in the program: a scope that names the line which the calling thread runs. Without
-/// it, the library would name lines of this extension. Each call that makes a tensor or may copy between devices has one.
-/// Needs the interpreter, so it is declared before Unlocked.
+/// it, the library would name lines of this extension. Each call that makes a tensor or may copy between devices has
+/// one. Needs the interpreter, so it is declared before Unlocked.
 class ProgramLine {
  public:
   ProgramLine() noexcept;
