@@ -96,7 +96,7 @@ expect("config --describe" "\nCOMPUTE_MATH\n  precision of float32 matrix produc
 expect("cache --json" "\"directory\": \"${WORK}\"")
 expect("cache" "${WORK}")
 expect("cache fill cpu" "^[0-9]+ calls prepared on cpu, 0 refused; ")
-expect("cache fill cpu --ops exp,matmul --dtypes float32,int32 --threads 1 --json" "\"calls\": 3," "\"refused\": 1" "\"faults\": ..")
+expect("cache fill --device cpu --ops exp,matmul --dtypes float32,int32 --threads 1 --json" "\"calls\": 3," "\"refused\": 1" "\"faults\": ..")
 expect("cache clear")
 expect("version" "^compute [0-9]+\\.[0-9]+\\.[0-9]+ ")
 expect("version --json" "\"library\": \"[0-9.]+\"")

@@ -294,7 +294,7 @@ PLANTS = (
      "option DeviceOptions::fake: no code reads it"),
     ("tools/compute/main.cpp", 'auto* version = add(', 'auto* fake = add(app_, "fake", "", [] { return 0; });\n    auto* version = add(',
      "command fake: no test mentions it"),
-    ("tools/compute/main.cpp", 'which->add_option("selector"', 'which->add_flag("--fake");\n    which->add_option("selector"',
+    ("tools/compute/main.cpp", 'which->add_option("selector,', 'which->add_flag("--fake");\n    which->add_option("selector,',
      "option which --fake: no test mentions it"),
     ("README.md", "# ", "COMPUTE_FAKED `compute fake` --compute-fake\n# ", "document README.md: COMPUTE_FAKED: no code reads it"),
     ("tests/abi/promises.txt", "# ", "setting COMPUTE_SYNC: some day\n# ",
