@@ -533,7 +533,9 @@ TEST(Judge, ShapesDtypesAndBools) {
   actual.element(0)[0] = std::byte{1};
   EXPECT_TRUE(judge(actual, expected, kExact).passed());
   actual.element(0)[0] = std::byte{2};
-  EXPECT_FALSE(judge(actual, expected, kExact).passed()) << "bool is 0 or 1";
+  EXPECT_TRUE(judge(actual, expected, kExact).passed()) << "every byte but 0 is true";
+  actual.element(0)[0] = std::byte{0};
+  EXPECT_FALSE(judge(actual, expected, kExact).passed());
   EXPECT_FALSE(judge(Array(dtype::UINT8, {2}), expected, kExact).passed());
   EXPECT_FALSE(judge(Array(dtype::BOOL, {2, 1}), expected, kExact).passed());
 }
