@@ -28,7 +28,7 @@ endfunction()
 
 run("" "^$")
 run("COMPUTE_PROFILE=1"
-    "\nmatmul +minimal0 +float32 +.64,8. +21 "
+    "\ngemm +minimal0 +float32 +.64,8. +21 "
     "\nm +host→minimal0 +to_device +20 +41.0 kB "
     "\nSpent [0-9.]+s.[0-9.]+%. in cpu Op, [0-9.]+s.[0-9.]+%. in gpu Op and [0-9.]+s.[0-9.]+%. in transfer Op\n$")
 run("COMPUTE_PROFILE=${WORK}/profile.json" "^$")
@@ -46,8 +46,8 @@ string(JSON events LENGTH "${trace}")
 if(events LESS 80)
   message(SEND_ERROR "the trace has ${events} events")
 endif()
-run("COMPUTE_TRACE_OPS=-" "\nminimal0 +transfer +m  host→minimal0 " "\nminimal0 +matmul +float32 .64,8.  [a-z]+ .[a-z ]+.  ")
-run("COMPUTE_PLACEMENT=1" "\nminimal0 +matmul +[a-z]+ +21\n" "\nminimal0 +matmul +0  there +21\n")
+run("COMPUTE_TRACE_OPS=-" "\nminimal0 +transfer +m  host→minimal0 " "\nminimal0 +gemm +float32 .64,8.  [a-z]+ .[a-z ]+.  ")
+run("COMPUTE_PLACEMENT=1" "\nminimal0 +gemm +[a-z]+ +21\n" "\nminimal0 +gemm +0  there +21\n")
 run("COMPUTE_LEAKS=1" "^$")
 
 # Ranges for a profiler that is attached. They are nested, and each ends.
@@ -64,10 +64,10 @@ list(LENGTH pushes opened)
 list(LENGTH pops closed)
 math(EXPR both "${opened} + ${closed}")
 set(products ${pushes})
-list(FILTER products INCLUDE REGEX "^push matmul$")
+list(FILTER products INCLUDE REGEX "^push gemm$")
 list(LENGTH products products)
 if(NOT opened EQUAL closed OR NOT both EQUAL count OR NOT products EQUAL 21)
-  message(SEND_ERROR "${opened} ranges opened, ${closed} closed, ${products} of matmul, in ${count} lines")
+  message(SEND_ERROR "${opened} ranges opened, ${closed} closed, ${products} of gemm, in ${count} lines")
 endif()
 file(REMOVE "${WORK}/ranges.txt")
 run("FAKE_PROFILER_REFUSES=1 ${ranges}=${PROFILER}" "^$")
