@@ -1083,8 +1083,8 @@ COMPUTE_API compute_error* compute_tensor_map(compute_tensor* tensor, int32_t ac
                                               int32_t* out_is_copy);
 /* Ends a mapping. `data` is the address that _map returned. Each _map needs one _unmap. */
 COMPUTE_API compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data);
-/* Waits for the work that writes the tensor, but not for later work, except small ops right behind it on the stream.
- * Reports its failure. Copies results back to wrapped memory. */
+/* Waits for the work that writes the tensor, but not for later work, except for ops of about a millisecond in all right
+ * behind it on the stream. Reports its failure. Copies results back to wrapped memory. */
 COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
 
 /*

@@ -345,7 +345,7 @@ int64_t work_of(const Step& step) {
     }
   }
   if (step.expressions.empty() && step.inputs.size() >= 2 && !step.outputs.empty()) {
-    constexpr double kPerByte = 4;
+    constexpr double kPerByte = 16;
     const double product = size_of(step.inputs[0]) * size_of(step.inputs[1]) * size_of(step.outputs[0]);
     bytes = std::max(bytes, std::sqrt(product) / kPerByte);
   }

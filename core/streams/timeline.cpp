@@ -80,7 +80,7 @@ uint64_t Timeline::marked_locked(uint64_t number) {
 void Timeline::part_locked(uint64_t before, int64_t work_bytes) noexcept {
   if (immediate) return;
   if (last_mark_.load(std::memory_order_relaxed) < before && !has_reached(before)) {
-    if (work_bytes <= kMostBehind - behind_) {
+    if (work_bytes <= most_behind - behind_) {
       behind_ += work_bytes;
       return;
     }
@@ -296,6 +296,7 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
       device.check(error);
     }
     std::lock_guard guard(timeline->lock);
+    if (device.entry.info.kind == COMPUTE_DEVICE_KIND_DISCRETE_GPU) timeline->most_behind = int64_t{1} << 30;
     timeline->begin_stream(stream);
   }
   return *timeline;
