@@ -24,7 +24,7 @@ install(FILES "${PROJECT_BINARY_DIR}/package/ComputeConfig.cmake" "${PROJECT_BIN
 set(COMPUTE_INSTALL_DOCDIR "${CMAKE_INSTALL_DATAROOTDIR}/doc/compute")
 set(data_dir "${CMAKE_INSTALL_DATADIR}/compute")
 set(examples_dir "${data_dir}/examples")
-install(FILES README.md CHANGELOG.md LICENSE DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 
 # Programs, a plugin and packages to copy, without what was built beside them.

@@ -121,7 +121,7 @@ def prepare(page, text):
     for body in re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S):
         if name := re.match(r"(?:#|//|/\*) (\w[\w.]*\.\w+)\b", body):
             (folder / name[1]).write_text(body)
-    (folder / "program.c").write_text("#include <stdio.h>\n" + code_of_readme("c").replace("compute_device* device", "int main(void) {\ncompute_device* device", 1)
+    (folder / "program.c").write_text("#include <stdio.h>\n" + code_of("docs/languages.md", "c").replace("compute_device* device", "int main(void) {\ncompute_device* device", 1)
                                       + "return error != NULL;\n}\n")
     (folder / "program").write_text('#!/bin/sh\nexec exp_loop --iterations 2 "$@"\n')
     (folder / "program").chmod(0o755)
@@ -163,8 +163,8 @@ def check_commands(page, text):
     return ran
 
 
-def code_of_readme(language):
-    return re.search(rf"^```{language}\n(.*?)^```", pages[docs / "README.md"], re.M | re.S)[1]
+def code_of(page, language):
+    return re.search(rf"^```{language}\n(.*?)^```", pages[docs / page], re.M | re.S)[1]
 
 
 shutil.rmtree(work, ignore_errors=True)
@@ -188,9 +188,9 @@ for example in (shared / "examples").glob("*.c*"):
 # The README's programs in C++ and Python.
 compile_cpp = "c++ -std=c++20 program.cpp $(pkg-config --cflags --libs compute)"
 folder = prepare(docs / "README.md", "")
-includes, body = code_of_readme("cpp").split("\n\n", 1)
+includes, body = code_of("README.md", "cpp").split("\n\n", 1)
 (folder / "program.cpp").write_text(f"{includes}\nint main() {{\n{body}}}\n")
-(folder / "program.py").write_text(code_of_readme("python"))
+(folder / "program.py").write_text(code_of("README.md", "python"))
 package = prepare(docs / "docs/python.md", "") / "package"
 for command in (compile_cpp, "./a.out", f"PYTHONPATH={package} {sys.executable} program.py"):
     (output, status), = run(folder, [command])
