@@ -211,7 +211,7 @@ void give_back_export(compute_device& device) noexcept {
 bool shut_down_library(int64_t timeout_ns) {
   if (own_depth() > 0 || is_background_thread()) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                "compute_shutdown: called from a callback, for which it would wait forever");
+                "compute_shutdown: called from a callback, which it would wait for forever");
   }
   if ((attention.load() & kForkedInCall) != 0) throw_refused();
   const Deadline deadline = deadline_after(timeout_ns);

@@ -292,7 +292,7 @@ compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, 
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   begin == 0
                       ? fmt::format("{}: offset {} is not a multiple of {} bytes", kName, offset_bytes, alignment)
-                      : fmt::format("{}: offset {} is not aligned to {} bytes; the buffer begins {} bytes behind "
+                      : fmt::format("{}: offset {} is not aligned to {} bytes; the buffer begins {} bytes past "
                                     "a multiple of that",
                                     kName, offset_bytes, alignment, begin));
     }

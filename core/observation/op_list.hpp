@@ -16,7 +16,7 @@ class OpList {
   explicit OpList(const std::string& path);
 
   void add(const Work& work);
-  // Empty, or why the file could not be written as a whole.
+  // Empty, or why the file was not written completely.
   std::string close() noexcept { return file_ ? file_->close() : ""; }
 
  private:

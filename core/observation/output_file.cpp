@@ -36,7 +36,7 @@ std::string OutputFile::close() noexcept {
   if (::close(file_.release()) != 0 && fault_ == 0) fault_ = errno;
   if (fault_ == 0) return "";
   try {
-    return fmt::format("{} {} could not be written as a whole: {}", what_, printable(path_, kLongestPath),
+    return fmt::format("{} {} was not written completely: {}", what_, printable(path_, kLongestPath),
                        std::strerror(fault_));
   } catch (...) {
     return "";

@@ -20,7 +20,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void put(std::string_view text);
-  // "the trace /dev/full could not be written as a whole: No space left on device"; empty if all was written.
+  // "the trace /dev/full was not written completely: No space left on device"; empty if all was written.
   std::string close() noexcept;
   // Closes the file as it is: in the child of a fork.
   void drop() noexcept { file_.reset(); }

@@ -146,8 +146,8 @@ std::string Profile::ops_text(int64_t wall_ns) const {
   std::string text = table.text();
   if (has_untimed) {
     text +=
-        "* the device did not measure all of these calls: the time is that of the submission on the host. Some devices "
-        "measure\n  only on streams that were made while the profile ran.\n";
+        "* the device did not time all of these calls: the host's submission time is shown. Some devices "
+        "time\n  only streams created while the profile runs.\n";
   }
   return text + "\n";
 }
@@ -198,10 +198,10 @@ std::vector<std::string> Profile::hints(int64_t wall_ns) const {
   add_transfer_hints(wall_ns, found);
   for (const auto& [device, sum] : preparations_) {
     if (sum.total_ns * 10 < wall_ns) continue;
-    found.push_back(fmt::format(
-        "preparing {} plans took {} of {} on {}; shapes and attributes that recur are prepared once, kernels are kept "
-        "in the cache on disk (compute cache)",
-        sum.count, time_text(sum.total_ns), time_text(wall_ns), device));
+    found.push_back(
+        fmt::format("preparing {} plans took {} of {} on {}; repeated shapes and attributes are prepared once, and "
+                    "the disk cache keeps kernels (compute cache)",
+                    sum.count, time_text(sum.total_ns), time_text(wall_ns), device));
   }
   std::map<const Device*, std::pair<int64_t, int64_t>> small;  // calls and time of short ops, by device
   for (const auto& [key, row] : ops_) {

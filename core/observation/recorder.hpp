@@ -22,7 +22,7 @@ std::string profile_report(int32_t format);
 
 // Throws if the file cannot be written. A trace that is being written is ended first.
 void start_trace(const std::string& path);
-// False if none is being written. Throws if the file could not be written as a whole.
+// False if none is being written. Throws if the file was not written completely.
 bool stop_trace();
 
 // Writes what the settings ask for at the end of the process, once. `placement` is the report for COMPUTE_PLACEMENT,

@@ -25,7 +25,7 @@ class Trace {
   void add_wait(const Work& wait);
   void add_preparation(std::string_view name, const compute_device& device, int32_t thread, TimeSpan span);
   void add_memory(std::string_view device, int64_t used, int64_t change, int64_t now);
-  // Ends the list and closes the file. Empty, or why it could not be written as a whole.
+  // Ends the list and closes the file. Empty, or why it was not written completely.
   std::string close();
   // Closes the file as it is: in the child of a fork.
   void drop() noexcept { file_.drop(); }

@@ -182,7 +182,7 @@ class Parser {
       return false;
     }
     const size_t name_end = offset_;
-    if (alias->state == State::kReading) fail(name_offset, in_quotes(alias->name) + " is defined by itself");
+    if (alias->state == State::kReading) fail(name_offset, in_quotes(alias->name) + " is defined in terms of itself");
     skip_spaces();
     if (!at_end() && peek() != ',') {
       fail(offset_, in_quotes(alias->name) + " is a name for " + in_quotes(trimmed_text_of(*alias)) +

@@ -64,11 +64,11 @@ Pooling::Pooling(const Op& op)
 std::optional<Refusal> refuse_pooling(const Op& op) {
   const std::string name(op.name());
   if (of_elements(op).rank > static_cast<int32_t>(kPoolLead + kPoolSpatial))
-    return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 0, name + ": only up to 3 spatial axes are done in one pass", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 0, name + ": at most 3 spatial axes are supported in one pass", ""};
   const Pooling pooling(op);
   if (pooling.is_padded || (pooling.is_grad && pooling.is_overlapping)) return std::nullopt;
-  return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, name + ": other primitives do these windows in one pass",
-                 ""};
+  return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
+                 name + ": other primitives compute these windows in one pass", ""};
 }
 
 }  // namespace compute::common

@@ -96,7 +96,7 @@ compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
   if (out_ns != nullptr) *out_ns = 0;
   return guard([&] {
     if (!object<Stream>(stream).take_time(number, out_ns))
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was recorded without a time");
   });
 }
 

@@ -347,7 +347,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   }
   MatrixProduct problem = common::read_product(op);
   if (is_faster_in_parts(device, op, problem)) {
-    verdict.reason = "a generated kernel is faster, which multiplies parts of float32 with the device's TF32 units";
+    verdict.reason = "a generated kernel is faster, which uses the device's TF32 units";
     return verdict;
   }
   if (cublas_lt() == nullptr) {

@@ -99,7 +99,7 @@ void Stream::take_time(uint64_t number, int64_t* out_ns) {
     if (out_ns != nullptr) *out_ns = found->time_ns;
     times_.erase(found);
   } else if (out_ns != nullptr) {
-    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was not recorded with a time");
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "mark " + std::to_string(number) + " was recorded without a time");
   }
 }
 

@@ -153,12 +153,11 @@ void Stream::take_time(uint64_t number, int64_t* out_ns) {
   if (found == times_.end()) {
     if (out_ns == nullptr) return;
     if (keeps_queue_ && !has_times_) {
-      throw common::Error(
-          COMPUTE_ERROR_UNSUPPORTED,
-          "the queue of this stream has no times: the program had it before, or the driver makes none that has");
+      throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
+                          "timing unavailable: the stream's queue was created without profiling");
     }
     throw common::Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                        "mark " + std::to_string(number) + " was not recorded with a time");
+                        "mark " + std::to_string(number) + " was recorded without a time");
   }
   if (out_ns != nullptr) *out_ns = found->ns;
   times_.erase(found);

@@ -190,10 +190,10 @@ set(ENV{COMPUTE_DEVICE} cpu)
 file(WRITE "${WORK}/bad.toml" "x = [\n")
 set(ENV{COMPUTE_CONFIG} "${WORK}/bad.toml")
 expect("version" "^compute ")
-expect_code(1 "doctor" "\nFaults\n  the configuration is faulty and not used: ")
+expect_code(1 "doctor" "\nFaults\n  ignoring the invalid configuration: ")
 set(ENV{COMPUTE_CONFIG} /dev/null)
 set(ENV{COMPUTE_MATH} exactly)
-expect_code(1 "doctor" "the configuration is faulty and not used: COMPUTE_MATH")
+expect_code(1 "doctor" "ignoring the invalid configuration: COMPUTE_MATH")
 
 # A plugin that does not open its doors is a fault, and so is a device that does not work.
 if(FAULTY)

@@ -47,8 +47,8 @@ file(WRITE "${root}/sys/module/nvidia/version" "535.104.05\n")
 file(MAKE_DIRECTORY "${root}/sys/module/amdgpu")
 expect("--system-root ${root}"
        "\n  module +nvidia 535.104.05\n  module +amdgpu\n"
-       "\n  PCI +0000:01:00.0 10de:2335, driver of the kernel: nouveau; no plugin uses it\n"
-       "\n  PCI +0000:04:00.0 8086:56c0, driver of the kernel: none; no plugin uses it\n"
+       "\n  PCI +0000:01:00.0 10de:2335, kernel driver: nouveau; no plugin uses it\n"
+       "\n  PCI +0000:04:00.0 8086:56c0, kernel driver: none; no plugin uses it\n"
        "\nWarnings\n"
        "\n  no plugin uses the GPU 0000:01:00.0 .10de:2335.: install nvidia-driver"
        "\n  no plugin uses the GPU 0000:02:00.0 .10de:2335.: install libcuda1"
@@ -86,14 +86,14 @@ file(MAKE_DIRECTORY "${WORK}/cache")
 file(CHMOD "${WORK}/cache" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 string(REPEAT 0 32 name)
 file(WRITE "${WORK}/cache/${name}.kernel" "not a kernel")
-expect("" "\n  kernel cache +${WORK}/cache: 1 programs, " "\n  the cache of kernels is stale: 1 programs are damaged or of another version, 0 ")
+expect("" "\n  kernel cache +${WORK}/cache: 1 programs, " "\n  the kernel cache is stale: 1 programs are damaged or of another version, 0 ")
 execute_process(COMMAND "${PROGRAM}" cache clear OUTPUT_QUIET)
 expect("--system-root ${WORK}/nodes" "\n  kernel cache +${WORK}/cache: [0-9]+ programs, [0-9.]+ MB\n(Warnings\n  no access [^\n]+\n)?No faults\n")
 file(CHMOD "${WORK}/cache" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE WORLD_READ WORLD_WRITE WORLD_EXECUTE)
-expect("" "\n  compiled kernels are not kept: ${WORK}/cache: ")
+expect("" "\n  compiled kernels are not cached: ${WORK}/cache: ")
 file(WRITE "${WORK}/file" "")
 set(ENV{COMPUTE_CACHE_DIR} "${WORK}/file") # no folder
-expect("" "\n  compiled kernels are not kept: ${WORK}/file cannot be written: Not a directory; set COMPUTE_CACHE_DIR to a folder of your own\n")
+expect("" "\n  compiled kernels are not cached: ${WORK}/file cannot be written: Not a directory; set COMPUTE_CACHE_DIR to a folder of your own\n")
 set(ENV{COMPUTE_CACHE_DIR} "${WORK}/cache")
 
 # Libraries that cannot be opened, under every name that is tried.

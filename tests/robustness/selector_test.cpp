@@ -90,7 +90,7 @@ ISOLATED_TEST(Selectors, NamesOfSeveralDevicesAreSelectors) {
   EXPECT_STREQ(compute_device_name(open("near")), "minimal1");
   ASSERT_OK(compute_config_set("COMPUTE_DEVICES", "far=near;near=far"));
   Device device;
-  EXPECT_FAILS(compute_device_open("cpu", device.out()), kInvalid, "far", "is defined by itself", "^");
+  EXPECT_FAILS(compute_device_open("cpu", device.out()), kInvalid, "far", "is defined in terms of itself", "^");
 }
 
 ISOLATED_TEST(Selectors, PreallocatedMemoryIsThereAtOnce) {

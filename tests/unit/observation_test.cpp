@@ -92,8 +92,7 @@ std::string written(const std::string& path, const std::string& text) {
 TEST(OutputFile, TellsWhyItIsNotWhole) {
   const std::string path = ::testing::TempDir() + "compute_output_file";
   EXPECT_EQ(written(path, "a text that is longer than the buffer"), "");
-  EXPECT_EQ(written("/dev/full", "text"),
-            "the trace /dev/full could not be written as a whole: No space left on device");
+  EXPECT_EQ(written("/dev/full", "text"), "the trace /dev/full was not written completely: No space left on device");
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit small = before;
@@ -104,7 +103,7 @@ TEST(OutputFile, TellsWhyItIsNotWhole) {
   const bool is_kept = files::write_whole(path, "123456789");
   const int fault = errno;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  EXPECT_EQ(too_large, "the trace " + path + " could not be written as a whole: File too large");
+  EXPECT_EQ(too_large, "the trace " + path + " was not written completely: File too large");
   EXPECT_EQ(just, "");
   EXPECT_FALSE(is_kept);
   EXPECT_EQ(fault, EFBIG);

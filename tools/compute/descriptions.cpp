@@ -113,14 +113,14 @@ struct Example {
   const char *command, *what;
 };
 constexpr Example kExamples[] = {
-    {"compute devices", "lists the devices that are there"},
+    {"compute devices", "lists the devices"},
     {"COMPUTE_DEVICE=cuda,cpu compute which", "shows which of these a program would use, and why"},
-    {"compute doctor", "tries each device, and says what is missing and what would help"},
+    {"compute doctor", "tests each device, and says what is missing and how to install it"},
     {"compute info cpu", "shows what is known about a device, and checks that it works"},
     {"compute ops matmul --device cpu", "shows how a device runs an op for each dtype"},
     {"compute smi --watch", "shows memory, load, temperature and power every second"},
-    {"compute cache fill cpu --ops exp,matmul --dtypes float32,float64", "compiles kernels ahead of their use"},
-    {"COMPUTE_TRACE=trace.json program; compute view trace.json", "shows in a browser what ran when"},
+    {"compute cache fill cpu --ops exp,matmul --dtypes float32,float64", "compiles kernels ahead of use"},
+    {"COMPUTE_TRACE=trace.json program; compute view trace.json", "shows a timeline of the run in a browser"},
 };
 
 }  // namespace
@@ -164,7 +164,7 @@ int print_manual(const CLI::App& app) {
   fmt::print("A plugin may have more, which\n.B compute config \\-\\-describe\nshows.\n");
   for (const SettingLine& one : described_settings())
     fmt::print(".TP\n.B {}\n{}\n", troff(one.name), troff(one.summary));
-  fmt::print(".TP\n.B COLUMNS\nthe width of tables, in place of the width of the terminal\n.SH EXAMPLES\n");
+  fmt::print(".TP\n.B COLUMNS\nthe width of tables (default: the width of the terminal)\n.SH EXAMPLES\n");
   for (const Example& one : kExamples) fmt::print(".TP\n.B {}\n{}\n", troff(one.command), troff(one.what));
   fmt::print(".SH EXIT STATUS\n0 success, 1 failure, 2 wrong usage.\n");
   return 0;

@@ -104,7 +104,7 @@ class Doctor {
     try {
       static_cast<void>(compute::config_list());
     } catch (const compute::Error& error) {
-      fault(fmt::format("the configuration is faulty and not used: {}; mend it, see compute config --describe",
+      fault(fmt::format("ignoring the invalid configuration: {}; compute config --describe lists the settings",
                         error.what()));
       setenv("COMPUTE_CONFIG", "/dev/null", 1);
       unset_faulty_variables();
@@ -141,7 +141,7 @@ class Doctor {
       } else {
         // Without its plugin `cpu` has memory and no arithmetic.
         const bool has_plugin = name != "cpu" || info.supports(compute::float32, compute::DTypeSupport::arithmetic);
-        fault(fmt::format("device {} {}; {}, or leave it out with COMPUTE_DEVICE=auto,-{}", info.name, attempt.problem,
+        fault(fmt::format("device {} {}; {}, or exclude it with COMPUTE_DEVICE=auto,-{}", info.name, attempt.problem,
                           has_plugin ? "update its driver" : "install compute_plugin_cpu.so beside libcompute",
                           info.name));
       }
@@ -154,7 +154,7 @@ class Doctor {
       static_cast<void>(compute::Device::open());
     } catch (const compute::Error& error) {
       chosen_ = error.what();
-      fault(fmt::format("the chosen device cannot be used: {}; compute devices lists those that are there",
+      fault(fmt::format("the chosen device cannot be used: {}; compute devices lists the available ones",
                         chosen_.substr(0, chosen_.find('\n'))));
     }
   }
@@ -184,10 +184,10 @@ class Doctor {
               {"unreadable", cache.unreadable},
               {"unused", cache.unused}};
     if (!cache.problem.empty())
-      warn("compiled kernels are not kept: " + cache.problem + "; set COMPUTE_CACHE_DIR to a folder of your own");
+      warn("compiled kernels are not cached: " + cache.problem + "; set COMPUTE_CACHE_DIR to a folder of your own");
     if (cache.unreadable + cache.unused > 0) {
       warn(
-          fmt::format("the cache of kernels is stale: {} programs are damaged or of another version, {} were not used "
+          fmt::format("the kernel cache is stale: {} programs are damaged or of another version, {} were not used "
                       "for {} days; run compute cache clear",
                       cache.unreadable, cache.unused, kStaleDays));
     }
@@ -205,7 +205,7 @@ class Doctor {
     for (const std::string& module : modules_) fmt::print("  {:<15} {}\n", "module", module);
     for (const json& row : pci_) {
       const std::string driver = row["driver"];
-      fmt::print("  {:<15} {} {}, driver of the kernel: {}{}\n", "PCI", row["address"].get<std::string>(),
+      fmt::print("  {:<15} {} {}, kernel driver: {}{}\n", "PCI", row["address"].get<std::string>(),
                  row["ids"].get<std::string>(), driver.empty() ? "none" : driver,
                  row["used"].get<bool>() ? "" : "; no plugin uses it");
     }

@@ -120,8 +120,9 @@ class Program {
                       "Also show libraries, dtypes by level, free memory and the load report");
     add_json(devices);
 
-    auto* which = add(app_, "which", "Shows which device would be used, what chose it, and why not the others",
-                      [this] { return show_which(device_, json_); });
+    auto* which =
+        add(app_, "which", "Shows which device a program would use, which setting chose it, and why not another",
+            [this] { return show_which(device_, json_); });
     which->add_option("selector,--device", device_, "A selector, as in COMPUTE_DEVICE; default: the configured one");
     add_json(which);
 
@@ -134,24 +135,23 @@ class Program {
     auto* smi = add(app_, "smi", "Shows for each device its memory, utilisation, temperature and power in one line",
                     [this] { return show_smi(json_, watch_ ? turns_ : 1); });
     auto* watch = smi->add_flag("--watch", watch_, "Repeat it every second");
-    smi->add_option("--turns", turns_, "How often --watch shows it; default: without end")
-        ->check(at_least(1))
-        ->needs(watch);
+    smi->add_option("--turns", turns_, "Number of refreshes (default: unlimited)")->check(at_least(1))->needs(watch);
     add_json(smi);
 
     auto* ops = add(app_, "ops", "Shows how a device runs each op, or the signature of one op",
                     [this] { return show_ops(device_, op_, json_); });
-    ops->add_option("name", op_, "An op; default: all, one a line");
+    ops->add_option("name", op_, "An op; default: all, one per line");
     ops->add_option("--device", device_, "A selector; default: the configured one");
     add_json(ops);
   }
 
   void add_other_commands() {
     auto* doctor =
-        add(app_, "doctor", "Checks every plugin and device in a process of its own, and shows faults with remedies",
+        add(app_, "doctor", "Checks every plugin and device in a separate process, and shows faults with remedies",
             [this] { return show_doctor(root_, environment_, json_); });
     doctor->add_flag("--env", environment_, "Also show every setting, its value and its origin");
-    doctor->add_option("--system-root", root_, "The folder above the /sys and /dev to look at, as in a container");
+    doctor->add_option("--system-root", root_,
+                       "The folder that contains the /sys and /dev to examine, as in a container");
     add_json(doctor);
     auto* attempt = add(app_, "attempt", "Runs an op on a device, for doctor", [this] {
       compute::config_set("COMPUTE_LOG", "off");  // doctor reads the first line
@@ -173,13 +173,12 @@ class Program {
     auto* cache = add(app_, "cache", "Shows where compiled kernels are kept", [this] { return show_cache(json_); });
     add_json(cache);
     add(*cache, "clear", "Removes compiled kernels; they are compiled again when needed", [] { return clear_cache(); });
-    auto* fill = add(*cache, "fill", "Compiles the kernels of all ops for a device ahead of their use",
+    auto* fill = add(*cache, "fill", "Compiles the kernels of all ops for a device ahead of use",
                      [this] { return fill_cache(device_, ops_, dtypes_, threads_, json_); });
     fill->add_option("device,--device", device_, "A selector")->required();
     fill->add_option("--ops", ops_, "The ops; default: all")->delimiter(',');
     fill->add_option("--dtypes", dtypes_, "The dtypes; default: float32")->delimiter(',');
-    fill->add_option("--threads", threads_, "Compile in so many threads; default: one per processor")
-        ->check(at_least(0));
+    fill->add_option("--threads", threads_, "Number of threads; default: one per processor")->check(at_least(0));
     add_json(fill);
 
     auto* completion =

@@ -64,12 +64,12 @@ std::string remedy_for(const PciDevice& device) {
   const bool has_driver = !device.driver.empty();
   if (device.ids.starts_with("10de:")) {
     return has_driver && device.driver != "nouveau" ? "install libcuda1, or nvidia-opencl-icd, of the driver's version"
-                                                    : "install nvidia-driver; nouveau runs no programs";
+                                                    : "install nvidia-driver; nouveau does not run compute programs";
   }
   if (device.ids.starts_with("1002:")) return "install mesa-opencl-icd or rocm-opencl-icd";
   if (device.ids.starts_with("8086:")) return "install intel-opencl-icd";
-  return has_driver ? "if it computes, install its vendor's OpenCL driver or plugin"
-                    : "no driver of the kernel has it; install its vendor's driver";
+  return has_driver ? "if it supports compute, install its vendor's OpenCL driver or plugin"
+                    : "no kernel driver is bound; install its vendor's driver";
 }
 
 std::vector<std::string> closed_device_nodes(const std::string& root) {

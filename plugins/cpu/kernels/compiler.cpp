@@ -191,7 +191,7 @@ std::string compilers_tried() {
 Compiler find_compiler() {
   Compiler compiler;
   if (!common::reason_against_libraries().empty()) {
-    compiler.problem = "no compiler is run, because the process is privileged";
+    compiler.problem = "a privileged process runs no compiler";
     return compiler;
   }
   const std::string wanted = common::setting("COMPUTE_CPU_COMPILER").value_or("");
@@ -201,7 +201,7 @@ Compiler find_compiler() {
   }
   if (!wanted.empty()) {
     compiler.path = wanted.front() != '/' ? in_path(wanted) : is_program(wanted) ? wanted : "";
-    if (compiler.path.empty()) compiler.problem = "COMPUTE_CPU_COMPILER is " + wanted + ", which is not there";
+    if (compiler.path.empty()) compiler.problem = "COMPUTE_CPU_COMPILER is " + wanted + ", which does not exist";
   } else {
     for (const char* name : kNames) {
       if (compiler.path.empty()) compiler.path = in_path(name);

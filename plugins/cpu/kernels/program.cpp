@@ -162,14 +162,8 @@ Table& table() {
 std::string reason_against_kernels() { return find_compiler().problem; }
 
 common::Requirement report_compiler() {
-  common::Requirement report{"C++ compiler",
-                             compilers_tried(),
-                             "",
-                             "",
-                             "kernels of programs cannot be compiled",
-                             "install clang or g++",
-                             false,
-                             1};
+  common::Requirement report{
+      "C++ compiler", compilers_tried(), "", "", "user kernels cannot be compiled", "install clang or g++", false, 1};
   const Compiler compiler = find_compiler();
   report.found = compiler.path;
   report.error = compiler.problem;

@@ -537,7 +537,7 @@ class ScatterPlan final : public Plan {
 
 std::optional<Refusal> refuse_scatter(const Op& op) {
   if (op.input_count() != op.version() + 1)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "scatter: an input too many or too few", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "scatter: wrong number of inputs", ""};
   const compute_dtype index = op.input(0).dtype;
   if (index != COMPUTE_DTYPE_INT32 && index != COMPUTE_DTYPE_INT64) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0,

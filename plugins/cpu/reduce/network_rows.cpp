@@ -50,13 +50,13 @@ bool is_row(const compute_plugin_tensor& tensor, int64_t axis) {
 std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std::initializer_list<int32_t> rows,
                                    std::initializer_list<int32_t> parameters = {}) {
   const auto refusal = [&](int32_t reason, int32_t tensor, const char* what) {
-    return Refusal{reason, tensor, std::string(op.name()) + ": " + what + " are left to the primitive row", ""};
+    return Refusal{reason, tensor, std::string(op.name()) + ": " + what + " use the primitive row", ""};
   };
   if (op.input(like).dtype != COMPUTE_DTYPE_FLOAT32)
-    return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, like, "other dtypes than float32");
+    return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, like, "dtypes other than float32");
   const int64_t n = row_of(op.input(like), axis);
   if (n < kLeastRow || n > kLongestRow)
-    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, like, "rows of another length than 32 to 32768");
+    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, like, "rows shorter than 32 or longer than 32768 elements");
   const auto check = [&](std::initializer_list<int32_t> tensors, int64_t first) -> std::optional<Refusal> {
     for (const int32_t i : tensors) {
       if (is_given(op.tensor(i)) && !is_row(op.tensor(i), first))
@@ -339,7 +339,7 @@ std::optional<Refusal> refuse_last_axis(const Op& op, std::initializer_list<int3
   const int64_t axis = axis_of(op, 0);
   if (axis != op.input(0).rank - 1)
     return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
-                   std::string(op.name()) + ": other axes than the last are left to the primitive row", ""};
+                   std::string(op.name()) + ": for axes other than the last, use the primitive row", ""};
   return refuse_rows(op, 0, axis, rows);
 }
 

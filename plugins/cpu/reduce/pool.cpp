@@ -160,7 +160,7 @@ std::optional<Refusal> refuse_pool(const Op& op) {
   if (x.dtype != COMPUTE_DTYPE_FLOAT32 && x.dtype != COMPUTE_DTYPE_FLOAT64)
     return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, name + ": other dtypes are reduced as a view of windows", ""};
   if (x.rank > static_cast<int32_t>(kPoolLead + kPoolSpatial))
-    return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 0, name + ": only up to 3 spatial axes are done in one pass", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 0, name + ": at most 3 spatial axes are supported in one pass", ""};
   const PoolWindow columns = pool_windows(op, x, op.output(0)).back();
   if (columns.size > columns.count || columns.reach() > kLine)
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, name + ": few wide windows are faster as a reduction", ""};

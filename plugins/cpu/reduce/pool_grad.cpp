@@ -206,9 +206,11 @@ class AveragePoolGradPlan final : public Plan {
 std::optional<Refusal> refuse_max_pool_grad(const Op& op) {
   const compute_dtype dtype = op.input(1).dtype;
   if (dtype != COMPUTE_DTYPE_FLOAT32 && dtype != COMPUTE_DTYPE_FLOAT64)
-    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 1, "max_pool_grad: only float32 and float64 are done in one pass", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 1, "max_pool_grad: only float32 and float64 are supported in one pass",
+                   ""};
   if (op.input(1).rank > static_cast<int32_t>(kPoolLead + kPoolSpatial))
-    return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 1, "max_pool_grad: only up to 3 spatial axes are done in one pass", ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 1, "max_pool_grad: at most 3 spatial axes are supported in one pass",
+                   ""};
   return std::nullopt;
 }
 
@@ -220,8 +222,8 @@ std::unique_ptr<Plan> prepare_max_pool_grad(const Op& op) {
 std::optional<Refusal> refuse_average_pool_grad(const Op& op) {
   const compute_dtype dtype = op.input(0).dtype;
   if (dtype != COMPUTE_DTYPE_FLOAT32 && dtype != COMPUTE_DTYPE_FLOAT64) {
-    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "average_pool_grad: only float32 and float64 are done in one pass",
-                   ""};
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0,
+                   "average_pool_grad: only float32 and float64 are supported in one pass", ""};
   }
   return common::refuse_pooling(op);
 }
