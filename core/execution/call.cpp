@@ -67,7 +67,7 @@ class Call {
       : callee_(callee), inputs_(inputs), out_(outputs), stream_(stream) {}
 
   void run();
-  // Adds what is known of the operands to an error.
+  // Adds the operands to an error.
   void explain(Error& error) const;
   // Everything but running. The plan is borrowed as from PlanCache::find.
   CallPlan* prepare();
@@ -429,8 +429,8 @@ CallPlan* Call::make_plan(std::span<const uint64_t> key, uint64_t hash) {
   return device_->plans->insert(std::move(plan));
 }
 
-// Whether a call that the device refuses may run on the host: operands move by plain transfers, and those that are not
-// row-major are packed by `copy` before that. So `copy` moves only what is.
+// Whether a call that the device refuses may run on the host: operands move by plain transfers, after `copy` has packed
+// those that are not row-major. So `copy` itself runs there only for row-major operands.
 bool Call::can_move() const noexcept {
   static const OpSchema* const copy = &find_op("copy", 0);
   const auto is_plain = [](const Tensor* tensor) { return tensor == nullptr || tensor->is_row_major; };

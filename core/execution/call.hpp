@@ -19,12 +19,12 @@ struct Callee {
   uint64_t attributes_hash = 0;
   std::span<const RunTimeValue> run_time;
   const ExpressionTemplate* expression = nullptr;
-  const MapReduction* reduction = nullptr;  // beside `expression`; `attributes` tells it to the key of the plan
+  const MapReduction* reduction = nullptr;  // with `expression`; `attributes` adds it to the plan's key
   const char* name = "";
   CallPlan* kept = nullptr;  // tried first
 
-  // Whether an output may be the identical view of an input: of elementwise ops any, in a group of operands any of the
-  // group, and of others the input at the same position.
+  // Whether an output may be the identical view of an input: any input for elementwise ops, any input of the group in a
+  // group of operands, else the input at the same position.
   bool may_share(size_t output, size_t input, size_t input_count) const {
     if (op == nullptr) return reduction == nullptr;
     if (!op->in_place() || op->is_elementwise) return op->in_place();
@@ -51,7 +51,7 @@ inline Callee callee_by_default(const OpSchema& schema) {
   return callee_of(schema, *schema.defaults, schema.defaults_hash);
 }
 
-// `outputs` contains the outputs that the program passed, and NULL for the others, which are created.
+// `outputs` contains the outputs that the program passed, and NULL for those to create.
 void run_call(const Callee& callee, compute_stream* stream, std::span<Tensor* const> inputs,
               std::span<compute_tensor*> outputs);
 

@@ -15,7 +15,7 @@
 
 namespace compute {
 
-// `operands` may hold what is no tensor.
+// `operands` may contain NULL and invalid handles.
 void note_failed_call(Error& error, const char* name, compute_stream* stream,
                       std::span<Tensor* const> operands) noexcept;
 

@@ -11,7 +11,7 @@
 namespace compute {
 namespace {
 
-// Moves what is relative to the block to where the block is.
+// Makes addresses relative to the block absolute.
 void settle_block(compute_graph& graph) {
   Recording& recording = *graph.recording;
   if (recording.block_bytes == 0) return;
@@ -48,7 +48,7 @@ compute_plugin_run plugin_run(const RecordedRun& recorded, const compute_plugin_
   return run;
 }
 
-// What nobody but the runs sees.
+// Memory that only the runs of the graph use.
 std::vector<compute_plugin_range> temporaries_of(const compute_graph& graph) {
   std::vector<compute_plugin_range> ranges;
   const auto add = [&](const Buffer& buffer) {
@@ -100,14 +100,14 @@ void finish_graph(compute_graph& graph) {
 }
 
 void run_graph(compute_graph& graph, Timeline& timeline) {
-  const NotParked not_parked;  // what is waited for is waited for with the graph's lock held
+  const NotParked not_parked;  // this thread waits with the graph's lock held
   std::lock_guard order(graph.lock);
   Recording& recording = *graph.recording;
   if (recording.runs.empty()) return;
   SmallVector<Use, 16> uses;
   uses.append(recording.uses.data(), recording.uses.size());
-  // Runs of the plugin's executable share its records: of two on two streams it could not be told which one a fault is
-  // of.
+  // Runs of the plugin's executable share its fault records, so a fault could not be assigned to one of two concurrent
+  // runs.
   if (graph.faults && graph.last_run.timeline != nullptr && graph.last_run.timeline != &timeline) {
     graph.last_run.timeline->require_end(graph.last_run.number);
   }

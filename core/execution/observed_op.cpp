@@ -63,7 +63,7 @@ std::string names_of_steps(const CallPlan& plan) {
   return text;
 }
 
-// The expression of a call that is no op of the table belongs to its name: without it all are called map.
+// Calls without an op are named by their expression; otherwise all would be called map.
 std::string label_of(const CallPlan& plan, size_t most) {
   if (plan.op != nullptr) return plan.name;
   std::string label = plan.name;
@@ -138,7 +138,7 @@ void tell_of_op(Work& work, const Execution& execution) noexcept {
     if (plan.op == nullptr) work.name = immortal_name(label_of(plan, 120));
     if (observes(kListsOps)) op.steps = names_of_steps(plan);
   } catch (...) {
-    work.op.reset();  // as if nobody observed it
+    work.op.reset();  // as if it were not observed
   }
 }
 

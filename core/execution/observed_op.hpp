@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What observers are told of ops.
+// What observers learn about ops.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace compute {
 
-// Multiplications and additions of the ops whose work is not in proportion to their memory; 0 for others.
+// Multiplications and additions of ops whose work is not proportional to their memory; 0 for other ops.
 int64_t flops_of(const OpCall& call, std::span<const OutputDesc> outputs);
 
-// For an op that has been queued. Without memory for it nothing is told.
+// Reports an op that has been queued. Does nothing if memory runs out.
 void tell_of_op(Work& work, const Execution& execution) noexcept;
 // A graph is one piece of work, named after its ops.
 void tell_of_graph(Work& work, const Recording& recording, bool is_native) noexcept;

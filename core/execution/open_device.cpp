@@ -217,7 +217,7 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
     if (hides(static_cast<compute_dtype>(i))) dtypes[i] = 0;
   }
   info.dtypes = dtypes.data();
-  hand_async_reports_to(take_async_report);  // nobody can be told before there is a device
+  hand_async_reports_to(take_async_report);  // no report can arrive before a device exists
   int32_t out_of_memory = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
   MemoryShape shape;
   std::unique_ptr<RawMemory> raw;
@@ -243,7 +243,7 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
   } else if (const auto limit = setting(SettingId::kMemoryLimit).bytes; limit) {
     memory->set_limit(limit->of(total));
   }
-  // Programs open `cpu` beside the device that the amount is meant for, and host memory is quickly had later.
+  // Programs open `cpu` in addition to the device that the setting is for, and host memory is fast to allocate later.
   if (const auto amount = setting(SettingId::kPreallocate).bytes; amount && !is_host)
     memory->preallocate(amount->of(total));
   memory->relieve = [this](int64_t size_bytes) { return relieve_pressure(*this, size_bytes); };

@@ -207,7 +207,7 @@ bool adapt_layout(const PlanRequest& request, Lowering& lowering, size_t index, 
   const bool is_input = argument < inputs;
   StepOperand& operand =
       is_input ? step.inputs[static_cast<size_t>(argument)] : step.outputs[static_cast<size_t>(argument - inputs)];
-  // The kernel may have been told of the strides.
+  // The kernel may have the strides as arguments.
   if (std::string_view(step.name) == "kernel" && operand.strides != row_major_strides(operand.shape)) return false;
   const bool adapted =
       is_input ? pack_input(lowering, index, operand) : unpack_output(request, lowering, index, operand);
@@ -330,8 +330,8 @@ std::string refused_text(const PlanRequest& request, const std::string& reason) 
   return fmt::format("{} on {}: {}", request.name, request.device.name, reason.empty() ? "not supported" : reason);
 }
 
-// Roughly, in bytes moved. A step without an expression may be a product, which moves few bytes for its work: of
-// matrices it has as many multiplications as the root of the product of the sizes of the three.
+// A rough cost in bytes moved. A step without an expression may be a matrix product, whose number of multiplications is
+// the square root of the product of the three sizes.
 int64_t work_of(const Step& step) {
   double bytes = 0;
   const auto size_of = [](const StepOperand& operand) {
@@ -413,8 +413,8 @@ int32_t query_call(const PlanRequest& request, std::string* out_reason, int64_t*
     return COMPUTE_SUPPORT_NONE;
   }
   int32_t support = COMPUTE_SUPPORT_NATIVE;
-  // The first refusals, of the op by its own name and of a primitive. The second, if there is one, says what a plugin
-  // lacks for the way that core wanted.
+  // The first refusals: of the op by name, and of a primitive. The second, if any, names the missing
+  // feature.
   std::string own_reason, primitive_reason;
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     int64_t workspace_bytes = 0;

@@ -18,7 +18,7 @@ namespace compute {
 struct RecordedRun {
   uint64_t plan = 0;
   const char* op = "";                        // the op that the run is a part of
-  std::shared_ptr<const IndexPlace> indices;  // that of its plan
+  std::shared_ptr<const IndexPlace> indices;  // from its plan
   std::vector<compute_plugin_operand> tensors;
   std::vector<compute_plugin_scalar> scalars;
   std::vector<int32_t> scalar_slots;  // index into Recording::slots, or -1

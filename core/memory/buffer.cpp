@@ -62,7 +62,7 @@ void forget_mirrored(Buffer& host) noexcept {
 
 namespace {
 
-// The pattern over all of the buffer's memory, in the order of a stream. On the host, at once after what uses it.
+// Fills the buffer's memory with the pattern, in stream order; on the host immediately, after its last use.
 void fill_with(Buffer& buffer, Timeline& timeline, const std::array<uint8_t, 2>& pattern) {
   Device& device = buffer.device;
   const Block& block = buffer.block;
@@ -105,7 +105,7 @@ void check_released_pattern(Buffer& buffer, Timeline& timeline) {
   }
 }
 
-// New memory holds a pattern that is no number.
+// New memory holds a NaN pattern.
 void mark_new(Buffer& buffer, Timeline* user) noexcept {
   try {
     Timeline& own = default_timeline(buffer.device);
@@ -114,7 +114,7 @@ void mark_new(Buffer& buffer, Timeline* user) noexcept {
     fill_with(buffer, timeline, kNewPattern);
     if (user == nullptr) timeline.wait_for_own(timeline.submitted());
   } catch (...) {
-    // Without a stream that works there is no pattern.
+    // Without a working stream there is no pattern.
   }
 }
 
@@ -154,7 +154,7 @@ void Buffer::destroy() noexcept {
     try {
       bring_home(*this);  // the memory outlives its tensors
     } catch (...) {
-      // There is nobody left to tell.
+      // No caller is left to receive the error.
     }
   }
   if (is_in_mirrored_list) drop_mirrors_of(*this);  // also where pressure has taken its mirrors
@@ -163,7 +163,7 @@ void Buffer::destroy() noexcept {
   free_memory();
 }
 
-// Once nobody needs what the buffer holds.
+// Called once nothing uses the contents.
 void Buffer::free_memory() noexcept {
   if (block) device.memory->free(block, last_write, last_read, &more_reads);
   if (deleter == nullptr && !imported) {
@@ -184,7 +184,7 @@ void Buffer::free_memory() noexcept {
   }
   try {
     run_in_background([this, finish] {
-      // There is nobody left to tell of failures.
+      // No caller is left to receive failures.
       const auto has_ended = [](const Access& access) {
         return access.timeline == nullptr || access.timeline->wait_quietly(access.number);
       };
@@ -329,7 +329,7 @@ BufferReference mirror_once(Buffer& host, int64_t begin, int64_t end, Device& de
   const bool overwrites = use == MirrorUse::kOverwrite && begin % kGrain == 0;
   begin = begin / kGrain * kGrain;
   const bool keeps = !host.is_exposed();
-  const NotParked not_parked;  // what is waited for is waited for with the mirror lock held
+  const NotParked not_parked;  // this thread waits with the mirror lock held
   std::lock_guard guard(host.mirror_lock);
   auto found = std::find_if(host.mirrors.begin(), host.mirrors.end(),
                             [&](const Mirror& mirror) { return mirror.device == &device; });

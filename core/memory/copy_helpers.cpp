@@ -37,7 +37,7 @@ int64_t usable_cpus() noexcept {
 
 namespace {
 
-// memcpy that writes around the caches: lines that are written whole need not be read first. Visible to others after
+// memcpy with non-temporal stores, which do not read the lines that they overwrite. Other threads see the copy after
 // the fence at its end.
 void copy_past_caches(char* dst, const char* src, size_t size) noexcept {
 #if defined(__SSE2__)
@@ -182,7 +182,7 @@ int64_t ChunkedCopy::pieces_of(int64_t chunk) const noexcept { return divide_up(
 
 void ChunkedCopy::allow(int64_t chunks) noexcept {
   for (; allowed_ < chunks; ++allowed_) done(allowed_).store(0, std::memory_order_relaxed);
-  // Only the last chunk may have fewer pieces than the others.
+  // Only the last chunk may have fewer pieces.
   limit_.store((chunks - 1) * pieces_per_chunk_ + pieces_of(chunks - 1), std::memory_order_release);
   if (helpers_ != nullptr) helpers_->wake(helper_count_);
 }

@@ -28,7 +28,7 @@ class ChunkedCopy {
               int64_t chunk_bytes) noexcept;
   ChunkedCopy(const ChunkedCopy&) = delete;
   ChunkedCopy& operator=(const ChunkedCopy&) = delete;
-  // Waits for pieces that are being copied, and drops the others.
+  // Waits for pieces that are being copied, and drops the rest.
   ~ChunkedCopy();
 
   // Releases the chunks before `chunks` for copying. The chunk of a slot must be finished before the slot's next chunk

@@ -102,7 +102,7 @@ void fill_bytes(void* dst, int64_t size_bytes, const void* pattern, int32_t patt
     std::memset(to, *static_cast<const uint8_t*>(pattern), static_cast<size_t>(size_bytes));
     return;
   }
-  // Doubles what is filled: after the first few steps this is memcpy at its full rate, from a piece that stays in a
+  // Doubles the filled part: after a few steps this runs at memcpy's full rate, from a piece that stays in a
   // cache.
   const int64_t piece = std::min<int64_t>(size_bytes, 4096 / pattern_size * pattern_size);
   for (int64_t i = 0; i < piece; i += pattern_size) std::memcpy(to + i, pattern, static_cast<size_t>(pattern_size));

@@ -7,7 +7,7 @@
 
 namespace compute {
 
-// Copies every element. Addresses are those of the elements with all indices 0; strides are in elements.
+// Copies every element. Addresses point to the element with all indices 0; strides are in elements.
 void copy_strided(const void* src, std::span<const int64_t> src_strides, void* dst,
                   std::span<const int64_t> dst_strides, std::span<const int64_t> shape, int64_t element_size);
 

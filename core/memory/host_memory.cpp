@@ -63,8 +63,8 @@ class HostMemory final : public RawMemory {
   bool takes_poison() const noexcept override { return true; }
 
  private:
-  // The system gives memory when it is touched, and ends the process where there is none then. So what was given before
-  // and has not been touched yet counts as used. Small amounts are looked at together.
+  // The system commits memory when it is touched, and kills the process if none is left. So allocated memory that has
+  // not been touched yet counts as used. Small amounts are checked together.
   bool has_room_for(int64_t size_bytes) {
     if (size_bytes < kCheckedFrom - unchecked_) {
       unchecked_ += size_bytes;
@@ -76,7 +76,7 @@ class HostMemory final : public RawMemory {
     return true;
   }
 
-  // Of what was given. What cannot be told counts as touched.
+  // Of the allocated memory. Pages of unknown state count as touched.
   int64_t untouched_bytes() const noexcept {
     const int64_t page = sysconf(_SC_PAGESIZE);
     std::array<unsigned char, 4096> resident;

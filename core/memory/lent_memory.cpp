@@ -18,7 +18,7 @@ namespace {
 // Of DLPack: the types of devices whose memory is named by objects.
 constexpr int32_t kNamedByObjects[] = {4, 7, 8, 15};  // OpenCL, Vulkan, Metal, WebGPU
 
-constexpr int64_t kHostAlignment = 64, kDeviceAlignment = 256;  // the latter is that of workspaces
+constexpr int64_t kHostAlignment = 64, kDeviceAlignment = 256;  // the latter also serves workspaces
 
 class LentMemory final : public RawMemory {
  public:
@@ -105,7 +105,7 @@ class LentMemory final : public RawMemory {
     try {
       allocator_.release(address, size_bytes, allocator_.user_data);
     } catch (...) {
-      // As above: there is nobody to tell.
+      // As above: no caller is left to receive the error.
     }
   }
 

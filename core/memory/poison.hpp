@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells the address sanitizer which host memory of a pool nobody holds. Without it this does nothing.
+// Tells the address sanitizer which host memory of a pool is free. Does nothing in other builds.
 #pragma once
 
 #include <cstddef>

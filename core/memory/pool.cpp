@@ -26,7 +26,7 @@ namespace {
 
 constexpr int64_t kFirstSlab = int64_t{2} << 20;
 constexpr int64_t kLargestSlab = int64_t{64} << 20;
-constexpr int64_t kOwnSlabFrom = int64_t{32} << 20;  // greater blocks get an allocation of their own
+constexpr int64_t kOwnSlabFrom = int64_t{32} << 20;  // larger blocks get a separate allocation
 
 constexpr int64_t kGreatestBlock = int64_t{1} << 60;  // more than any address space has; sums of such sizes still fit
 
@@ -44,7 +44,7 @@ bool has_ended(const Access& last) noexcept {
   return last.timeline == nullptr || last.timeline->has_ended(last.number);
 }
 
-// Whether nothing can touch the memory any more. What was queued may go on for a while on a stream that has failed.
+// Whether no work can touch the memory any more. Queued work may continue for a while on a failed stream.
 bool is_over(const Access& last) noexcept { return last.timeline == nullptr || last.timeline->immediate; }
 
 // Makes `last` stand for both. False where they are of two timelines that may still be at work.
@@ -84,7 +84,7 @@ struct Chunk : Block {
   Chunk* previous = nullptr;  // neighbours by address in the same slab
   Chunk* next = nullptr;
   Chunk* below = nullptr;  // in its bin, or among those deferred
-  Access pending;          // queued work that may touch it: while it is in use, what is from before it was handed out
+  Access pending;          // queued work that may touch it; while it is in use, work from before it was handed out
   size_t bin = 0;          // of its size; not kept while it is free for best fit
   bool mergeable = false;  // in free_chunks_
   bool in_use = false;
@@ -95,7 +95,7 @@ struct Chunk : Block {
   std::array<int64_t, 4> extents{};  // the first ones
   std::unique_ptr<std::string> label;
   std::shared_ptr<const std::string> scope;  // in which it was made
-  std::array<Access, 2> uses;                // while it is deferred, beside `pending`
+  std::array<Access, 2> uses;                // while it is deferred, in addition to `pending`
   std::vector<Access> more_uses;
   MemoryPool::FreeChunks::node_type entry;  // in free_chunks_, while it is not there
 
@@ -230,7 +230,7 @@ std::optional<Handout> MemoryPool::take_at_any_price(int64_t size_bytes, int64_t
   return settle_streams(user != nullptr) ? take() : std::nullopt;
 }
 
-// Free blocks may be of no use only because nobody has asked how far the streams are that used them last.
+// Free blocks may be unusable only because the progress of their last streams has not been queried.
 bool MemoryPool::settle_streams(bool waits) {
   std::vector<Access> pending;
   const auto add = [&](const Access& last) {
@@ -499,7 +499,7 @@ void MemoryPool::flush_bins() noexcept {
 }
 
 void MemoryPool::merge_free(Chunk* chunk) noexcept {
-  chunk->has_released_pattern = false;  // what it is joined with and cut into later has none
+  chunk->has_released_pattern = false;  // later joined or split parts have none
   free_bytes_ += chunk->size_bytes;
   const auto absorb_next = [&](Chunk* left) {
     Chunk* right = left->next;

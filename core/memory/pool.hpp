@@ -45,7 +45,7 @@ struct Block {
   explicit operator bool() const { return chunk != nullptr; }
 };
 
-// Whether COMPUTE_DEBUG requests it: new memory and released memory contain patterns, which are NaNs of every
+// Whether COMPUTE_DEBUG requests it: new memory and released memory contain patterns that are NaN in every
 // floating-point dtype.
 [[gnu::visibility("hidden")]] extern bool memory_is_debugged;  // set before the first block is allocated
 inline bool debugs_memory() noexcept { return memory_is_debugged; }
@@ -130,7 +130,7 @@ struct FreePieces {
 // submission that used them last: the same timeline can reuse them at once, another timeline when that number has been
 // reached. Other blocks are cut from slabs by best fit, and free neighbours are merged. Thread-safe.
 //
-// Only the pool decides who may use a block when. It never forgets work: work that was pending when a block was
+// Only the pool decides when a block may be reused. It never forgets work: work that was pending when a block was
 // allocated still counts when the block comes back, whatever its holder states.
 class MemoryPool {
  public:
@@ -147,7 +147,7 @@ class MemoryPool {
   // Names a block that is in use, for the table of an out-of-memory error.
   void set_label(const Block& block, const char* label);
 
-  // The label, else what is known of the contents: "float32 [64,64]", "4096 bytes". The block is in use.
+  // The label, else dtype and shape, else the size: "float32 [64,64]", "4096 bytes". The block is in use.
   std::string description(const Block& block) const;
 
   // `one`, `other` and `more`, whose contents it may take, are the last accesses. Accesses that have been reached, and
@@ -161,9 +161,9 @@ class MemoryPool {
   // Frees every allocation, used or not: the device is about to be closed, and no block will be accessed again.
   void give_everything_back() noexcept;
 
-  // From now on memory comes from `lent`; NULL: again from the pool's own source. Without `caches` every block is a
-  // separate allocation and is given back when the work that uses it has ended. Throws INVALID_ARGUMENT, and changes
-  // nothing, while blocks are in use.
+  // Takes memory from `lent` from now on, or with NULL from the pool's own source again. Without `caches` every block
+  // is a separate allocation, which is released when the work that uses it has ended. Throws INVALID_ARGUMENT, and
+  // changes nothing, while blocks are in use.
   void lend(std::unique_ptr<RawMemory> lent, bool caches);
   // Gives back lent blocks that were freed while work still used them, if that work has ended. When it returns, no
   // other thread is doing this either.
@@ -175,14 +175,14 @@ class MemoryPool {
   // one.
   void preallocate(int64_t size_bytes);
   MemoryStatistics statistics() const;
-  // Memory that is held and not in use. Neighbours count as one piece: they merge when a block is looked for.
+  // Cached memory that is not in use. Adjacent free blocks count as one piece, because they merge on allocation.
   FreePieces free_pieces() const;
   // The values of the device's driver, or of the system for host memory; empty if they are unknown.
   std::optional<MemoryState> state() const noexcept { return own_->state(); }
 
   // Drops mirrors and other memory that can be recreated; returns whether it dropped some.
   std::function<bool()> reclaim;
-  // Asks the program to release memory, so many bytes; returns whether it was asked. May be empty.
+  // Asks the program to release this many bytes; returns whether it was asked. May be empty.
   std::function<bool(int64_t)> relieve;
 
   struct Slab;
@@ -209,7 +209,7 @@ class MemoryPool {
   // Neither held. Whether there were free blocks that work in flight may use.
   bool settle_streams(bool waits);
   Handout allocate_slowly(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding);
-  // After giving back what can be given back without the program.
+  // After releasing everything that can be released without the program's help.
   std::optional<Handout> take_at_any_price(int64_t size_bytes, int64_t rounded, Timeline* user, const Holding& holding);
   // (L), and (B) not held
   std::optional<Handout> take_slowly(int64_t rounded, Timeline* user, const Holding& holding);
@@ -254,7 +254,7 @@ class MemoryPool {
   mutable SpinLock blocks_lock_;
   std::array<Chunk*, kBins> bins_{};  // the one freed last of each size
   Chunk* deferred_ = nullptr;         // those that several timelines may still use
-  bool returns_all_ = false;          // lent memory that is not cached: freed blocks are deferred or given back at once
+  bool returns_all_ = false;          // lent memory that is not cached: freed blocks are deferred or released at once
   bool watches_frees_ = false;        // returns_all_, or some are deferred
   bool is_returning_ = false;         // in the background
   bool has_new_deferred_ = false;     // since returning began

@@ -74,7 +74,7 @@ bool relieve_pressure(compute_device& device, int64_t size_bytes) {
   const auto leave = [](Listener* left) noexcept {
     inside = nullptr;
     left->running.fetch_sub(1, std::memory_order_release);
-    wake_one_on_word(left->running);  // whoever replaces it
+    wake_one_on_word(left->running);  // wakes the thread that replaces it
   };
   const std::unique_ptr<Listener, decltype(leave)> entered(listener.get(), leave);
   const Parked parked;

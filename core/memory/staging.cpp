@@ -24,8 +24,8 @@ int64_t chunk_bytes(int64_t size_bytes) noexcept {
   return (std::clamp(size_bytes / 32, kLeastChunk, kMostChunk) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// The pinned chunks of one transfer, as many as there is memory for. A chunk is filled again once the number under
-// which it was used last has been reached.
+// The pinned chunks of one transfer, as many as memory allows. A chunk is reused once its last submission has
+// ended.
 class Ring {
  public:
   Ring(Timeline& timeline, int64_t chunk, int64_t count) : timeline_(timeline) {

@@ -104,7 +104,7 @@ std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> sha
 // shape was checked.
 std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides);
 
-// A new row-major tensor on a device, which `user` will write first. `strides` are those of dense_strides.
+// A new row-major tensor on a device, which `user` will write first. `strides` are from dense_strides.
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
                     std::span<const int64_t> strides, Timeline* user);

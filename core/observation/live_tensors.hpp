@@ -17,7 +17,7 @@ struct LiveTensor {
   int32_t dtype = 0;
   std::vector<int64_t> shape;
   int64_t size_bytes = 0;       // of its elements
-  const void* block = nullptr;  // that its buffer holds, which other tensors may share; NULL: memory of the program
+  const void* block = nullptr;  // of its buffer, which other tensors may share; NULL: memory of the program
   int64_t block_bytes = 0;
   std::string label;
   ProgramPlace place;

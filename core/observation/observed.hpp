@@ -16,7 +16,7 @@ enum Observation : uint32_t {
   kNamesRanges = 32   // ranges of the program's threads, for a profiler that is attached
 };
 
-// Those that need the times of submissions, and those that are told of submissions.
+// Observations that need the times of submissions, and observations that receive submissions.
 inline constexpr uint32_t kTimesWork = kProfiles | kTraces | kListsOps;
 inline constexpr uint32_t kWatchesWork = kTimesWork | kNamesRanges;
 

@@ -10,11 +10,11 @@
 
 namespace compute {
 
-// Writes through a buffer. The first fault is kept for close(): what is observed does not fail because of it.
+// Writes through a buffer. The first error is kept for close(), so that the observed work does not fail.
 class OutputFile {
  public:
-  // `what` begins messages: "the trace". Throws INVALID_ARGUMENT if the file cannot be opened, also at once for a FIFO
-  // that nobody reads.
+  // `what` begins messages: "the trace". Throws INVALID_ARGUMENT if the file cannot be opened, also, without blocking,
+  // for a FIFO without a reader.
   OutputFile(const char* what, std::string path, size_t buffer_bytes);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

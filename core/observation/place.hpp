@@ -18,7 +18,7 @@ struct ProgramPlace {
   }
 };
 
-// Of the calling thread. Walks up the stack where there is no scope, which takes microseconds.
+// Of the calling thread. Without a scope it walks the stack, which takes microseconds.
 ProgramPlace current_place() noexcept;
 
 // "train (main.py:12) > forward", "affine_loop.c:41", "main+0x1f (affine_loop)"; "" if nothing is known. Reads debug

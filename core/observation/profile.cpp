@@ -30,8 +30,8 @@ std::string route_of(const Device* from, const Device* to) { return fmt::format(
 
 constexpr size_t kWidestName = 56;  // of an op; expressions and graphs have longer ones
 
-// When work went on by the clock of its device and, where that is a transfer, on the host before or after: the host
-// copies to and from pinned memory. What the profile adds up and what it takes of wall time are these spans.
+// The spans of work by its device's clock and, for a transfer, on the host before or after it, where the host copies to
+// and from pinned memory. The profile sums these spans and subtracts them from wall time.
 std::array<TimeSpan, 2> spans_of(const Work& work) {
   if (!work.is_timed) return {work.on_host, TimeSpan{}};
   const TimeSpan device = work.on_device;

@@ -43,7 +43,7 @@ class Profile {
     bool has_one_shape = true;
     const char* how = "";
     int64_t calls = 0, ops = 0, total_ns = 0, bytes = 0, flops = 0;
-    int64_t untimed = 0;  // calls of which only the time on the host is known
+    int64_t untimed = 0;  // calls with only a host time
   };
   struct TransferKey {
     const compute_device* from;

@@ -33,7 +33,7 @@ struct Module {
   std::array<Function*, 17> table{};
 };
 
-// Core, and three that name objects of other interfaces: what is set there is not called.
+// NVTX's core module, and three that name objects of other interfaces, whose functions are never called.
 std::array<Module, 4>& modules() {
   static std::array<Module, 4> all = {Module(16), Module(9), Module(15), Module(7)};
   return all;

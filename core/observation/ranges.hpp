@@ -4,8 +4,8 @@
 
 namespace compute {
 
-// Whether one is attached. It is looked for once, the way the NVTX headers do it: the profiler sets
-// NVTX_INJECTION64_PATH to a library of its own, which takes the ranges. Ignored in privileged processes.
+// Whether a profiler is attached. Looks once, as the NVTX headers do: the profiler sets NVTX_INJECTION64_PATH to its
+// library, which receives the ranges. Ignored in privileged processes.
 bool find_profiler() noexcept;
 
 // Ranges of a thread are nested. Without a profiler nothing happens.

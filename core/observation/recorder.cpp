@@ -232,7 +232,7 @@ namespace {
 
 bool is_json(const std::string& path) { return path.size() > 5 && path.ends_with(".json"); }
 
-// Nobody but the log can be told at the end of the process.
+// At process exit only the log can receive errors.
 template <class Write>
 void try_at_end(Write write) noexcept {
   try {
@@ -240,7 +240,7 @@ void try_at_end(Write write) noexcept {
   } catch (const Error& error) {
     log(COMPUTE_LOG_ERROR, "error", error.message);
   } catch (...) {
-    // There is no memory for it.
+    // Out of memory: skip it.
   }
 }
 

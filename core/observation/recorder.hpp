@@ -10,7 +10,7 @@
 
 namespace compute {
 
-// Starts what the settings ask for. Does something once.
+// Starts the observations that the settings request. Only the first call has an effect.
 void begin_configured_observations();
 
 // A new profile; the one before is dropped.
@@ -25,8 +25,8 @@ void start_trace(const std::string& path);
 // False if none is being written. Throws if the file was not written completely.
 bool stop_trace();
 
-// Writes what the settings ask for at the end of the process, once. `placement` is the report for COMPUTE_PLACEMENT,
-// `memory` what the report for COMPUTE_LEAKS tells of memory that nothing holds.
+// Writes the reports that the settings request at process exit, once. `placement` is the report for COMPUTE_PLACEMENT,
+// `memory` the cached memory in the report for COMPUTE_LEAKS.
 void report_at_end(std::string (*placement)(int32_t format), std::vector<CachedMemory> (*memory)()) noexcept;
 
 // In the child of a fork: nothing is observed, and the files are the parent's.

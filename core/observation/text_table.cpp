@@ -8,7 +8,7 @@ namespace {
 
 bool is_start(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }
 
-// In characters, of which an arrow is one.
+// In characters; an arrow is one character.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), is_start));
 }

@@ -14,8 +14,8 @@
 
 namespace compute {
 
-// Writes the JSON array form, of which viewers accept a file that ends early. Times are relative to `begin`. Threads of
-// the program are the threads of process 1, and streams those of one process for each device.
+// Writes the JSON array form, which viewers accept even if it is truncated. Times are relative to `begin`. Threads of
+// the program appear in process 1, and each device is a process whose threads are its streams.
 class Trace {
  public:
   // Throws if the file cannot be written.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How wall time divides into transfers, ops on devices and ops on cpu. Each instant counts once, for the first of these
-// three that goes on at that instant.
+// three that is active.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class WallTime {
   void add(TimeUse use, TimeSpan span);
   // Whether enough has been added for settle() to be worth its time.
   bool is_due() const noexcept { return spans_.size() >= due_; }
-  // No span that begins before `horizon` will be added any more; what is before it becomes sums.
+  // No span that begins before `horizon` will follow; earlier spans are summed.
   void settle(int64_t horizon);
 
   // Nanoseconds by TimeUse, of all that was added.

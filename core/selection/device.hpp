@@ -88,7 +88,7 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   }
   [[noreturn]] void throw_unusable() const;
 
-  // Records what an error of the plugin says about the device's health.
+  // Records the device's health from the code of a plugin's error.
   void note_error(compute_error_code code) noexcept;
 
   // Throws the plugin's error, with the device's name.

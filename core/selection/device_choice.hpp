@@ -23,7 +23,7 @@ struct Refusal {
 struct DeviceChoice {
   std::optional<size_t> device;   // an index into the records; empty if nothing matched
   std::optional<size_t> item;     // the selector's item that chose it
-  std::vector<Refusal> failures;  // the items that were tried before it; all if there is no device
+  std::vector<Refusal> failures;  // the items tried before it; all if no device was chosen
   std::vector<Refusal> others;    // every other device, and why it was not chosen
   std::string warning;            // one line if a preferred device was requested but is not usable, else empty
 };

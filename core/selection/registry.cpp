@@ -174,7 +174,7 @@ class Catalogue {
     return (selector.is_unset() || !others.is_unset()) && others.may_choose_from(name);
   }
 
-  // The plugin lacks something now; until it has it, nobody knows what `cpu` is.
+  // The plugin could not be loaded because of a temporary shortage; until then `cpu` is undefined.
   bool is_host_short() const {
     const std::vector<PluginProblem> shortages = loader_->shortages();
     return host_.entry == nullptr && std::any_of(shortages.begin(), shortages.end(),
@@ -188,7 +188,7 @@ class Catalogue {
   std::set<const DeviceEntry*> chosen_;
 };
 
-// NULL and an empty text ask for what is configured.
+// NULL and an empty text request the configured device.
 Request request_among_known(const char* text, Catalogue& catalogue) {
   const std::vector<std::string> plugins = catalogue.loader().known_names();
   const SettingValue named = setting(SettingId::kDevices);
@@ -203,7 +203,7 @@ Request request_among_known(const char* text, Catalogue& catalogue) {
   return {parse_selector(text, "compute_device_open", plugins, aliases, ask), "compute_device_open", true};
 }
 
-// The same. A name that is not known may be that of a plugin whose file says nothing of it.
+// The same, but an unknown name may belong to a plugin whose file does not state it.
 Request request_of(const char* text, Catalogue& catalogue) {
   try {
     return request_among_known(text, catalogue);
@@ -246,7 +246,7 @@ std::string chosen_by(const Request& request, const DeviceChoice& choice) {
   return alias.empty() ? request.chosen_by : request.chosen_by + " as " + alias;
 }
 
-// The program opens `cpu` for its own memory beside the device that it computes on: that is no choice to tell of.
+// The program opens `cpu` for its own memory in addition to its compute device: that is not worth a log line.
 bool is_beside_another(const Request& request, const DeviceSelection& selection, const Catalogue& catalogue) {
   return request.by_program && selection.strict && selection.device->info.name == std::string_view("cpu") &&
          catalogue.has_chosen();

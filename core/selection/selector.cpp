@@ -21,7 +21,7 @@
 namespace compute {
 namespace {
 
-constexpr size_t kMaxTextBytes = 4096;  // a longer text is no selector, and would make no message
+constexpr size_t kMaxTextBytes = 4096;  // longer texts are refused, and would not fit in a message
 constexpr int32_t kMaxIndex = 65535;
 constexpr size_t kMaxItems = 256;  // of one text, with all that its names stand for: names double with each level
 constexpr int kMaxDepth = 16;      // of names that stand for names
@@ -124,7 +124,7 @@ class Parser {
     return in_quotes(first_character(text_.substr(offset)));
   }
 
-  // `name=selector`; the selector is read by resolve(), for it may name what is defined behind it.
+  // `name=selector`; resolve() reads the selector, because it may use names defined after it.
   void take_definition(size_t begin, size_t end) {
     offset_ = begin;
     end_ = end;
@@ -168,7 +168,7 @@ class Parser {
     fail(offset, "more than " + std::to_string(kMaxItems) + " devices after names are expanded");
   }
 
-  // Takes an item that is an alias, and adds what it stands for. False, with nothing taken, where it is none.
+  // Expands an item that is an alias. False, without consuming it, if it is not an alias.
   bool take_alias(std::vector<SelectorItem>& items) {
     const size_t begin = offset_;
     skip_spaces();

@@ -15,7 +15,7 @@
 namespace compute {
 namespace {
 
-// The relation of a device's clock to the host's. It is read anew before the clocks have drifted apart.
+// The relation of a device's clock to the host's. It is re-read before the clocks drift apart.
 class Clocks {
  public:
   bool to_host(const Device& device, TimeSpan& span) {
@@ -162,7 +162,7 @@ void collect_all_times(Deadline deadline) noexcept {
     try {
       timeline->wait_for_end(number, left_until(deadline));
     } catch (...) {
-      // Its failure is for whoever waits for results.
+      // Waits for results report its failure.
     }
     timeline->times.collect(deadline);
   }

@@ -47,13 +47,13 @@ struct Hazards {
     more_reads.clear();
     if (is_versioned) version.fetch_add(1, std::memory_order_relaxed);
   }
-  // The same for memory that no other thread knows yet: it needs no lock, and no version that nobody has seen.
+  // The same for memory that no other thread knows yet: it needs neither a lock nor a new version.
   void record_first_write(Timeline& timeline, uint64_t number) {
     last_write = {&timeline, number};
     last_read = {};
     more_reads.clear();
   }
-  // A write that was ordered only after work of its own timeline: the pending work of other timelines stays recorded.
+  // A write that is ordered only after work on its own timeline: pending work of other timelines stays recorded.
   void record_untracked_write(Timeline& timeline, uint64_t number);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How submissions ended: what the plugins report, and which results are worthless by it. docs/decisions/0008-faults.md
+// How submissions ended: what the plugins report, and which results have no values. See docs/decisions/0008-faults.md.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ int64_t rest_of(int64_t timeout_ns, Clock::time_point start) noexcept {
   return std::max<int64_t>(0, timeout_ns - passed);
 }
 
-// What callers are told of it: which work it was, in the words of the stream that failed.
+// The error for callers: which work failed, as the failed stream describes it.
 Error words_of(const Failure& failure) {
   const Timeline& timeline = *failure.timeline;
   const std::string& device = timeline.device.name;
@@ -55,7 +55,7 @@ Error words_of(const Failure& failure) {
                                 : fmt::format("one of {} submissions, {} to {}", failure.seen - failure.last_good,
                                               timeline.name_of(first), timeline.name_of(failure.seen));
   if (error.code == COMPUTE_ERROR_KERNEL_FAILED) {
-    // A fault record's message begins with its op; what a plugin says itself knows of none.
+    // A fault record's message begins with the op; a plugin's own message names none.
     error.message = fmt::format("{}: {}", where, error.message);
   } else {
     error.message = fmt::format("a stream of {} failed in {}: {}", device, where, error.message);
@@ -197,7 +197,7 @@ bool Timeline::insert_spoilt(const Spoilt& entry) {
 
 void Timeline::spoil_by(uint64_t number, const Failure* failure) {
   std::lock_guard guard(outcome_lock_);
-  // A failure of this stream has an entry of its own, or its caller knows it.
+  // A failure of this stream has a separate entry, or its caller knows it.
   insert_spoilt({number, failure, failure->timeline == this});
 }
 
@@ -238,7 +238,7 @@ void Timeline::require_healthy() const {
   if (const Failure* failure = this->failure()) throw_failure(*failure);
 }
 
-// Numbers that read from each other in turn make many ways to one: each is looked at once.
+// Chains of reads can reach one number in many ways: each number is visited once.
 const Failure* Timeline::poison(uint64_t number) {
   std::set<std::pair<Timeline*, uint64_t>> seen;
   std::vector<std::pair<Timeline*, uint64_t>> open{{this, number}};
@@ -437,7 +437,7 @@ void Timeline::give_up() noexcept {
   }
 }
 
-// Without a limit of its own, a wait ends when the stream makes no progress within COMPUTE_HANG_SECONDS.
+// A wait without a time limit ends when the stream makes no progress within COMPUTE_HANG_SECONDS.
 void Timeline::sync_with_plugin(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept {
   const int64_t limit = hang_limit_ns();
   if (timeout_ns != COMPUTE_TIMEOUT_NONE || limit == COMPUTE_TIMEOUT_NONE) return sync_once(stream, mark, timeout_ns);

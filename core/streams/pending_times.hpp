@@ -25,7 +25,7 @@ class PendingTimes {
   // (L) The timed mark at the end of submission `before`, if it can serve as the begin of the work that is submitted
   // next, at `now`; else 0.
   uint64_t begin_of_next(uint64_t before, int64_t now) const noexcept;
-  // (L) Something that is not a submission comes before what is submitted next.
+  // (L) Something other than a submission precedes the next submission.
   void separate() noexcept { end_ = 0; }
   // (L) The stream is a new one of the plugin.
   void begin_stream() noexcept {
@@ -44,7 +44,7 @@ class PendingTimes {
 
   // Records the work that has ended. Without the timeline's lock. False if a lock was not free by the deadline.
   bool collect(Deadline deadline = Deadline::max()) noexcept;
-  // For collect_reading, whose caller holds it: nobody else collects meanwhile.
+  // For collect_reading, whose caller holds it, so that no other thread collects.
   Lock& reading_lock() noexcept { return reading_; }
   bool collect_reading(Deadline deadline) noexcept;
 

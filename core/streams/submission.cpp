@@ -14,8 +14,8 @@ namespace compute {
 namespace {
 
 // Sorts by address and merges uses of one buffer, so that each lock is taken once and in one order. New memory at the
-// end stays there: it is nobody else's. A use that is in its place is not moved, since what was just written in parts
-// is slow to read as a whole.
+// end stays there, because no other thread uses it. A use in its right place is not moved, because reading a
+// just-written struct as a whole stalls store forwarding.
 std::span<Use> merge(std::span<Use> uses) {
   size_t known = uses.size(), count = 0;
   while (known > 0 && uses[known - 1].is_new) --known;
@@ -55,8 +55,8 @@ void add(Dependencies& found, const Timeline& own, const Access& access) {
   found.push_back(access);
 }
 
-// What a use must come after. Work on an untracked timeline is ordered by the program, which knows nothing of who had
-// the memory before.
+// Collects the work that a use must follow. The program orders work on untracked timelines, but does not know the
+// previous users of the memory.
 void collect(Dependencies& found, const Timeline& own, const Use& use) {
   if (own.untracked) {
     if (use.hazards->inherited != nullptr) add(found, own, *use.hazards->inherited);
@@ -70,7 +70,7 @@ void collect(Dependencies& found, const Timeline& own, const Use& use) {
 
 bool reads(const Use& use) { return !use.write || !use.covers; }
 
-// The last write of what a use reads, if it may yet turn out that there are no values.
+// The last write of the memory that a use reads, if the write may still turn out to have failed.
 bool is_open(const Access& last, const Timeline& own) {
   if (last.timeline == nullptr) return false;
   return last.timeline == &own ? own.is_unsettled(last.number) : !last.timeline->has_reached(last.number);
@@ -137,7 +137,7 @@ Submission::Submission(Timeline& timeline, std::span<Use> uses, const char* op, 
     timeline_.mark_at_locked(number, COMPUTE_PLUGIN_MARK_TIMED);
     work.first = number;
   } catch (...) {
-    // The stream has failed, which what is submitted next will find.
+    // The stream has failed, which the next submission will find.
   }
 }
 
@@ -238,7 +238,7 @@ class TimelineLocks {
     return std::find(others_.begin(), others_.end(), &other) != others_.end();
   }
 
-  // Locked with the others from the next time on.
+  // Locked together with the rest from the next attempt on.
   void add(Timeline& other) {
     unlock();
     others_.push_back(&other);
@@ -251,7 +251,7 @@ class TimelineLocks {
   bool held_ = false;
 };
 
-// The failure that made what a use finds in its buffer worthless; NULL if there is none.
+// The failure because of which the buffer of a use has no values; NULL if it has values.
 const Failure* poison_of(const Use& use) {
   const Access& last = use.hazards->last_write;
   return last.timeline != nullptr && any_failure() ? last.timeline->poison(last.number) : nullptr;
@@ -306,8 +306,8 @@ void Submission::note_overwritten(const Use& use) {
   if (places.empty() || places.back().hazards != use.hazards) places.push_back({use.hazards, use.hazards->last_write});
 }
 
-// Nothing was queued. What was to be overwritten is still the work of whoever wrote it before; what comes next keeps
-// behind all that this submission came after.
+// Nothing was queued. The buffers keep their previous writers, and later work stays ordered after everything that this
+// submission was ordered after.
 void Submission::keep_contents() noexcept {
   for (const Unusual::Place& place : unusual_->overwritten) {
     const std::lock_guard guard(place.hazards->lock);
@@ -316,7 +316,7 @@ void Submission::keep_contents() noexcept {
   }
 }
 
-// Nothing is recorded before everything that it comes after is in the stream: what a record replaces counts as waited
+// Records nothing before all waits are in the stream, because work that a record replaces counts as waited
 // for.
 void Submission::order_after_others(std::span<const Use> uses, const char* op) {
   TimelineLocks locks(timeline_);
@@ -339,8 +339,8 @@ void Submission::order_after_others(std::span<const Use> uses, const char* op) {
       const BufferLocks buffers(uses);
       for (const Use& use : uses) collect(dependencies, timeline_, use);
       const SmallVector<Access, 8> sources = look_at_contents(uses);
-      // The program orders the work of an untracked timeline. How what it reads ended is asked for by a mark all the
-      // same.
+      // The program orders the work of an untracked timeline. Core still makes a mark to learn how the work that it
+      // reads from ended.
       if (timeline_.untracked)
         for (const Access& source : sources) add(unordered, timeline_, source);
       if (std::all_of(dependencies.begin(), dependencies.end(), is_ordered) &&

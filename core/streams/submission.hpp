@@ -41,7 +41,7 @@ class Submission {
     return number_ - extra_numbers_ + (unusual_ != nullptr && unusual_->takes_times() ? 1 : 0);
   }
 
-  // What the observers are told of it; NULL if nobody observes it.
+  // What the observers learn about it; NULL if it is not observed.
   Work* observed() noexcept { return unusual_ != nullptr ? unusual_->work.get() : nullptr; }
 
   // Handles the plugin's answer to a part of this submission. Every call that queues work uses it. Throws an error. If
@@ -77,7 +77,7 @@ class Submission {
     // Results for which it was not known whether they have values, with the work that wrote them.
     std::vector<Place> overwritten;
     int exceptions = 0;  // in flight before the first of them was found
-    WorkReference work;  // NULL: nobody observes the submission
+    WorkReference work;  // NULL: the submission is not observed
     NamedRange range;
 
     bool takes_times() const noexcept { return work != nullptr && work->is_timed; }

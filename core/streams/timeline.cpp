@@ -53,7 +53,7 @@ void Timeline::reach(uint64_t number) noexcept {
 // A stream that takes no mark may have failed unseen: stream_reached tells. Needs no memory, since work may be queued
 // that can only be waited for by the mark.
 void Timeline::mark_at_locked(uint64_t number, uint32_t flags) {
-  last_mark_.store(number, std::memory_order_release);  // before it is made: others may see it reached at once
+  last_mark_.store(number, std::memory_order_release);  // stored first: another thread may see the mark reached at once
   if (compute_error* error = device.table.stream_mark(plugin_stream, number, flags)) {
     ask();
     if (failure() == nullptr) device.check(error);
@@ -87,7 +87,7 @@ void Timeline::part_locked(uint64_t before, int64_t work_bytes) noexcept {
     try {
       mark_at_locked(before);
     } catch (...) {
-      // The stream has failed, which what is submitted next will find.
+      // The stream has failed, which the next submission will find.
     }
   }
   behind_ = 0;
@@ -164,7 +164,7 @@ bool Timeline::wait_quietly(uint64_t number) noexcept {
   try {
     if (wait_for_end(number, COMPUTE_TIMEOUT_NONE)) return true;
   } catch (...) {
-    // There is nobody to tell.
+    // No caller is left to receive the error.
   }
   return !hung_ && !immediate;
 }
@@ -245,7 +245,7 @@ class TimelineRecycler {
       if (!timeline->times.collect(deadline_after(0))) return false;
       std::unique_lock guard(timeline->lock, std::try_to_lock);
       if (!guard.owns_lock()) return false;
-      // Whoever begins to use the stream from now on finds none; whoever has begun is waited for.
+      // Threads that start to use the stream from now on find none; wait for those that have started.
       const uint64_t stream = timeline->plugin_stream.exchange(0, std::memory_order_seq_cst);
       if (timeline->users_.load(std::memory_order_seq_cst) != 0) {
         timeline->plugin_stream.store(stream, std::memory_order_seq_cst);

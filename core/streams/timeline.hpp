@@ -44,8 +44,8 @@ struct Failure {
   mutable std::atomic<bool> ended{false};  // of the plugin: queued work no longer accesses memory
 };
 
-// A result that a submission reads, while it is unknown whether the result has values: that of number `number` of
-// `other`, read by submission `own`.
+// A result that a submission reads while it is unknown whether the result has values: submission `own` reads the result
+// of number `number` of `other`.
 struct Source {
   uint64_t own = 0;
   Timeline* other = nullptr;
@@ -171,7 +171,7 @@ class Timeline {
   // The same without a limit, for callers that release what `number` uses. False if the stream hangs, so that `number`
   // may still use it. If the plugin accepts no mark, there is nothing to wait for.
   bool wait_quietly(uint64_t number) noexcept;
-  // The same, and throws the failure because of which the results of `number` have no values.
+  // The same, but throws the failure because of which the results of `number` have no values.
   bool wait(uint64_t number, int64_t timeout_ns);
   // The same without a limit for the caller's own submission, whose failure no wait for the stream tells again.
   void wait_for_own(uint64_t number);
@@ -180,8 +180,8 @@ class Timeline {
   bool wait_for_all(uint64_t number, int64_t timeout_ns);
   // Throws like wait_for_all, for numbers that have already ended.
   void report(uint64_t number);
-  // The failure of the stream if no caller has been told of it, else that of results: then the first of those that are
-  // new since the last call. NULL if there is none.
+  // The failure of the stream if no caller has received it, else the first failure of results since the last call. NULL
+  // if there is none.
   const Failure* untold() noexcept;
 
   // Asks the plugin for the progress of the stream. Does not wait or throw.
@@ -201,7 +201,7 @@ class Timeline {
   void fail(uint64_t last_good, uint64_t seen, compute_error* error, bool ended) noexcept;
   // The results of `number` have no values; the stream continues.
   void spoil(uint64_t number, const Error& error) noexcept;
-  // The results of `number` are those of a graph that has not run. Throws std::bad_alloc.
+  // The results of `number` belong to a graph that has not run. Throws std::bad_alloc.
   void note_unfilled(uint64_t number);
   // The results have values now, for a number that was marked as failed beforehand.
   void restore(uint64_t number) noexcept;
@@ -293,8 +293,8 @@ class Timeline {
   std::vector<Source> sources_;        // by own, ascending
   std::vector<PendingFault> faults_;   // by number, ascending
   std::vector<Spoilt> spoilt_;         // by number, ascending
-  uint64_t first_ = 0;                 // number of the present stream; smaller ones are those of streams before it
-  uint64_t told_below_ = 0;            // no wait for the stream tells of entries with smaller numbers
+  uint64_t first_ = 0;                 // first number of the present stream; earlier streams had smaller ones
+  uint64_t told_below_ = 0;            // waits for the stream do not report entries with smaller numbers
   uint64_t device_told_below_ = 0;     // no wait for the device does
   std::unique_ptr<Failure> unfilled_;  // the failure of all outputs of graphs that have not run
   std::atomic<bool> has_unsettled_{false};
@@ -340,14 +340,14 @@ class StreamInUse {
 [[gnu::visibility("hidden")]] extern std::atomic<int64_t> reasons_to_look;
 inline bool any_failure() noexcept { return reasons_to_look.load(std::memory_order_relaxed) != 0; }
 
-// The head of the list that goes on with Timeline::made_before; NULL before the first. Takes no lock.
+// The head of the list linked by Timeline::made_before; NULL if empty. Takes no lock.
 Timeline* last_timeline_made() noexcept;
 
 // The record of a new stream, reused if possible. `flags` and `priority` as in plugin.h.
 Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_t priority);
 
-// The timeline of a NULL stream: that of the device, or on immediate devices that of the calling thread. After a
-// failure it is a new one.
+// The timeline of a NULL stream: the device's, or on immediate devices the calling thread's. After a failure it is a
+// new one.
 Timeline& default_timeline(compute_device& device);
 
 // A timeline for copies of what has been computed, which then do not wait for other work on the default timeline.
