@@ -16,7 +16,7 @@ std::vector<OutputDesc> infer_arg(const OpCall& call) {
 std::vector<OutputDesc> infer_argmax(const OpCall& call) { return infer_arg(call); }
 std::vector<OutputDesc> infer_argmin(const OpCall& call) { return infer_arg(call); }
 
-// The arg_reduce primitive takes one axis; nothing where the reduction cannot be seen as one.
+// The arg_reduce primitive takes one axis; nothing if the reduced axes cannot be collapsed to one.
 std::optional<Lowering> lower_primitive(const OpCall& call, const LoweringTarget& target, const char* kind) {
   Steps steps(call, target);
   const Reduction reduction = read_arg_reduction(call);

@@ -123,7 +123,7 @@ class Products {
   Products(Steps& steps, std::vector<int64_t> extents, compute_dtype dtype, bool by_reduce)
       : steps_(steps), extents_(std::move(extents)), dtype_(dtype), by_reduce_(by_reduce) {}
 
-  // One axis per label: those of a label that occurs twice become their diagonal, and broadcast ones are repeated.
+  // One axis per label: the axes of a repeated label become their diagonal, and broadcast axes are repeated.
   Named diagonal(const Named& given) const {
     Named result{given.tensor, ""};
     result.tensor.shape.clear();
@@ -143,7 +143,7 @@ class Products {
     return result;
   }
 
-  // The axes in the order of `labels`, which name some of them, each at most once.
+  // The axes named by `labels`, in that order, each at most once.
   static Named ordered(const Named& x, const std::string& labels) {
     Named result{x.tensor, labels};
     result.tensor.shape.clear();
@@ -156,7 +156,7 @@ class Products {
     return result;
   }
 
-  // Sums over the labels that are not in `kept`; into `to`, if it is given, which has the others.
+  // Sums over the labels that are not in `kept`, into `to` if it is given, whose labels are `kept`.
   Named summed(const Named& x, std::string_view kept, const Named* to = nullptr) {
     Named result{{}, ""};
     std::vector<int64_t> axes, shape = x.tensor.shape;
@@ -182,8 +182,8 @@ class Products {
     return result;
   }
 
-  // x y, summed over the labels that are not in `kept`; into `to`, if it is given, which has the others, and its layout
-  // is that of matrices.
+  // x y, summed over the labels that are not in `kept`, into `to` if it is given, whose labels are `kept` in a matrix
+  // layout.
   Named product(const Named& x, const Named& y, std::string_view kept, const Named* to = nullptr) {
     std::string batch, rows, columns, inner;
     for (const char label : x.labels) {
@@ -245,7 +245,7 @@ class Products {
     return all;
   }
 
-  // The axes of each group as one; nothing where the elements do not lie evenly.
+  // Collapses the axes of each group to one; nothing if their elements are not evenly spaced.
   static std::optional<StepOperand> grouped(StepOperand view, Groups groups) {
     int32_t axis = 0;
     for (const std::string& group : groups) {
@@ -269,7 +269,7 @@ class Products {
     return is_even(1) || is_even(2) ? view : std::nullopt;
   }
 
-  // The axes of each group as one.
+  // Collapses the axes of each group to one.
   StepOperand packed(const Named& x, Groups groups) {
     StepOperand result = ordered(x, joined(groups)).tensor;
     if (result.dtype != dtype_) result = steps_.as_dtype(result, dtype_);

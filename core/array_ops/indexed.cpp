@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather_nd and scatter_nd: indices of several axes at once. Axes that are indexed are seen as one, along which the
+// gather_nd and scatter_nd: indices of several axes at once. The indexed axes are collapsed to one, along which the
 // primitives gather and scatter work.
 #include <algorithm>
 
@@ -37,8 +37,8 @@ std::vector<int64_t> selected_shape(const OpCall& call) {
   return shape;
 }
 
-// The indices as positions [m] among the indexed axes as one: themselves if that is one axis. Of several, an index out
-// of range gives a position out of range.
+// The indices as positions [m] along the collapsed axis; unchanged for a single axis. An index out of range gives a
+// position out of range.
 StepOperand positions_of(Steps& steps, const OpCall& call) {
   const int32_t axes = indexed_axes(call);
   const StepOperand indices = steps.as_indices(steps.input(1));
@@ -90,7 +90,7 @@ StepOperand repeated(StepOperand positions, const StepOperand& selected) {
   return broadcast_to(positions, selected.shape);
 }
 
-// `operand` with its first `axes` axes as one; for none a new one.
+// `operand` with its first `axes` axes collapsed to one; for 0, with a new axis.
 StepOperand with_first_as_one(Steps& steps, const StepOperand& operand, int32_t axes) {
   return axes == 0 ? with_axis(operand, 0) : steps.as_collapsed(operand, 0, axes);
 }

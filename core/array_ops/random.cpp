@@ -212,9 +212,9 @@ std::string at_depth(const std::string& depth, const std::string& root) {
   return "sqrt(2 * " + depth + " - log(3.14159265358979323846 * " + depth + ") + (" + polynomial + "))";
 }
 
-// By the inverse of the distribution function, between its values at the limits: by erfinv near the mean, and from the
-// probability of the nearer tail elsewhere, divided by that of the limit if the interval lies in a tail. Probabilities
-// of tails are doubled.
+// Inverts the distribution function between its values at the limits: with erfinv near the mean, elsewhere from the
+// probability of the nearer tail, relative to the limit's if the interval lies in a tail. Tail probabilities are
+// doubled.
 Distribution truncated_normal(const OpCall& call, compute_dtype dtype) {
   const compute_dtype computed = computed_in(dtype);
   const bool is_double = computed == COMPUTE_DTYPE_FLOAT64;

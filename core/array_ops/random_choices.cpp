@@ -25,7 +25,7 @@ std::vector<OutputDesc> infer_categorical(const OpCall& call) {
   return {{COMPUTE_DTYPE_INT64, std::move(shape)}};
 }
 
-// The Gumbel-max method: the greatest of logits - log(-log(u)). The u are those of the index space [..., samples,
+// The Gumbel-max method: the greatest of logits - log(-log(u)), with u over the index space [..., samples,
 // classes].
 std::optional<Lowering> lower_categorical(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 1) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: a copy of x, then the scatter primitive into the part of it that the indices span, or both as one step.
-// Sums and products of float16 and bfloat16 are made in a float32 copy of that part, which is converted back once.
+// scatter: a copy of x, then the scatter primitive into the part of it that the indices span, or both as one step. Sums
+// and products of float16 and bfloat16 use a float32 copy of that part, which is converted back once.
 #include <algorithm>
 
 #include "core/base/nearest_name.hpp"
@@ -92,7 +92,8 @@ std::optional<Lowering> lower_scatter(const OpCall& call, const LoweringTarget& 
     source = narrowed(std::move(source), i, 0, indices.shape[static_cast<size_t>(i)]);
     destination = narrowed(std::move(destination), i, 0, indices.shape[static_cast<size_t>(i)]);
   }
-  // A processor has what it copies in its cache when it combines. On GPUs the order of updates needs other steps.
+  // On a CPU the copied elements are still in the cache when updates are combined. On GPUs the order of updates needs
+  // separate steps.
   const bool can_be_one =
       !target.in_place && !target.is_gpu && accumulator == output.dtype && destination.shape == output.shape;
   if (alternative > (can_be_one ? 1 : 0)) return std::nullopt;

@@ -35,7 +35,7 @@ std::vector<OutputDesc> infer_take(const OpCall& call) {
   return {{call.inputs[0].dtype, std::move(shape)}};
 }
 
-// The index space is the output's shape. x repeats along all axes of the indices but the last, which takes the place of
+// The index space is the output's shape. x repeats along all axes of the indices but the last, which replaces
 // `axis`.
 std::optional<Lowering> lower_take(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
@@ -104,7 +104,7 @@ std::optional<Lowering> lower_along(const OpCall& call, const LoweringTarget& ta
 
 // ---- The gradient of take -------------------------------------------------------------------------------------------
 
-// dy has the axes of the indices in place of `axis`.
+// In dy the axes of the indices replace `axis`.
 std::vector<OutputDesc> infer_take_grad(const OpCall& call) {
   check_indices(call);
   require_class(call, 0, DtypeClass::kNumeric);

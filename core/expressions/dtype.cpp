@@ -153,7 +153,7 @@ T unpack(const ScalarBits& bits, int offset = 0) noexcept {
 template <class T>
 T saturate(double value) noexcept {
   if (std::isnan(value)) return 0;
-  // The limits as doubles are powers of two or exact, so that what is strictly inside converts without overflow.
+  // The limits as doubles are powers of two or exact, so that values strictly between them convert without overflow.
   constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
   const double high = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (value <= kLow) return std::numeric_limits<T>::min();

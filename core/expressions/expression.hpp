@@ -66,7 +66,7 @@ ExpressionTemplate gradient_of(const ExpressionTemplate& expression, std::span<c
 struct LeafDesc {
   compute_dtype dtype;
   bool weak = false;       // takes the dtype of the operand that it is combined with
-  bool is_scalar = false;  // becomes a SCALAR node in place of an INPUT node; implied for the template's scalars
+  bool is_scalar = false;  // becomes a SCALAR node, not an INPUT node; implied for the template's scalars
 };
 
 // What a run must pass as SCALAR node i: the value of leaf `leaf` (as in LeafDesc), converted to `dtype` on the host.

@@ -25,8 +25,8 @@ struct TypedExpressionData {
 };
 
 // Equal nodes are made once, operations without effect are omitted, and constants are converted here. Nodes are
-// numbered in the order of creation. finish() brings them into the canonical order: inputs, scalars and indices by
-// number, then the others as created.
+// numbered in the order of creation. finish() sorts them into the canonical order: inputs, scalars and indices by
+// number, then the rest in order of creation.
 class ExpressionBuilder {
  public:
   int32_t input(int32_t index, compute_dtype dtype);

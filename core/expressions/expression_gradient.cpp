@@ -55,8 +55,8 @@ const Rules& rules_of(int32_t intrinsic) {
   return parsed[static_cast<size_t>(intrinsic) - 1];
 }
 
-// A gradient that counts on one side of conditions of `where`, the innermost of which is `guard`. It is masked where it
-// leaves that side, so that infinities and NaN of the operand that is not selected never meet a factor 0.
+// A gradient that applies to one side of nested conditions of `where`; `guard` is the innermost. It is masked when it
+// leaves that side, so that infinities and NaN of the operand that was not selected are never multiplied by 0.
 struct Guarded {
   int32_t node = -1;  // -1 for 0
   int32_t guard = -1;

@@ -232,7 +232,7 @@ class Parser {
     if (hexadecimal) {
       result = std::from_chars(first + 2, last, node.magnitude, 16);
     } else {
-      // What is no integer as far as it goes is a real number.
+      // Text that is not entirely an integer is a real number.
       result = std::from_chars(first, last, node.magnitude);
       const bool real = result.ptr != last && (*result.ptr == '.' || *result.ptr == 'e' || *result.ptr == 'E');
       if (real || result.ec == std::errc::invalid_argument) {

@@ -36,9 +36,9 @@ struct ExpressionTemplateData {
   std::vector<TemplateNode> nodes;
   std::vector<int32_t> outputs;
 
-  // Set for a gradient, which has no text and no nodes of its own: the expression that is differentiated. Its inputs,
-  // the gradients with respect to its outputs, and its scalars are the leaves. `outputs` are the inputs whose gradients
-  // are requested.
+  // Set for a gradient, which has neither text nor nodes: the expression that is differentiated. Its inputs, the
+  // gradients with respect to its outputs, and its scalars are the leaves. `outputs` are the inputs whose gradients are
+  // requested.
   std::shared_ptr<const ExpressionTemplateData> primal;
 
   // Without the blanks that were skipped to find the next token.

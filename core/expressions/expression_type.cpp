@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typing. A node *counts as* a dtype, by which it promotes; it is *computed in* float32 where that is float16 or
-// bfloat16, and is rounded only where an output, a convert or a bitcast asks for it. Numbers are weak: they count as
-// nothing until what they are combined with says what they are.
+// bfloat16, and is rounded only at an output, a convert or a bitcast. Numbers are weak: they have no dtype until the
+// operand that they are combined with determines it.
 #include "core/expressions/expression_type.hpp"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr const char* kKindName[] = {"bool", "integer", "real", "complex"};
 struct Typing {
   compute_dtype dtype = COMPUTE_DTYPE_NONE;     // what it counts as; NONE while it is weak
   int kind = 0;                                 // of a weak node: 1 integer, 2 real, 3 complex
-  compute_dtype own = COMPUTE_DTYPE_NONE;       // of a weak node: what it is if nothing else says; NONE for literals
+  compute_dtype own = COMPUTE_DTYPE_NONE;       // of a weak node: its default dtype; NONE for literals
   compute_dtype operands = COMPUTE_DTYPE_NONE;  // of a call: what its operands count as together, where that is known
   int32_t node = -1;
 
@@ -32,7 +32,7 @@ struct Typing {
 };
 
 // Steps from x to the next float16 or bfloat16 towards y, over bit patterns widened to int32: k counts the numbers from
-// 0 on. 31744 is the pattern of float16's infinity, 32640 that of bfloat16's.
+// 0 on. 31744 is the pattern of float16's infinity, 32640 of bfloat16's.
 std::string nextafter_text(const char* infinity) {
   const std::string kx = "where(x < 0, -(x & 32767), x)", ky = "where(y < 0, -(y & 32767), y)";
   const std::string k = "(" + kx + " + where(" + kx + " < " + ky + ", 1, -1))";
@@ -61,8 +61,8 @@ class Typer {
     const auto count = static_cast<int32_t>(data_.nodes.size());
     for (int32_t i = 0; i < count; ++i) infer(i);
     for (size_t i = 0; i < data_.outputs.size(); ++i) settle_output(i);
-    // Parents come later: what they demand is known before the node is looked at. A number that has a name and several
-    // parents becomes what the last of them demands.
+    // Parents come later, so their demands are known before a node is visited. A named number with several parents
+    // takes the dtype that the last one demands.
     for (int32_t i = count; i-- > 0;) demand(i);
     for (int32_t i = 0; i < count; ++i) emit(i);
     std::vector<int32_t> outputs;
@@ -143,7 +143,7 @@ class Typer {
       type(n).dtype = result_dtype(info, common);
       return;
     }
-    // Numbers alone: an integer serves as a real where that is what the intrinsic takes, a real as a complex one.
+    // Only numbers: an integer serves as a real if the intrinsic takes reals, and a real as a complex number.
     int kind = 0;
     compute_dtype own = COMPUTE_DTYPE_NONE;
     for (const int32_t operand : together) {
@@ -240,7 +240,7 @@ class Typer {
     }
     type(n).dtype = node.target;
     if (!from.weak()) return;
-    // A number becomes one of the target where its kind allows; else it is converted from what it is by itself.
+    // A number takes the target dtype if its kind allows; else it is converted from its own dtype.
     if (!is_bool(node.target) && from.kind <= kind_of(node.target)) {
       type(n).operands = node.target;
     } else if (from.own != COMPUTE_DTYPE_NONE) {
@@ -381,7 +381,7 @@ class Typer {
     const TemplateNode& node = at(n);
     const compute_dtype common = type(n).operands;
     if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
-      // A weak number by itself is converted as such; anything else counts as what it is.
+      // A lone weak number is converted directly; anything else keeps its dtype.
       const int32_t operand = node.operands[0];
       return rounded(operand, node.target);
     }

@@ -324,8 +324,8 @@ std::string Trust::judge(const struct stat& status, const std::string& what) con
   const uid_t owner = status.st_uid;
   if (owner != 0 && owner != user && owner != neighbour && owner != root_seen_as)
     return what + " is owned by user " + std::to_string(owner) + remedy;
-  if (S_ISLNK(status.st_mode)) return "";  // nobody but its owner changes it; its mode says nothing
-  // only their owners change what is in a folder with the sticky bit, as /tmp
+  if (S_ISLNK(status.st_mode)) return "";  // only its owner can change it; its mode is meaningless
+  // in a folder with the sticky bit, such as /tmp, only owners can change files
   if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0) return "";
   const gid_t group = status.st_gid;
   // the group that a user has alone has the user's number

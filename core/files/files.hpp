@@ -81,8 +81,8 @@ class File {
 /// iterators of the standard library may terminate the process.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder, std::error_code& error);
 
-/// Opens the file that a program or its user has named for output, made or emptied. Opening does not block: a FIFO that
-/// nobody reads is an error. Empty if that fails; errno says why.
+/// Opens a file named by the program or its user for output, and creates or truncates it. Opening does not block: a
+/// FIFO without a reader is an error. Empty on failure; errno has the reason.
 Descriptor open_for_output(const std::filesystem::path& path);
 
 /// Writes all of `data`. False if that fails; errno says why. If the file would exceed the process's limit

@@ -218,7 +218,7 @@ compute_error* compute_device_synchronize(compute_device* device) {
     Device& self = checked(device);
     const Running running;
     self.require_usable();
-    // All of them first: a failure of one keeps nobody from waiting for the others.
+    // Collects all first, so that a failure of one does not prevent waiting for the others.
     const std::vector<Timeline*> timelines = timelines_of(self);
     for (Timeline* timeline : timelines) timeline->wait_quietly(timeline->submitted());
     self.memory->settle_lent();

@@ -63,7 +63,7 @@ struct DlTensorStart {
   DLDataType dtype;
 };
 
-// Whether bytes may be those of a DLTensor: its numbers are small, and no pointer looks like them.
+// Whether bytes look like a DLTensor: its numbers are small, unlike pointers.
 bool looks_like_tensor(const DlTensorStart& start) {
   return start.device.device_type > 0 && start.device.device_type < 64 && start.device.device_id >= 0 &&
          start.device.device_id < 4096 && start.ndim >= 0 && start.ndim <= 64 && start.dtype.code < 64 &&
@@ -104,7 +104,7 @@ void call_deleter(void*, void* user_data) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-// An export: what the consumer holds, and what keeps the memory alive.
+// An export: the consumer's struct, and the reference that keeps the memory alive.
 template <class Managed>
 struct Export {
   Managed managed{};
@@ -130,7 +130,7 @@ void delete_export(Managed* managed) {
 
 // ---- Import ---------------------------------------------------------------------------------------------------------
 
-// What another library gives, and how it is given back.
+// A tensor from another library, and its deleter.
 struct Import {
   const char* who;  // the function, for messages
   std::string what;
@@ -144,7 +144,7 @@ struct Import {
 Tensor* import_device_memory(const Import& from, compute_dtype dtype, std::span<const int64_t> shape) {
   const DLTensor& given = from.tensor;
   const bool is_object =
-      given.device.device_type == kDlMemoryObject;  // `data` is no address, and the offset starts at 0
+      given.device.device_type == kDlMemoryObject;  // `data` is not an address, and the offset starts at 0
   auto* first = reinterpret_cast<uint8_t*>((is_object ? 0 : reinterpret_cast<uintptr_t>(given.data)) +
                                            static_cast<uintptr_t>(given.byte_offset));
   constexpr uint64_t kGreatestOffset = uint64_t{1} << 60;
@@ -219,7 +219,7 @@ compute_error* import_tensor(const char* who, Managed* managed, compute_tensor**
         const Running running;
         require_version(who, *managed);
         if (managed->deleter == delete_export<Managed>) {
-          // One of ours comes home: it shares its buffer, and with it hazards and overlaps.
+          // A tensor of this library returns: it shares its buffer, and so hazards and overlaps.
           const Tensor& from = *static_cast<Export<Managed>*>(managed->manager_ctx)->tensor;
           *out_tensor = make_view(from, from.dtype, from.shape_span(), from.strides_span(), from.offset_bytes);
           delete_export(managed);
@@ -279,7 +279,7 @@ void order_consumer(Tensor& self, int64_t stream) {
     wait_for_buffer(*self.buffer, true);
   } else {
     require_values(*self.buffer);
-    wait_for_inherited(*self.buffer);  // of which the consumer cannot know
+    wait_for_inherited(*self.buffer);  // which the consumer cannot know about
   }
 }
 
@@ -391,7 +391,7 @@ compute_error* compute_tensor_to_dltensor(compute_tensor* tensor, void* out_dlte
     const DLTensor view = view_of("compute_tensor_to_dltensor", self, const_cast<int64_t*>(self.shape()),
                                   const_cast<int64_t*>(self.strides()));
     order_consumer(self, -1);
-    // The program may write: there is no end of the view at which that could be noted.
+    // The program may write at any time, because nothing tells when its use of the view ends.
     if (self.buffer->device.is_host && self.buffer->promise != COMPUTE_WRAP_IMMUTABLE) forget_copies(*self.buffer);
     std::memcpy(out_dltensor, &view, sizeof view);
   });

@@ -39,7 +39,7 @@ namespace {
 
 compute_string string_of(const char* text) { return {text, static_cast<int64_t>(std::strlen(text))}; }
 
-// The plugin's message with what it quotes of the program as other messages show it.
+// Shortens and escapes what the plugin's message quotes from the program, as in other messages.
 void shorten(std::string& message, const char* given) {
   const std::string whole = printable_lines(given), shown = printable(given);
   if (whole == shown) return;
@@ -150,7 +150,7 @@ class LaunchArguments {
                               kernel_.name, i, argument.access))
           .with_argument(static_cast<int32_t>(i));
     }
-    // A kernel loads them at once, where only the host can do so.
+    // Kernels load whole elements; only the host can load misaligned ones.
     if (!kernel_.device.is_host && tensor.buffer->alignment(tensor.offset_bytes) < dtype_size(tensor.dtype)) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
                   fmt::format("kernel {}: argument {}: elements of {} are not aligned to {} bytes; copy the tensor",

@@ -58,7 +58,7 @@ compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint64_t* ou
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_native_handle: a scalar has no memory");
     Device& device = self.buffer->device;
     require_native(device, device.native.has_buffer_handle(), "memory");
-    if (self.element_count == 0) return;  // without elements there is no memory
+    if (self.element_count == 0) return;  // an empty tensor has no memory
     wait_for_inherited(*self.buffer);
     device.check(device.native.buffer_handle(self.buffer->handle, out_handle));
     *out_offset_bytes = self.buffer->base_offset + self.offset_bytes;

@@ -71,7 +71,7 @@ struct compute_plan : compute::Handle<compute::HandleKind::kPlan> {
   compute::CallAttributes attributes;
   std::vector<compute::TensorReference> scalars;  // that are values of run-time attributes
   std::vector<PlannedOperand> inputs;
-  std::vector<PlannedOperand> outputs;  // of one that was not given, what the op makes
+  std::vector<PlannedOperand> outputs;  // for an output that was not given, the inferred one
   compute::CallPlanReference prepared;
 };
 
@@ -91,7 +91,7 @@ using namespace compute;
 
 namespace {
 
-// Handles that were found to be good. Handles are immortal, so what was good once stays so.
+// Handles that passed the check. Handles are immortal, so they stay valid.
 std::array<std::atomic<const compute_op*>, 256> good_handles;
 
 [[gnu::noinline]] void check_handle(const compute_op* op, std::atomic<const compute_op*>& place) {
@@ -144,7 +144,7 @@ class SpecifiedOperands {
  public:
   explicit SpecifiedOperands(const char* who) : who_(who) {}
 
-  // Appends those of an array, which may be NULL if it has none; `implied` are flags that each has.
+  // Appends the specs of an array, which may be NULL if empty; `implied` flags apply to each.
   void add(const compute_tensor_spec* specs, int64_t count, const char* name, uint32_t implied) {
     if (count > 0) require_not_null(specs, name);
     for (int64_t i = 0; i < count; ++i) {
@@ -189,7 +189,7 @@ class SpecifiedOperands {
   std::deque<std::vector<int64_t>> dense_;  // keeps addresses
 };
 
-// The inputs of an expression and its scalars, of which plain numbers become scalar tensors.
+// The inputs and scalars of an expression; plain numbers become scalar tensors.
 class ExpressionOperands {
  public:
   ExpressionOperands(const char* who, compute_tensor* const* inputs, int64_t input_count, const compute_number* scalars,

@@ -38,7 +38,7 @@ compute_stream& usable(compute_stream* stream, const char* what) {
 
 compute_stream::~compute_stream() {
   if (borrowed_) return;
-  std::unique_ptr<Recording> unfinished;  // that nobody can end any more
+  std::unique_ptr<Recording> unfinished;  // that no caller can end any more
   {
     std::lock_guard guard(timeline.lock);
     unfinished.reset(timeline.recording.exchange(nullptr));
@@ -75,7 +75,7 @@ int64_t compute_event::time_ns() {
 
 namespace {
 
-// A mark of its own, since one that is there may not be timed.
+// Makes a separate mark, because an existing one may not be timed.
 std::unique_ptr<compute_event> record_timed(compute_stream& stream) {
   Timeline& timeline = stream.timeline;
   if (!stream.device.table.has_times() || timeline.immediate) {
@@ -201,7 +201,7 @@ compute_error* compute_stream_notify(compute_stream* stream, compute_stream_call
     compute_stream& self = usable(stream, "compute_stream_notify");
     Timeline& timeline = self.timeline;
     const uint64_t number = timeline.submitted();
-    self.retain();  // the stream is not given back before its callbacks have run
+    self.retain();  // keeps the stream alive until its callbacks have run
     try {
       run_in_background([&timeline, number, callback, user_data, stream] {
         compute_error* error = guard([&] {

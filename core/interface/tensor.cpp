@@ -61,8 +61,8 @@ void run_deleters(void*, void* user_data) {
   }
 }
 
-/// Keeps the deleter until the buffer goes. If the outermost wrap keeps the memory anyway, it is called at once: what
-/// it frees may itself hold a tensor over the same memory, and would never be freed.
+/// Keeps the deleter until the buffer goes. If the outermost wrap keeps the memory anyway, the deleter is called at
+/// once: the object that it frees may hold a tensor over the same memory, and would never be freed.
 void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter, bool outermost) noexcept {
   {
     const std::lock_guard guard(wrapped_ranges().mutex);
@@ -77,7 +77,7 @@ void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter, bool outermos
   deleter->function(deleter->data, deleter->user_data);
 }
 
-// The buffer for [begin, end), which is either new or that of a wrap which holds the range.
+// The buffer for [begin, end): a new one, or the buffer of a wrap that contains the range.
 BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int32_t promise, bool& out_new) {
   out_new = false;
   WrappedRanges& ranges = wrapped_ranges();

@@ -76,7 +76,7 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
   }
 }
 
-// A copy whose size is one of those of elements, without a call for the commonest.
+// Copies one element; common sizes are inlined.
 void copy_element(void* dst, const void* src, int64_t size_bytes) {
   if (size_bytes == 4) {
     std::memcpy(dst, src, 4);
@@ -185,8 +185,8 @@ Tensor& row_major(Tensor& tensor, Timeline& timeline, TensorReference& packed) {
   return *packed;
 }
 
-// The default timeline, unless a copy there would wait for work that comes after what is read: then that is waited for
-// here, so that copies on the other timeline wait for nothing but each other.
+// The default timeline, unless a copy there would wait for work queued after the last write. In that case waits for the
+// write here, and returns another timeline, on which copies wait only for each other.
 Timeline& timeline_to_read(Buffer& buffer) {
   Timeline& timeline = default_timeline(buffer.device);
   Access last_write;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of compute/ops.h. Elementwise ones come from the rows; the others are generated, over what stands here.
+// The functions of compute/ops.h. Elementwise functions come from the rows; the others are generated and use the
+// classes below.
 #include <compute/compute.h>
 
 #include <array>
@@ -33,7 +34,7 @@ class AttributeList {
   void list(std::string_view name, const int64_t* values, int64_t count, bool required = false) {
     add_if(required || values != nullptr || count != 0, name, COMPUTE_KIND_INT64, count, values);
   }
-  // A list, or a mask in place of one.
+  // A list or a mask.
   void axes(std::string_view name, const int64_t* values, int64_t count, uint64_t mask) {
     if (mask == 0) return list(name, values, count);
     if (values != nullptr || count != 0)

@@ -20,8 +20,8 @@ struct SettingFault {
   std::string why;
 };
 
-// Fills in the fields of a declaration that follow from others: `key`, and `values` from choices. `plugin` is the name
-// of the plugin in lower case.
+// Fills in the derived fields of a declaration: `key`, and `values` from choices. `plugin` is the name of the plugin in
+// lower case.
 std::optional<SettingFault> complete_setting(DeclaredSetting& setting, const std::string& plugin,
                                              std::span<const std::string> choices);
 

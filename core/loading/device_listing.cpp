@@ -102,7 +102,8 @@ RequirementReport copied(const compute_plugin_requirement* given) {
   return requirement;
 }
 
-// What enumerate calls back; nothing may pass through the plugin, so a fault is kept and told afterwards.
+// The callbacks of enumerate. Exceptions must not pass through the plugin, so the first error is kept and reported
+// afterwards.
 struct Delivery {
   Listing listing;
   std::string fault;  // the first

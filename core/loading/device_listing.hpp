@@ -33,7 +33,7 @@ struct Listing {
   std::vector<ListedDevice> devices;
   std::vector<RequirementReport> requirements;
   std::string fault;               // how the plugin violated its contract or failed; other devices may still be usable
-  std::vector<std::string> notes;  // what was left out
+  std::vector<std::string> notes;  // devices that were left out
   bool is_short = false;           // the fault is a temporary shortage
 };
 
@@ -48,8 +48,8 @@ struct KnownDevice {
 
 // Numbers and names the devices of a plugin, in the order of PCI addresses; devices without an address keep their order
 // and come last. If the plugin has platforms, this is done within each platform. Platforms with devices are numbered
-// from 0 in the plugin's order; others have no number. The only device of the plugin `cpu` is called cpu, and a CPU
-// device of any other plugin is marked as the same.
+// from 0 in the plugin's order; platforms without devices have no number. The only device of the plugin `cpu` is called
+// cpu, and a CPU device of any other plugin is marked as the same.
 std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* plugin, std::vector<ListedDevice> listed);
 
 }  // namespace compute

@@ -44,7 +44,7 @@ std::string status_of(const PluginReport& plugin) {
 
 class TextWriter {
  public:
-  // A row of the report: a word in a column of its own, then text; further lines of the text stand under its first.
+  // A row of the report: a word in its own column, then text, whose further lines are indented like the first.
   void row(size_t indent, const std::string& given_word, const std::string& given_text) {
     const std::string word = printable(given_word, kLongestPath), text = printable_lines(given_text);
     constexpr size_t kColumn = 18;

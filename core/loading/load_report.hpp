@@ -10,7 +10,7 @@
 //       "path", "source": where the library is and who named the place
 //       "manifest": its path, "" without one
 //       "state": "found" | "manifest" | "dependencies" | "query" | "interface" | "opened": the last step that succeeded
-//       "rejected": why it went no further, or null
+//       "rejected": why loading stopped there, or null
 //       "note": why a good plugin was not opened, or null
 //       "exports": [names that the library shows to others besides its two functions; only of opened plugins]
 //       "devices": [{"name", "description", "problem"}],   "problem" is null for a device that can be used

@@ -22,7 +22,7 @@
 #include "core/loading/plugin_core.hpp"
 #include "core/loading/probe.hpp"
 
-// What core was doing in which plugin: for whoever reads a core dump (`p compute_in_plugin`).
+// The plugin and the call that core is in, for readers of core dumps (`p compute_in_plugin`).
 extern "C" char compute_in_plugin[512];
 char compute_in_plugin[512] = "";
 
@@ -54,7 +54,8 @@ constexpr std::string_view kArchitecture =
     "";
 #endif
 
-// Tells the debugger and the log what is about to be entered: whoever never comes back has left his name.
+// Records for the debugger and the log which plugin function core enters, so that a call that never returns can be
+// identified.
 class InPlugin {
  public:
   InPlugin(const std::string& path, const char* step) {
@@ -66,7 +67,7 @@ class InPlugin {
 
 [[noreturn]] void reject_file(const std::string& why) { throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, why); }
 
-// What has run out for now is no verdict: the step is taken again at the next call.
+// A temporary shortage is not a verdict: the next call repeats the step.
 [[noreturn]] void throw_shortage(const PluginReport& report, const std::string& what) {
   throw Error(COMPUTE_ERROR_OUT_OF_MEMORY,
               "the plugin " + printable(report.path, kLongestPath) + " cannot be opened now: " + what);
@@ -74,7 +75,7 @@ class InPlugin {
 
 bool is_shortage(const Error& error) { return error.code == COMPUTE_ERROR_OUT_OF_MEMORY; }
 
-// Whether a message of the dynamic loader's tells of one.
+// Whether a message of the dynamic loader reports a shortage.
 bool tells_shortage(std::string_view message) {
   for (const int error : {EMFILE, ENFILE, ENOMEM, EAGAIN}) {
     if (message.find(std::generic_category().message(error)) != std::string_view::npos) return true;
@@ -82,7 +83,7 @@ bool tells_shortage(std::string_view message) {
   return false;
 }
 
-// Runs `call`, which enters the plugin; what it throws becomes a rejection that names `function`.
+// Runs `call`, which enters the plugin; an exception becomes a rejection that names `function`.
 template <typename Call>
 auto entered(const PluginReport& report, const char* function, Call call) {
   const InPlugin note(report.path, function);
@@ -97,7 +98,7 @@ auto entered(const PluginReport& report, const char* function, Call call) {
   }
 }
 
-// Why a plugin found there must not have that name, where `ours` are those of this library's; empty where it may.
+// Why a plugin found there must not have its name; `ours` are the names of this library's plugins. Empty if it may.
 std::string why_not_ours(const PluginCandidate& found, const std::vector<std::string>& ours, std::string_view name) {
   if (found.may_be_ours || std::find(ours.begin(), ours.end(), to_lower(name)) == ours.end()) return "";
   return "its name " + to_lower(name) +
@@ -109,8 +110,8 @@ std::string range_text(uint32_t least, uint32_t most) {
                        : "versions " + std::to_string(least) + " to " + std::to_string(most);
 }
 
-// Makes settings known, with what the environment says of them. Throws INVALID_ARGUMENT for a value that one cannot
-// have.
+// Declares settings and reads their values from the environment. Throws INVALID_ARGUMENT for an invalid
+// value.
 void declare(const std::vector<DeclaredSetting>& settings) {
   const size_t known = all_settings().size();
   for (const DeclaredSetting& setting : settings) declare_setting(setting);
@@ -222,7 +223,7 @@ void Loader::refuse(Candidate& candidate, const Error& error) {
   report.note.clear();
   log(COMPUTE_LOG_DEBUG, "load", printable(report.path, kLongestPath) + ": rejected: " + report.rejected);
   if (!candidate.found.manifest || !report.requirements.empty()) return;
-  // what the manifest says of run-time libraries is all that is known of them now
+  // until the plugin is opened, only the manifest describes its run-time libraries
   for (const ManifestRequirement& requirement : candidate.found.manifest->requirements) {
     RequirementReport row;
     row.name = requirement.min_version.empty() ? requirement.name : requirement.name + " " + requirement.min_version;
@@ -255,7 +256,7 @@ void Loader::admit(Candidate& candidate) {
   if (image.is_short) throw_shortage(candidate.report, image.problem);
   if (!image.problem.empty()) reject_file(image.problem);
   if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) {
-    // whatever is chosen without it, its user is told
+    // warn the user, whichever device is chosen instead
     log(COMPUTE_LOG_WARNING, "load",
         "the plugin " + printable(candidate.report.path, kLongestPath) + " is left out: " + crash);
     reject_file(crash);
@@ -341,7 +342,7 @@ void Loader::query(Candidate& candidate) {
   require_common_version(stated.interface_min, stated.interface_max, "it");
   declare(settings_of(stated, report.name));
   candidate.interface_version = std::min(stated.interface_max, kInterfaceMax);
-  // A draft counts where the newest version of both is what they agreed on.
+  // The draft matters only if both sides agreed on their newest version.
   if (candidate.interface_version == kInterfaceMax && candidate.interface_version == stated.interface_max &&
       stated.draft != COMPUTE_PLUGIN_DRAFT) {
     reject_file("it was built for draft " + std::to_string(stated.draft) +

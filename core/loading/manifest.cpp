@@ -19,7 +19,7 @@ namespace compute {
 namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
-constexpr size_t kMaxDepth = 16;  // of what is skipped; what is read has 3
+constexpr size_t kMaxDepth = 16;  // for skipped keys; known keys need 3
 constexpr size_t kMaxTextBytes = 4096;
 constexpr size_t kMaxEntries = 256;  // of a list
 
@@ -94,7 +94,7 @@ class Members {
 
   template <typename Integer>
   Integer checked_integer(const JsonTree& value, const char* key) const {
-    // compared as what it is: a number beyond int64 reads as unsigned
+    // compared by kind: a number beyond int64 reads as unsigned
     const bool fits = value.is(JsonTree::Kind::kUnsigned)
                           ? value.whole <= static_cast<uint64_t>(std::numeric_limits<Integer>::max())
                           : value.is(JsonTree::Kind::kInteger) &&

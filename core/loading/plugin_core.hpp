@@ -13,8 +13,8 @@ namespace compute {
 // Never destroyed, and the same for every plugin, because there is only one interface version.
 const compute_plugin_core& plugin_core() noexcept;
 
-// The function that takes the failures that plugins report themselves (core->report_async). Its arguments are those of
-// report_async, and it takes ownership of the error. Until it is set, reports are logged.
+// The function that receives failures that plugins report themselves (core->report_async). It has the parameters of
+// report_async, and takes ownership of the error. Until it is set, reports are logged.
 using AsyncReportTaker = void (*)(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
                                   compute_error* error) noexcept;
 void hand_async_reports_to(AsyncReportTaker taker) noexcept;

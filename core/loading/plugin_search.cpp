@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 const char kPluginFolder[] = "compute/plugins";
 constexpr size_t kMaxFiles = 4096;  // of one folder
 
-// What has run out for now is no answer: the search is made again at the next call.
+// A temporary shortage is not a result: the next call repeats the search.
 void throw_if_short(const std::error_code& error, const fs::path& what) {
   if (error && files::is_shortage(error.value())) {
     throw Error(COMPUTE_ERROR_OUT_OF_MEMORY,
@@ -27,8 +27,8 @@ void throw_if_short(const std::error_code& error, const fs::path& what) {
   }
 }
 
-// What the file's name says that it offers: compute_plugin_acme.so is acme. False for any other file, which may offer
-// anything; then the name is the best guess.
+// The plugin's name by the file name: compute_plugin_acme.so is acme. False for other file names, for which the name is
+// a guess.
 bool read_name(const fs::path& file, std::string& name) {
   name = file.filename().string();
   name = to_lower(name.substr(0, name.find('.')));
@@ -150,7 +150,7 @@ class Search {
     return read_manifest(file, trust_, out_distrust);
   }
 
-  // `named_in` is what was found: the library itself or its manifest.
+  // `named_in` is the file that was found: the library or its manifest.
   void candidate(const fs::path& library, const std::string& source, std::optional<Manifest> manifest,
                  const fs::path& named_in) {
     std::error_code error;
@@ -172,7 +172,7 @@ class Search {
       candidate.source = source;
       candidate.may_be_ours = may_be_ours_;
       candidate.name_is_known = read_name(library, candidate.name) || read_name(real, candidate.name);
-      // what is opened, and what led to it
+      // the library, and the path that led to it
       candidate.distrust = trust_.why_not(real);
       if (candidate.distrust.empty()) candidate.distrust = trust_.why_not(library);
       describe(candidate, std::move(manifest));

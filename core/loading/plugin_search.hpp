@@ -43,9 +43,9 @@ struct PluginCandidate {
   std::filesystem::path library;  // absolute, as it was found
   std::filesystem::path real;     // its links resolved
   std::string source;             // the folder, and who named it
-  std::string name;               // of the plugin, as manifest or file name state it; else what the file name suggests
-  bool name_is_known = false;  // manifest or file name do state it: without opening the file it is known what it offers
-  std::string distrust;        // why it must not be opened: other users may have written it
+  std::string name;               // of the plugin: from the manifest or the file name, else a guess from the file name
+  bool name_is_known = false;     // the manifest or the file name states it, so the file need not be opened to know it
+  std::string distrust;           // why it must not be opened: other users may have written it
   std::optional<Manifest> manifest;
   std::vector<ManifestDrivers> drivers;  // those that it may find: of its manifest, else of all that are known
   bool may_be_ours =

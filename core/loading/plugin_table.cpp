@@ -34,7 +34,7 @@ std::string thrown_words() {
 
 constexpr int32_t kMostHeaps = 64;
 
-// Runs what looks at a slot's answer; what it throws gets the slot's name.
+// Runs the check of a slot's results, and adds the slot's name to its errors.
 template <class F>
 compute_error* check_answer(const PluginPlace& place, const char* function, F&& look) noexcept {
   return guard([&] {

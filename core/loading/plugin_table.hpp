@@ -24,7 +24,7 @@ struct PluginPlace {
   std::string device;
 };
 
-// The error for the exception in flight, which `function` of a plugin has thrown.
+// The error for the current exception, thrown by `function` of a plugin.
 [[nodiscard]] compute_error* error_of_thrown(const PluginPlace& place, const char* function) noexcept;
 // The error for a violation of the contract by a plugin: `what` follows the function's name.
 [[nodiscard]] compute_error* contract_error(const PluginPlace& place, const char* function,

@@ -139,8 +139,8 @@ struct Verdicts {
     return reason.empty() ? "" : folder.string() + ": " + reason;
   }
 
-  // `passed`, or why the plugin is kept out. Nothing that others may have written, nor what is damaged or reached by a
-  // link.
+  // `passed`, or why the plugin is excluded. Ignores files that other users can write, damaged files and symbolic
+  // links.
   std::optional<std::string> find(const std::string& key) const {
     files::File file(folder / hexadecimal(key), files::Links::kRefuse);
     if (!file || !trust.why_not(file.status()).empty()) return std::nullopt;
@@ -213,8 +213,8 @@ class Child {
 
   // Waits until it has ended or `deadline` is past; false then.
   bool wait(Clock::time_point deadline);
-  // Kills it, with what it has started, if it still runs. What a driver holds does not die: false where it is left
-  // behind.
+  // Kills the child and its descendants if they still run. False if the child cannot be killed because it is stuck in a
+  // driver.
   bool end();
 
   const Report& report() const { return report_; }
@@ -276,7 +276,7 @@ Child::Child(const std::vector<std::string>& command, std::string* problem) {
   }
 }
 
-// Asks for this child alone: others are the program's.
+// Waits for this child only: other children belong to the program.
 bool Child::has_ended() {
   if (ended_) return true;
   int status = 0;
@@ -289,7 +289,7 @@ bool Child::has_ended() {
   return ended_;
 }
 
-// False once nobody has the other end any more.
+// False once the other end is closed.
 bool Child::read_some(int wait_ms) {
   pollfd waiting = {output_.get(), POLLIN, 0};
   const int ready = ::poll(&waiting, 1, wait_ms);
@@ -304,7 +304,7 @@ bool Child::read_some(int wait_ms) {
 
 bool Child::wait(Clock::time_point deadline) {
   bool is_open = true;
-  // What it started may live on and keep its end open: its own end counts. Without that the pipe's end is seen at once.
+  // Its descendants may keep the pipe open, so the child's own exit counts; otherwise the end of the pipe shows it.
   while (!has_ended()) {
     if (Clock::now() >= deadline) return false;
     if (is_open) {
@@ -430,7 +430,8 @@ void Prober::note(const std::string& text) {
 std::string Prober::reason_against(const PluginCandidate& plugin) {
   if (options_.when == ProbeWhen::kNever) return "";
   if (options_.privileged) {
-    // a child with fewer rights would say nothing of this process, and one with as many would hear whoever started us
+    // a child with fewer rights would not represent this process, and one with the same rights would obey the caller's
+    // environment
     note("Plugins are not probed in a separate process: the process is privileged");
     return "";
   }

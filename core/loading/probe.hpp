@@ -20,7 +20,7 @@ enum class ProbeWhen {
 
 struct ProbeOptions {
   ProbeWhen when = ProbeWhen::kNever;
-  int64_t seconds = 60;  // after which it counts as hung: the first use of a driver can take long
+  int64_t seconds = 60;  // time limit; the first use of a driver can be slow
   bool privileged = false;
   std::filesystem::path folder;  // of the stored results; empty: none are stored
   files::Trust trust;            // of that folder

@@ -245,7 +245,7 @@ std::optional<Lowering> lower_attention_grad(const OpCall& call, const LoweringT
   const StepOperand logsumexp = broadcast_to(with_axis(builder.heads(steps.input(5)), 4), space);
   std::vector<StepOperand> inputs = {scores, logsumexp, dweights, broadcast_to(delta, space)};
   if (const auto mask = builder.mask(space)) inputs.push_back(*mask);
-  // The weights take the place of the scores, and the scores' gradients that of the weights'.
+  // The weights overwrite the scores, and the gradients of the scores those of the weights.
   const StepOperand &weights = scores, &dscores = dweights;
   const std::string weight = "where(y == -inf, 0, exp(" + builder.masked("x", "x4") + " - y))";
   steps.map({"w = " + weight + "; w; w * (z - x3) * a", builder.scalars()}, std::move(inputs),

@@ -61,7 +61,7 @@ Extents list_of(const OpCall& call, std::string_view name, size_t spatial, int64
 // The extent that a kernel covers.
 int64_t reach(const Convolution& c, size_t axis) { return (c.kernel[axis] - 1) * c.dilations[axis] + 1; }
 
-// The attributes that all four ops have. The kernel's extents are known; those of the input where `pads_input`.
+// The attributes common to all four ops. The kernel's extents are known, and the input's if `pads_input`.
 void read_geometry(const OpCall& call, Convolution& c) {
   c.groups = call.attributes.int64(attribute_index(call, "groups"));
   if (c.groups < 1) refuse_attribute(call, "groups", "groups is " + std::to_string(c.groups) + "; it must be positive");
@@ -90,7 +90,7 @@ Padding read_padding(const OpCall& call) {
   return padding == "same" ? Padding::kSame : Padding::kValid;
 }
 
-// The pads and the output's extents, from those of the input and the kernel.
+// The pads and the output's extents, from the input's and the kernel's extents.
 void complete_forward(const OpCall& call, Convolution& c) {
   const Padding padding = read_padding(call);
   for (size_t i = 0; i < c.spatial(); ++i) {

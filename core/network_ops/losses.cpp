@@ -68,8 +68,8 @@ std::optional<Row> logsumexp_row(Steps& steps, const StepOperand& x, int32_t axi
   return row;
 }
 
-// The last stage is what the logit of the label differs from the logarithm. If labels can be ignored, the logarithm is
-// one of the terms.
+// The last stage is the difference between the logarithm and the label's logit. If labels can be ignored, the logarithm
+// is one of the terms.
 std::optional<Lowering> lower_cross_entropy(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 1) return std::nullopt;
   Steps steps(call, target);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer, group, root-mean-square and batch normalisation with their gradients: rows over the normalised axes, and sums
-// over the others for the gradients of scale and bias.
+// over the remaining axes for the gradients of scale and bias.
 #include <limits>
 
 #include "core/ops/rules.hpp"
@@ -73,7 +73,7 @@ StepOperand whole(const StepOperand& x, const Layout& layout) {
   return layout.channels.empty() ? x : split_axis(x, 1, layout.channels);
 }
 
-// A parameter with the axes of the layout, of which those that it lacks have extent 1.
+// A parameter with all axes of the layout; axes that it lacks have extent 1.
 StepOperand parameter_view(StepOperand value, const Layout& layout) {
   if (!layout.channels.empty()) value = split_axis(value, 0, layout.channels);
   for (const int64_t axis : layout.without_parameter) value = with_axis(std::move(value), static_cast<int32_t>(axis));

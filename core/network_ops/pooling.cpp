@@ -159,14 +159,14 @@ std::vector<OutputDesc> infer_max_pool_grad(const OpCall& call) {
   return {{call.inputs[1].dtype, {shape.begin(), shape.end()}}};
 }
 
-// The position of each window's winner among the window's elements, and what it gets.
+// The position of each window's maximum among the window's elements, and its gradient.
 struct Winners {
   StepOperand first, dy;
   std::string linear;  // the position of a window's element, over the scalars
   std::vector<ScalarTerm> scalars;
 };
 
-// For windows that share no element: each element of a window gets dy or 0, and those of no window get 0.
+// For disjoint windows: each element of a window gets dy or 0, and elements outside all windows get 0.
 void give_to_first(Steps& steps, std::span<const Window> windows, const Winners& winners, const StepOperand& dx) {
   const bool is_direct =
       std::all_of(windows.begin(), windows.end(), [](const Window& w) { return w.padded() == w.extent; });
@@ -303,7 +303,7 @@ std::optional<Lowering> lower_max_pool_grad(const OpCall& call, const LoweringTa
 
 // ---- Average --------------------------------------------------------------------------------------------------------
 
-// "x / (elements that are no padding)", of an operand over [n, c, positions…].
+// "x / (number of elements without padding)" for an operand over [n, c, positions…].
 StepExpression divided_by_count(const OpCall& call, std::span<const Window> windows) {
   StepExpression result{"x"};
   const bool all = flag_attribute(call, "count_include_pad");

@@ -21,7 +21,7 @@ std::vector<OutputDesc> infer_logsumexp(const OpCall& call) {
   return {{call.inputs[0].dtype, read_reduction(call).shape}};
 }
 
-// The row whose r0 is what the differences are taken from and whose r1 is `after` of their sum.
+// A row whose r0 is subtracted from the elements and whose r1 is `after` of the sum of their exponentials.
 Row exponential_row(Steps& steps, std::vector<int64_t> axes, const char* greatest, const char* after,
                     compute_dtype result) {
   const StepOperand x = steps.input(0);

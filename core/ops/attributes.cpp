@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes: those of a call in normal form, and the reading of a caller's.
+// Attributes: the normal form of a call's attributes, and the parsing of a caller's array.
 #include <xxhash.h>
 
 #include <algorithm>

@@ -10,7 +10,7 @@ namespace compute {
 
 namespace {
 
-// What appends the lowering of one call to that of the composition.
+// Appends the lowerings of calls to the lowering of the composition.
 class Joiner {
  public:
   Joiner(const OpCall& outer, const LoweringTarget& target, LowerCall lower)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lowering of a composition: those of its calls, one after the other, with the results between them as temporaries.
+// The lowering of a composition: the lowerings of its calls in sequence, with intermediate results as temporaries.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ struct Composition {
 // with the statement at fault.
 std::shared_ptr<const Composition> parse_composition(std::string_view text, const OpSchema& schema);
 
-// The calls of a composition that are not compositions themselves, with those of the compositions that it calls.
+// The number of calls of a composition, counting the calls inside the compositions that it calls.
 size_t composed_call_count(const OpSchema& schema);
 
 // The attributes of one call, as if its op had been called with them.

@@ -86,8 +86,8 @@ StepAttribute step_attribute(const AttributeSchema& schema, const Attributes& at
   }
 }
 
-// The op itself as one step: the call's tensors, the attributes that are no defaults, the run-time attributes as
-// scalars.
+// The op itself as one step: the call's tensors, the attributes that differ from their defaults, and run-time
+// attributes as scalars.
 Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
   const OpSchema& schema = call.schema;
   const compute_dtype number = schema.is_registered ? COMPUTE_DTYPE_COMPLEX128 : op_rules(schema.id).composite_number;

@@ -11,13 +11,13 @@
 namespace compute {
 
 // The ways to run a call, best first: `alternative` counts 0, 1, …; nothing if there are no more. Core uses the first
-// one of which the plugin supports every step. The last one consists of required primitives only. Temporaries have
-// their places.
+// one whose steps the plugin all supports. The last one consists of required primitives only. Temporaries are laid
+// out.
 //
 // For an op that plugins may implement as a whole, alternative 0 is one step with the op's own name, the call's tensors
 // and attributes, and its run-time attributes as scalars (is_composite).
 //
-// Of a composition only the first way is given.
+// A composition has only the first alternative.
 std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
                               int32_t alternative);
 

@@ -62,7 +62,7 @@ struct Step {
   int32_t version = 1;
   bool deterministic = false;  // COMPUTE_PLUGIN_OP_DETERMINISTIC
   bool has_no_order = false;   // gives the same bits without the flag too
-  bool is_optional = false;    // a form that joins steps: a plugin that refuses it is no less native
+  bool is_optional = false;    // a form that joins steps: a plugin that refuses it still counts as native
   int32_t call = 0;            // in a composition: which of its calls the step belongs to
   std::vector<StepOperand> inputs;
   std::vector<StepOperand> outputs;
@@ -94,7 +94,7 @@ struct LoweringTarget {
     std::span<const int64_t> shape;
     std::span<const int64_t> strides;
   };
-  std::span<const Output> outputs;  // as inferred; strides row-major or those of the tensor written into
+  std::span<const Output> outputs;  // as inferred; strides are row-major or the output tensor's
   bool in_place = false;            // output 0 is the identical view of input 0
   bool has_float64 = true;          // the device computes in float64
   bool deterministic = false;       // COMPUTE_DETERMINISTIC

@@ -134,7 +134,7 @@ Inference infer_map_reduction(const MapCall& call) {
   for (const OperandDesc& operand : call.operands) leaves.push_back({operand.dtype, operand.weak, operand.is_scalar});
   compute_dtype combined = COMPUTE_DTYPE_NONE;
   result.map = type_before(before, std::span(leaves).first(of_before), asked, &reduction.accumulator, &combined);
-  // `after` counts its input as what it stands for, and computes with the accumulator.
+  // `after` types its input by the result's dtype, and computes with the accumulator.
   std::vector<LeafDesc> after_leaves(leaves.begin() + static_cast<std::ptrdiff_t>(of_before), leaves.end());
   after_leaves.insert(after_leaves.begin(), LeafDesc{combined, false, reduction.count == 0});
   const compute_dtype output = type_expression(after, after_leaves, call.wanted, kName).output_dtype(0);

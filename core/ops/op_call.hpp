@@ -46,7 +46,7 @@ struct MapReduction {
 struct MapCall {
   const ExpressionTemplate& expression;
   std::span<const OperandDesc> operands;
-  std::span<const compute_dtype> wanted = {};  // dtype per output, NONE where none is wanted; empty: none at all
+  std::span<const compute_dtype> wanted = {};  // requested dtype per output, or NONE; empty: none requested
   std::span<const int64_t> wanted_shape = {};  // index space of an expression without inputs
   const MapReduction* reduction = nullptr;     // NULL: the expression alone
 };

@@ -50,8 +50,8 @@ std::shared_ptr<const OpKernels> parse_kernels(const RegisteredOp& given, const 
 // Of an op that has kernels only.
 std::vector<OutputDesc> infer_kernel_op(const OpCall& call);
 
-// The step `kernel` for kernel number `index`, with copies of the tensors whose layout the kernel does not take.
-// Nothing if there is no such kernel, or an input has no elements.
+// The step `kernel` for kernel number `index`, with copies of tensors whose layout the kernel does not support. Nothing
+// if there is no such kernel, or an input is empty.
 std::optional<Lowering> lower_to_kernel(const OpCall& call, const LoweringTarget& target, int32_t index);
 
 }  // namespace compute

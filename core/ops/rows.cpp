@@ -81,7 +81,7 @@ TypedExpression type_row(const OpSchema& schema, std::span<const OperandDesc> op
     }
     leaves.push_back(leaf);
   }
-  // Numbers of the call, which take the dtype of the operands.
+  // Numbers of the call take the dtype of the operands.
   for (size_t i = 0; i < schema.run_time.size(); ++i) {
     leaves.push_back({types.common, false, -1, static_cast<int32_t>(operands.size() + i)});
   }

@@ -20,7 +20,7 @@ struct OpRules {
   std::optional<Lowering> (*lower)(const OpCall& call, const LoweringTarget& target, int32_t alternative);
   // Whether plugins are first asked for the op as a whole.
   bool is_composite = false;
-  // The dtype in which plugins then get run-time attributes of the kind number.
+  // The dtype in which plugins then receive run-time number attributes.
   compute_dtype composite_number = COMPUTE_DTYPE_COMPLEX128;
   // Where the indices are that a plugin then finds out of range, if the op has indices.
   IndexPlace (*composite_indices)(const OpCall& call) = nullptr;

@@ -69,7 +69,7 @@ class Attributes {
   }
   uint64_t hash() const noexcept;
 
-  // `index` is that of OpSchema::attributes. False if the attribute was not given and its default is not a value.
+  // `index` is an index into OpSchema::attributes. False if the attribute was not given and its default is not a value.
   bool has(int32_t index) const noexcept;
   int64_t int64(int32_t index) const noexcept;
   std::span<const int64_t> int64_list(int32_t index) const noexcept;
@@ -145,7 +145,7 @@ struct OpSchema {
   RowResult result = RowResult::kSame;
   int32_t ulp = 0;
 
-  std::shared_ptr<const Composition> composition;  // of a registered op that is composed of others; else NULL
+  std::shared_ptr<const Composition> composition;  // of a registered composition; else NULL
   std::shared_ptr<const OpKernels> kernels;        // of a registered op that has kernels; else NULL
 
   bool in_place() const noexcept { return (flags & kOpInPlace) != 0; }
@@ -174,7 +174,7 @@ struct RegisteredKernel {
   bool is_strided;
 };
 
-// compute_op_registration. An expression, a composition or kernels are given; kernels also beside one of the others.
+// compute_op_registration. Has an expression, a composition or kernels, or kernels together with one of the first two.
 struct RegisteredOp {
   std::string_view name, summary, inputs, outputs, attributes, dtypes, expression, composition, shapes, result_dtypes;
   std::vector<RegisteredKernel> kernels = {};

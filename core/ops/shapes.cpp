@@ -16,7 +16,7 @@ std::string shape_text(std::span<const int64_t> shape) {
 }
 
 int64_t element_count(std::string_view op, std::span<const int64_t> shape, int64_t element_size) {
-  // An extent of 0 makes the size 0, however great the others are; strides are still products of the others.
+  // An extent of 0 makes the size 0, however large the others are; strides are still products of extents.
   int64_t count = element_size;
   bool overflow = false;
   for (const int64_t extent : shape) {

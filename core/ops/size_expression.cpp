@@ -12,7 +12,7 @@
 namespace compute {
 namespace {
 
-// Reads a text and computes its value at once. Without tensors the names are checked, and every value is 1.
+// Parses a text and computes its value. Without tensors it only checks names, and every value is 1.
 class Reader {
  public:
   Reader(std::string_view text, const OpSchema& schema, const Attributes* attributes,

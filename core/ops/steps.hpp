@@ -24,7 +24,7 @@ StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> sh
 StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t extent);
 // As one axis; nothing where the elements do not lie evenly in row-major order.
 std::optional<StepOperand> flattened(const StepOperand& operand);
-// Axes [first, first + count) as one; nothing where their elements do not lie evenly.
+// Axes [first, first + count) collapsed to one; nothing if their elements are not evenly spaced.
 std::optional<StepOperand> collapsed(const StepOperand& operand, int32_t first, int32_t count);
 // The axis split into axes of these extents, whose product is its extent.
 StepOperand split_axis(const StepOperand& operand, int32_t axis, std::span<const int64_t> extents);
@@ -115,8 +115,8 @@ class Steps {
   // Whether an optional input was given. An absent one is StepOperand{}, also as an input of a step.
   bool has_input(int32_t index) const;
   StepOperand temporary(compute_dtype dtype, std::span<const int64_t> shape);
-  // The operand itself if its axes [first, first + count) can be seen as one, else a row-major copy of it; with these
-  // axes as one.
+  // The operand with axes [first, first + count) collapsed to one, or such a view of a row-major copy if they cannot be
+  // collapsed.
   StepOperand as_collapsed(const StepOperand& operand, int32_t first, int32_t count);
   // The operand itself if it has this dtype, else a converted temporary.
   StepOperand as_dtype(const StepOperand& operand, compute_dtype dtype);
@@ -139,7 +139,7 @@ class Steps {
   // The same into a copy of src, as one step, which a plugin may refuse.
   void scatter_into_copy(StepOperand src, StepOperand indices, StepOperand updates, StepOperand dst, int32_t axis,
                          std::string_view reduction, Duplicates duplicates);
-  // The indices of the steps are those of an operand of the call, for messages.
+  // States which operand of the call the steps' indices come from, for messages.
   void indices_are(IndexPlace place) { lowering_.indices = std::make_shared<const IndexPlace>(std::move(place)); }
   // As one step, and as one reduction per stage and a map: the first and second alternative of a rule.
   void row(const Row& row);

@@ -126,7 +126,7 @@ namespace {
 // Pairs of elements that are compared and, where the second belongs before the first, exchanged.
 class Exchanges {
  public:
-  // Keys and their positions in x, of one shape; positions from `count` on are behind all others.
+  // Keys and their positions in x, of one shape; positions from `count` on sort after all others.
   Exchanges(Steps& steps, StepOperand keys, StepOperand positions, int32_t axis, int64_t count, bool descending)
       : steps_(steps), keys_(std::move(keys)), positions_(std::move(positions)), axis_(axis), count_(count) {
     const std::string less = descending ? "(y > x)" : "(y < x)", greater = descending ? "(x > y)" : "(x < y)";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// segment_reduce and histogram: sums and others over parts that the data names.
+// segment_reduce and histogram: reductions over parts that the data defines.
 #include <algorithm>
 #include <limits>
 
@@ -108,9 +108,9 @@ StepOperand bin_edges(Steps& steps, const OpCall& call, compute_dtype dtype, int
   return edges;
 }
 
-// Of the edges, which are rounded, only the nearest to a number can be on either side of it: the number is in the bin
-// above that edge, or in the one below. Slot `bins` takes the elements that are in no bin. First in small integers
-// where they suffice: they are written and read once per element, and devices add them faster.
+// Edges are rounded, so only the edge nearest to a number can be on either side of it: the number is in the bin above
+// that edge, or in the one below. Slot `bins` collects elements outside all bins. Counts in small integers first if
+// they suffice: each element reads and writes one, and devices add them faster.
 std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Steps steps(call, target);
   const StepOperand y = steps.output();

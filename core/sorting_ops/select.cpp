@@ -45,7 +45,7 @@ StepOperand total_of(const Flags& flags) {
 
 std::string own_position(compute_dtype dtype) { return as_position("index(0)", dtype); }
 
-// Where elements go: those with a flag one behind the other, and behind them the others. No two share a place.
+// The target position of each element: flagged elements first, in order, then the rest. Positions are distinct.
 StepOperand targets(Steps& steps, const Flags& flags) {
   const compute_dtype dtype = flags.counts.dtype;
   const StepOperand result = steps.temporary(dtype, flags.flags.shape);

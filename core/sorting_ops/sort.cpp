@@ -68,7 +68,7 @@ struct TopK {
 constexpr int64_t kPart = 2048;  // elements that plugins sort without passes over memory
 constexpr int64_t kLeastParts = 8;
 
-// The first extent of `to` along the axis, of what sorts before the others.
+// Stores the elements that sort first, as many as `to` has along the axis.
 void store_first(Steps& steps, const TopK& sorted, int32_t axis, const TopK& to) {
   const int64_t k = to.values.shape[static_cast<size_t>(axis)];
   steps.copy(narrowed(sorted.values, axis, 0, k), to.values);
@@ -81,8 +81,8 @@ TopK sorted_along(Steps& steps, const StepOperand& x, int32_t axis, bool largest
   return result;
 }
 
-// A long axis is taken in parts, each of which may have all k. The k of each part are in the order of x, so that equal
-// ones stay in it.
+// A long axis is split into parts, each of which may contain all k. The k elements of each part keep the order of x, so
+// that equal elements do too.
 void top_k(Steps& steps, const StepOperand& x, int32_t axis, bool largest, const TopK& to, bool is_native) {
   const auto at = static_cast<size_t>(axis);
   const int64_t n = x.shape[at], k = to.values.shape[at], parts = n / kPart, rest = n - parts * kPart;
