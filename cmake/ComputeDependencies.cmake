@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Libraries that the build needs. Vendor libraries are not among them: plugins open those at run time.
+# Libraries that the build needs. Plugins open vendor libraries at run time.
 
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED) # Boost.DLL, headers alone
@@ -19,7 +19,7 @@ add_library(compute_xxhash INTERFACE)
 target_include_directories(compute_xxhash SYSTEM INTERFACE "${COMPUTE_XXHASH_INCLUDE}")
 target_compile_definitions(compute_xxhash INTERFACE XXH_INLINE_ALL)
 if(COMPUTE_SANITIZE)
-  target_compile_definitions(compute_xxhash INTERFACE XXH_NO_INLINE_HINTS=1) # GCC's -Og cannot inline all that it demands
+  target_compile_definitions(compute_xxhash INTERFACE XXH_NO_INLINE_HINTS=1) # GCC's -Og cannot inline everything that it marks as always inline
 endif()
 
 add_library(compute_boost_dll INTERFACE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed so that other builds find the library: a CMake package and a pkg-config file.
+# The CMake package and the pkg-config file, documents, examples and bindings.
 include(CMakePackageConfigHelpers)
 
 install(
@@ -27,7 +27,7 @@ set(examples_dir "${data_dir}/examples")
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
 
-# Programs, a plugin and packages to copy, without what was built beside them.
+# Programs, a plugin and packages to copy, without build products.
 set(built PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE PATTERN compute*.mod EXCLUDE PATTERN *.node EXCLUDE PATTERN __pycache__ EXCLUDE)
 install(FILES LICENSE DESTINATION "${data_dir}")
 install(
@@ -62,7 +62,7 @@ compute_install_link("${COMPUTE_INSTALL_DOCDIR}/bindings" "${data_dir}/bindings"
 compute_install_link("${COMPUTE_INSTALL_DOCDIR}/examples" "${examples_dir}")
 compute_install_link("${data_dir}/docs" "${COMPUTE_INSTALL_DOCDIR}/docs")
 
-# The prefix is computed from the file's own place, so that an installed tree may be moved.
+# The prefix is relative to the file, so the installed tree can be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE
            pkgconfig_to_prefix)
 configure_file("${CMAKE_CURRENT_LIST_DIR}/compute.pc.in" "${PROJECT_BINARY_DIR}/package/compute.pc" @ONLY)

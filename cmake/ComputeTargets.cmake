@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every target of this project has in common. Nothing here is global: a target asks for it by compute_target().
+# Settings common to all targets. Nothing here is global: a target opts in by compute_target().
 
 # The build tree has the shape of an installed one: libcompute in lib, plugins in lib/compute/plugins, programs in bin.
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
@@ -12,7 +12,7 @@ mark_as_advanced(COMPUTE_CCACHE)
 if(COMPUTE_CCACHE)
   foreach(language C CXX)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      # With these, ccache also keeps what is compiled with a precompiled header.
+      # With these, ccache also caches objects compiled with a precompiled header.
       set(CMAKE_${language}_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros "${COMPUTE_CCACHE}")
     endif()
   endforeach()
@@ -23,7 +23,7 @@ target_compile_features(compute_build_settings INTERFACE cxx_std_20 c_std_11)
 target_compile_options(
   compute_build_settings
   INTERFACE -Wall -Wextra $<$<BOOL:${COMPUTE_WERROR}>:-Werror>)
-# GCC 12 takes std::string's own copies for overlapping ones (GCC bug 105651).
+# GCC 12 falsely warns about overlapping copies in std::string (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12 AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(compute_build_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
@@ -34,10 +34,10 @@ elseif(COMPUTE_SANITIZE STREQUAL "thread")
 elseif(COMPUTE_SANITIZE)
   message(FATAL_ERROR "COMPUTE_SANITIZE is '${COMPUTE_SANITIZE}'; it must be address, thread or empty")
 endif()
-# A target with the property COMPUTE_CHECKS_OTHERS is linked with the sanitizer, and its own code is left alone.
+# A target with the property COMPUTE_CHECKS_OTHERS links the sanitizer, but its own code is not instrumented.
 target_compile_options(compute_build_settings INTERFACE "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:COMPUTE_CHECKS_OTHERS>>>:${sanitize}>")
 target_link_options(compute_build_settings INTERFACE ${sanitize})
-# GCC defines a macro for each sanitizer, which the code asks for: storage of released objects is not reused then, for one. Clang does not.
+# GCC defines a macro for each sanitizer, which the code tests (for example to stop reusing released objects). Clang does not define them.
 if(COMPUTE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   string(TOUPPER "__SANITIZE_${COMPUTE_SANITIZE}__=1" sanitize_macro)
   target_compile_definitions(compute_build_settings INTERFACE ${sanitize_macro})
@@ -47,7 +47,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(compute_build_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()
 
-# An installed program finds libcompute from its own place, so that the tree may be moved.
+# An installed program finds libcompute relative to itself, so the tree can be moved.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY "${CMAKE_INSTALL_FULL_BINDIR}" OUTPUT_VARIABLE COMPUTE_BIN_TO_LIB)
 
 # Standards without extensions, hidden visibility, warnings and the sanitizer.
@@ -73,22 +73,22 @@ function(compute_target target)
   endif()
 endfunction()
 
-# In a folder of tests: their own code goes without the address sanitizer, which doubles the time to compile it. The code under test keeps it, and
-# so do the memory that tests allocate and the library functions that they call. Headers that ask see that it is there. The thread sanitizer must see
-# all code.
+# For a folder of tests: compiles the tests' own code without the address sanitizer, which would double its compile time. The code under test, the
+# memory that tests allocate and the library functions that they call are still checked, and the sanitizer's macro stays defined. The thread sanitizer
+# must see all code.
 macro(compute_leave_own_code_alone)
   if(COMPUTE_SANITIZE STREQUAL "address")
     set(COMPUTE_OWN_CODE_ALONE ON)
   endif()
 endmacro()
 
-# Presets that build everything at once set CMAKE_UNITY_BUILD: a target's sources are then compiled a few at a time, since most of the time goes into
-# headers and templates, which those few share. The preset `dev` compiles each file alone, so that a missing include is an error there. Unnamed
-# namespaces are shared as well: rename what clashes, or set SKIP_UNITY_BUILD_INCLUSION on the file.
+# Presets that build everything at once set CMAKE_UNITY_BUILD, which compiles a target's sources a few at a time, because most of the time goes into
+# shared headers and templates. The preset `dev` compiles each file alone, so that a missing include is an error. The files of a batch share unnamed
+# namespaces: rename what clashes, or set SKIP_UNITY_BUILD_INCLUSION on the file.
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
-# Lets `target` write #include "<room>/file.hpp" for the rooms that are named, and for no others: the source root itself is
-# on nobody's include path, so an include that crosses a border does not resolve.
+# Lets `target` include "<room>/file.hpp" for the named rooms only: the source root is not on any include path, so includes of other rooms do not
+# resolve.
 function(compute_uses_rooms target)
   foreach(room IN LISTS ARGN)
     string(REPLACE "/" "_" view "${room}")
@@ -100,9 +100,9 @@ function(compute_uses_rooms target)
   endforeach()
 endfunction()
 
-# A shared object whose symbols are all resolved, and whose exports are those of `map` alone.
+# A shared object without undefined symbols that exports only the symbols in `map`.
 function(compute_seal target map)
-  # Threads, exit and fork handlers stay when the program closes its handle.
+  # Threads, exit handlers and fork handlers outlive a dlclose by the program.
   target_link_options(${target} PRIVATE "-Wl,--version-script=${map}" -Wl,--build-id=sha1 -Wl,-z,nodelete)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${map}")
   # clang leaves the sanitizer's symbols to the program.

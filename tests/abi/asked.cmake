@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# docs/writing-a-plugin.md lists every op that core asks a plugin for. plugin.h describes every primitive that core asks for, and says so.
+# docs/writing-a-plugin.md lists every op that core asks a plugin for. plugin.h describes every primitive that core asks for.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ "${SOURCE}/docs/writing-a-plugin.md" page)

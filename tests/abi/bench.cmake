@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# compute-bench measures, writes what it is asked for, and compares with an earlier run. Times are not looked at.
+# compute-bench measures, writes the requested files, and compares with an earlier run. The test ignores the times.
 set(ENV{COMPUTE_CONFIG} /dev/null)
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
@@ -25,7 +25,7 @@ list(JOIN few " " text)
 string(REPLACE "--only " "--only '" text "${text}")
 expect(0 "${text}' --json ${WORK}/old.json --html ${WORK}/page.html" "^cpu: " "\n  1 threads: copy [0-9.]+ GB/s" "\n  first add, warm cache: "
        "\nadd 100000 +[0-9.]+ " "\nmatmul 64 +[0-9.]+ " "\nsum of rows +[0-9.]+ " "\nlayer_norm 4096x1024 +[0-9.]+ ")
-# The unit is that of what limits a row; beyond the limits something else than memory and multiply-and-add was at work.
+# The unit depends on what limits a row.
 string(REGEX MATCH "\nmatmul 64 +[0-9.]+ +[0-9.]+ G(FLOP|B)/s" unit "${printed}")
 if(NOT unit)
   message(SEND_ERROR "the row of matmul has no rate:\n${printed}")

@@ -8,7 +8,7 @@ set(ENV{COMPUTE_MATH} tf32)
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
 
-# expect("arguments" expression…): the program ends well and prints what each expression, whose brackets are balanced, matches.
+# expect("arguments" expression…): the program succeeds, and its output matches each expression. Brackets in expressions must be balanced.
 function(expect arguments)
   separate_arguments(list UNIX_COMMAND "${arguments}")
   execute_process(COMMAND "${PROGRAM}" ${list} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
@@ -51,7 +51,7 @@ expect("smi" "^name +PCI +used +free +total" "\ncpu ")
 expect("smi --watch --turns 2" "\ncpu .*\n\nname .*\ncpu ")
 expect("smi --json" "\"name\": \"cpu\"" "\"memory_total_bytes\": [0-9]+")
 expect("doctor" "^Plugins\n" "compute_plugin_cpu" "\n  cpu +works\n" "\nNo faults\n")
-# Tables fit the terminal; no summary ends within a word.
+# Tables fit the terminal, and summaries are cut between words.
 set(ENV{COLUMNS} 40)
 foreach(command devices smi ops config)
   execute_process(COMMAND "${PROGRAM}" ${command} OUTPUT_VARIABLE output)
@@ -69,7 +69,7 @@ expect("ops" "\nattention +native [0-9]+ +softmax.scale[^\n]*[^ ]\\.\\.\\.\n")
 unset(ENV{COLUMNS})
 expect("ops" "\nattention +native [0-9]+ +softmax.scale[^\n]*[^.]\n")
 
-# A decomposed op with the plugin's reason, and no dtypes that the op itself does not take.
+# A decomposed op with the plugin's reason, without dtypes that the op does not support.
 set(ENV{COMPUTE_PLUGIN_FILES} "${MINIMAL}")
 set(ENV{COMPUTE_MINIMAL_WITHOUT} float16)
 expect("ops matmul --device minimal0" "\n    decomposed +[a-z0-9 ]*float32[a-z0-9 ]*\n +matmul on minimal0: the plugin does not implement it\n")
@@ -84,7 +84,7 @@ expect("doctor --json" "\"faults\": .." "\"chosen\": \"cpu: ")
 expect("attempt cpu") # device; what doctor starts
 set(ENV{COMPUTE_CPU_ISA} baseline)
 expect("info" "\n  isa +baseline\n" "Result = PASS")
-set(ENV{COMPUTE_CPU_ISA} avx512) # the widest that is there
+set(ENV{COMPUTE_CPU_ISA} avx512) # the widest available
 expect("info" "\n  isa +[a-z0-9]+\n" "Result = PASS")
 unset(ENV{COMPUTE_CPU_ISA})
 expect("config" "\nCOMPUTE_MATH +tf32 +COMPUTE_MATH\n" "COMPUTE_CPU_MATMUL +auto +default")
@@ -195,7 +195,7 @@ set(ENV{COMPUTE_CONFIG} /dev/null)
 set(ENV{COMPUTE_MATH} exactly)
 expect_code(1 "doctor" "ignoring the invalid configuration: COMPUTE_MATH")
 
-# A plugin that does not open its doors is a fault, and so is a device that does not work.
+# Doctor fails for a plugin that does not open and for a device that does not work.
 if(FAULTY)
   set(ENV{COMPUTE_MATH} tf32)
   file(MAKE_DIRECTORY "${WORK}/faulty")
@@ -205,14 +205,14 @@ if(FAULTY)
   expect_code(1 "doctor" "\nFaults\n  plugin ${WORK}/faulty/compute_plugin_faulty.so: ")
   set(ENV{COMPUTE_FAULTY} plan_run=error:KERNEL_FAILED)
   expect_code(1 "doctor" "\nFaults\n  device faulty0 fails: faulty: plan_run fails as asked")
-  set(ENV{COMPUTE_LOG} info) # the fault is told apart from other lines
+  set(ENV{COMPUTE_LOG} info) # the error is told apart from other lines
   expect_code(1 "doctor" "\nFaults\n  device faulty0 fails: faulty: plan_run fails as asked")
   set(ENV{COMPUTE_LOG} error)
   unset(ENV{COMPUTE_FAULTY})
   unset(ENV{COMPUTE_PLUGIN_PATH})
 endif()
 
-# Without the plugin `cpu`: what is lacking is named, with the remedy.
+# Without the cpu plugin: the message names it and the remedy.
 set(ENV{COMPUTE_MATH} tf32)
 set(ENV{COMPUTE_PLUGIN_FILES} "${WORK}/none.so")
 expect_code(1 "info" "add on cpu: the cpu plugin is not among the files that COMPUTE_PLUGIN_FILES names")
@@ -223,7 +223,7 @@ set(ENV{COMPUTE_PLUGIN_FILES} "${WORK}/compute_plugin_cpu.so")
 expect_code(1 "info" "add on cpu: the cpu plugin was rejected: ${WORK}/compute_plugin_cpu.so: an empty file")
 unset(ENV{COMPUTE_PLUGIN_FILES})
 
-# Only the device that nobody named is told.
+# Only a device that was not named explicitly is logged.
 unset(ENV{COMPUTE_LOG})
 expect_quiet("info cpu")
 expect_quiet("smi")

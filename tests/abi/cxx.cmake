@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# compute.hpp and its parts use every function that compute.h and ops.h declare. Ops go by the typed function of their
-# version, in source and in what a compiler makes of it, so that a program keeps the versions that it was compiled with.
-# A compiler below C++20 gets one line. With PLANT each check gets something to find, and fails where it does not.
+# compute.hpp and its parts use every function that compute.h and ops.h declare. Ops call the typed function of their version, in source and in the
+# object file, so that a program keeps the versions that it was compiled with. A compiler below C++20 reports one line. With PLANT each check gets a
+# planted fault, and fails if it misses it.
 cmake_minimum_required(VERSION 3.25)
 include("${HERE}/declared.cmake")
 
 # NAME=reason for a function that has no C++ form.
 set(allowed "")
 
-# Without comments and preprocessor lines but macros' bodies: what code uses.
+# Code without comments and preprocessor lines, except the bodies of macros.
 file(GLOB headers "${API}/compute/*.hpp")
 set(code "")
 foreach(header IN LISTS headers)
@@ -41,7 +41,7 @@ foreach(entry IN LISTS allowed)
   endif()
 endforeach()
 
-# ops.hpp and the operators know no op by name.
+# ops.hpp and the operators look up no op by name.
 file(READ "${API}/compute/ops.hpp" ops)
 file(READ "${API}/compute/operators.hpp" operators)
 file(READ "${API}/compute/tensor.hpp" tensor)
@@ -49,7 +49,7 @@ if("${ops}${operators}${tensor}" MATCHES "compute_op_(find|run)")
   message(SEND_ERROR "ops are looked up by name: ${CMAKE_MATCH_0}")
 endif()
 
-# The symbols that a program leaves to the library.
+# The undefined symbols of a program.
 file(MAKE_DIRECTORY "${WORK}")
 file(WRITE "${WORK}/program.cpp" "#include <compute/compute.hpp>
 compute::Tensor run(compute::Tensor x) {

@@ -6,9 +6,9 @@ set(ENV{COMPUTE_CACHE_DIR} "${WORK}/cache")
 set(ENV{COMPUTE_LOG} off)
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}" "${WORK}/none")
-set(ENV{OCL_ICD_VENDORS} "${WORK}/none") # its drivers would fill the cache
+set(ENV{OCL_ICD_VENDORS} "${WORK}/none") # drivers would fill the cache
 
-# expect("arguments" expression…): doctor finds no fault of the chosen device, and prints what each expression matches.
+# expect("arguments" expression…): doctor finds no fault of the chosen device, and its output matches each expression.
 function(expect arguments)
   separate_arguments(list UNIX_COMMAND "${arguments}")
   execute_process(COMMAND ${AS} "${PROGRAM}" doctor ${list} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
@@ -42,7 +42,7 @@ gpu(0000:03:00.0 1002 740f 038000 amdgpu)
 gpu(0000:04:00.0 8086 56c0 030000 "")
 gpu(0000:05:00.0 10de 2335 030200 vfio-pci)
 gpu(0000:06:00.0 1a03 2000 030000 ast)
-gpu(0000:07:00.0 8086 1563 020000 ixgbe) # no GPU
+gpu(0000:07:00.0 8086 1563 020000 ixgbe) # not a GPU
 file(WRITE "${root}/sys/module/nvidia/version" "535.104.05\n")
 file(MAKE_DIRECTORY "${root}/sys/module/amdgpu")
 expect("--system-root ${root}"
@@ -59,7 +59,7 @@ expect("--system-root ${root}"
        "\nNo faults\n")
 expect("--system-root ${root} --json" "\"ids\": \"1002:740f\"" "\"nvidia 535.104.05\"" "\"warnings\": .\n +\"no plugin uses the GPU")
 
-# A device node that its user may not open.
+# A device node without access.
 find_program(setpriv setpriv)
 execute_process(COMMAND id -u OUTPUT_VARIABLE user OUTPUT_STRIP_TRAILING_WHITESPACE)
 file(MAKE_DIRECTORY "${WORK}/nodes/dev/dri" "${WORK}/free")
@@ -81,7 +81,7 @@ set(ENV{COMPUTE_DEVISE} cpu)
 expect("" "\nNote +environment variable \"COMPUTE_DEVISE\" is not a setting; did you mean COMPUTE_DEVICE.\n")
 unset(ENV{COMPUTE_DEVISE})
 
-# An entry that is damaged, and one that nobody has used for long.
+# A damaged entry, and one that has not been used for a long time.
 file(MAKE_DIRECTORY "${WORK}/cache")
 file(CHMOD "${WORK}/cache" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 string(REPEAT 0 32 name)
@@ -92,7 +92,7 @@ expect("--system-root ${WORK}/nodes" "\n  kernel cache +${WORK}/cache: [0-9]+ pr
 file(CHMOD "${WORK}/cache" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE WORLD_READ WORLD_WRITE WORLD_EXECUTE)
 expect("" "\n  compiled kernels are not cached: ${WORK}/cache: ")
 file(WRITE "${WORK}/file" "")
-set(ENV{COMPUTE_CACHE_DIR} "${WORK}/file") # no folder
+set(ENV{COMPUTE_CACHE_DIR} "${WORK}/file") # not a folder
 expect("" "\n  compiled kernels are not cached: ${WORK}/file cannot be written: Not a directory; set COMPUTE_CACHE_DIR to a folder of your own\n")
 set(ENV{COMPUTE_CACHE_DIR} "${WORK}/cache")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# libcompute and the plugins stay loaded, and nothing of theirs is destroyed while the process or a thread ends: exit handlers of the
-# program may still make calls. Objects of a thread go through PerThread, static ones are never destroyed.
+# libcompute and the plugins stay loaded, and destroy nothing while the process or a thread ends, because exit handlers of the program may still make
+# calls. Thread-local objects use PerThread, and static objects are never destroyed.
 file(GLOB_RECURSE libraries ${PLUGINS})
 foreach(library IN ITEMS ${LIBRARY} ${libraries})
   execute_process(COMMAND ${NM} -D --undefined-only --format=posix "${library}" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# libcompute exports what its headers declare, a plugin its two entry points, and neither anything else.
+# libcompute exports exactly the functions that its headers declare, and a plugin exactly its two entry points.
 include("${HERE}/declared.cmake")
 
 function(read_exports file out)
   execute_process(COMMAND ${NM} -D --defined-only --format=posix "${file}" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" lines "${text}")
   list(TRANSFORM lines REPLACE " .*" "")
-  # Sanitizers and coverage add symbols of their own.
+  # Sanitizers and coverage add symbols.
   list(FILTER lines EXCLUDE REGEX "^__(asan|ubsan|tsan|odr_asan|gcov|llvm)")
   list(SORT lines)
   set(${out} "${lines}" PARENT_SCOPE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# With clang too, where it is installed: it gives enums their types as an extension. The public headers compile without a warning as C11 and as C++20, each alone and together in either order; compute.hpp and each of its parts
-# as C++20.
+# The public headers compile without warnings as C11 and C++20, each alone and together in either order; compute.hpp and each of its parts as C++20.
+# Also with clang if it is installed, which supports typed enums as an extension.
 file(MAKE_DIRECTORY "${WORK}")
 set(c ${CC} -std=c11)
 set(cpp ${CXX} -std=c++20)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the last commit changed in the interfaces, as abidiff sees it, stands in CHANGELOG.md under ABI. With changes that are not committed it is these
-# that are looked at.
+# If abidiff finds that the last commit changed the interfaces, CHANGELOG.md must mention it under ABI. If there are uncommitted changes, the test
+# checks those.
 #
-# What is compared is a C library made of the headers alone: every declared function with an empty body, and a pointer to
-# every struct of plugin.h. So core's inner types take no part; that libcompute has just these functions is seen by `exports`.
+# abidiff compares C libraries made only of the headers: every declared function with an empty body, and a pointer to every struct of plugin.h. So
+# core's internal types do not matter; the test `exports` checks that libcompute has just these functions.
 find_program(ABIDIFF abidiff)
 find_program(GIT git)
 if(NOT ABIDIFF OR NOT GIT)
@@ -50,7 +50,7 @@ function(build_interface api library)
                   COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# The section ABI of what is not released yet.
+# The ABI section of the unreleased version.
 function(read_abi_section file out)
   file(READ "${file}" text)
   string(REGEX MATCH "### ABI\n.*" section "${text}")

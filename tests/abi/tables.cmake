@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Constants of the headers and rows of the tables are the same lists, and both headers share one block of definitions.
+# The constants in the headers match the rows of the tables, and both headers share one block of definitions.
 
 # The "NAME=number" pairs of constants that start with `prefix`, of a header.
 function(read_constants header prefix out)
@@ -35,7 +35,7 @@ endfunction()
 read_rows(dtypes.def COMPUTE_DTYPE dtypes)
 foreach(header compute.h plugin.h)
   read_constants(${header} COMPUTE_DTYPE_ constants)
-  # The prefix is also that of NONE and of the support levels, which are no dtypes.
+  # NONE and the support levels share the prefix but are not dtypes.
   list(REMOVE_ITEM constants NONE=0 STORAGE=1 CONVERT=2 ARITHMETIC=4 MATMUL=8)
   expect_same("dtypes of ${header} and dtypes.def" "${constants}" "${dtypes}")
 endforeach()

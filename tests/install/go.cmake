@@ -19,7 +19,7 @@ set(ENV{PKG_CONFIG_PATH} "${prefix}/${LIBDIR}/pkgconfig")
 set(ENV{LD_LIBRARY_PATH} "${prefix}/${LIBDIR}")
 set(ENV{CC} "${CC}")
 set(ENV{GOFLAGS} -mod=mod)
-set(ENV{GOCACHE} "${CACHE}") # what cgo makes of the Go library itself is kept
+set(ENV{GOCACHE} "${CACHE}") # caches cgo's build of Go's standard library
 file(COPY "${HERE}/consumer_go" DESTINATION "${WORK}")
 execute_process(COMMAND ${GO} build -buildvcs=false -o consumer . WORKING_DIRECTORY "${WORK}/consumer_go" RESULT_VARIABLE result)
 if(NOT result EQUAL 0)

@@ -14,7 +14,7 @@ function(run what)
   endif()
 endfunction()
 
-# A fresh, empty home: neither settings nor plugins of the user who runs the tests take part.
+# An empty home folder, so that the user's settings and plugins have no effect.
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}/home")
 foreach(name HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME)
@@ -60,7 +60,7 @@ else()
   message(FATAL_ERROR "pkg-config is not installed")
 endif()
 
-# What is installed beside the library runs where it now lies.
+# Installed programs run from the moved tree.
 run("compute version" COMMAND "${prefix}/${BINDIR}/compute" version OUTPUT version)
 if(NOT version MATCHES "${VERSION}")
   message(FATAL_ERROR "compute version says: ${version}")
@@ -77,7 +77,7 @@ if(NOT output MATCHES " passed, 0 failed, ")
   message(FATAL_ERROR "compute-cts says: ${output}")
 endif()
 
-# ---- Every file that users are told about ----
+# ---- Every documented file ----
 set(doc "${prefix}/${DOCDIR}")
 foreach(
   file
@@ -131,8 +131,8 @@ if(problem)
   message(SEND_ERROR "the page's manifest: ${problem}")
 endif()
 
-# ---- The release preset ----
-# It has no tests, but the conformance program, where GoogleTest is found.
+# ---- The release preset ---- It has no tests except the conformance program, if GoogleTest is
+# found.
 function(configure_release build)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -S "${SOURCE}" -B "${WORK}/${build}" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCOMPUTE_TESTS=OFF

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Builds the plugin in Rust of an installed tree, and runs the conformance program of that tree on it.
+# Builds the Rust plugin of an installed tree, and runs that tree's conformance program on it.
 find_program(RUSTC rustc)
 if(NOT RUSTC)
   message(STATUS "skipped: rustc is not installed")
   return()
 endif()
-# rustc may be a proxy of rustup, which looks for toolchains in the home folder: that of the tests is empty.
+# rustc may be a proxy of rustup, which looks for toolchains in the home folder, which is empty in tests.
 cmake_path(GET RUSTC PARENT_PATH folder)
 cmake_path(SET rustup NORMALIZE "${folder}/../../.rustup")
 if(NOT DEFINED ENV{RUSTUP_HOME} AND EXISTS "${rustup}")
@@ -27,7 +27,7 @@ endforeach()
 set(prefix "${TREE}")
 set(plugin_source "${prefix}/share/compute/examples/plugin_rust")
 
-# The ids and sizes that the plugin repeats are those of the installed header.
+# The ids and sizes that the plugin repeats match the installed header.
 file(READ "${prefix}/include/compute/plugin.h" header)
 file(READ "${plugin_source}/intrinsics.rs" ids)
 string(REGEX MATCHALL "pub const [A-Z0-9_]+: i32 = [0-9]+" ids "${ids}")

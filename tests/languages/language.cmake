@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs the command of examples/languages/README.md for LANGUAGE on a copy of the examples and packages of the installed tree TREE, made as that page says.
-# The output is the one on that page. Then runs the tests of the language's package.
+# Runs the command of examples/languages/README.md for LANGUAGE on a copy of the examples and packages of the installed tree TREE, made as that page
+# says, and compares the output with the page. Then runs the tests of the language's package.
 
-# What each language needs, and the test of its package, which runs in the package's folder.
+# The tools that each language needs, and the test command of its package, which runs in the package's folder.
 set(programs_C cc)
 set(programs_C++ c++)
 set(programs_Rust cargo)
@@ -30,7 +30,7 @@ foreach(file IN LISTS files_${LANGUAGE})
   endif()
 endforeach()
 if(LANGUAGE STREQUAL "Rust")
-  # cargo may be a proxy of rustup, which looks for toolchains in the home folder: that of the tests is empty.
+  # cargo may be a proxy of rustup, which looks for toolchains in the home folder, which is empty in tests.
   cmake_path(GET found_cargo PARENT_PATH folder)
   cmake_path(SET rustup NORMALIZE "${folder}/../../.rustup")
   if(NOT DEFINED ENV{RUSTUP_HOME} AND EXISTS "${rustup}")

@@ -14,7 +14,7 @@ foreach(compiled "[1-9][0-9]*" 0)
   endif()
 endforeach()
 
-# Where nothing can be written, it fails, and a program that compiles says why once.
+# If the cache is not writable, the command fails, and a program that compiles warns once.
 file(WRITE "${WORK}/file" "")
 set(ENV{COMPUTE_CACHE_DIR} "${WORK}/file")
 execute_process(

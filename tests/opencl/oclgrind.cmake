@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs PROGRAM with ARGUMENTS on Oclgrind, the loader's only platform, and fails if the program does or if Oclgrind reports anything; with
-# PLANTED it must report something. CHECKS are Oclgrind's switches; FOLDER is for what is written. One process runs the tests
-# that FILTER names; with EACH every test that PROGRAM lists has its own, but for those that the expression EXCEPT matches. Oclgrind does not know
-# every instruction of LLVM: what uses others is not checked, and named.
+# Runs PROGRAM with ARGUMENTS on Oclgrind, the loader's only platform, and fails if the program does or if Oclgrind reports anything; with PLANTED it
+# must report something. CHECKS are Oclgrind's switches; FOLDER is for output. One process runs the tests that match FILTER; with EACH every test of
+# PROGRAM runs in a separate process, except those that match EXCEPT. Oclgrind does not support every LLVM instruction: kernels with unsupported ones
+# are listed and not checked.
 set(log "${FOLDER}/log.txt")
 file(WRITE "${FOLDER}/vendors/oclgrind.icd" "${LIBRARY}\n")
 set(environment "OCL_ICD_VENDORS=${FOLDER}/vendors" "OCLGRIND_LOG=${log}" "COMPUTE_CACHE_DIR=${FOLDER}/cache" COMPUTE_LOG=error)

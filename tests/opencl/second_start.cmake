@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs PROGRAM, which prints how many kernels its device compiled, twice with one new cache in FOLDER. The second start must compile nothing: neither by
-# the plugin's count, nor by what the driver adds to a cache of its own.
+# Runs PROGRAM, which prints how many kernels its device compiled, twice with one new cache in FOLDER. The second start must compile nothing, by the
+# plugin's count and by the driver's cache.
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}/pocl")
 foreach(start first second)

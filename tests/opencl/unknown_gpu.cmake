@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Runs PROGRAM twice with one new cache in FOLDER: what the first process tries, the second must find there.
+# Runs PROGRAM twice with one new cache in FOLDER: the second process must find the first one's trial there.
 file(REMOVE_RECURSE "${FOLDER}")
 file(MAKE_DIRECTORY "${FOLDER}/pocl")
 foreach(filter "OpenclUnknownGpu.Multiplies*:OpenclUnknownGpu.Tries*" "OpenclUnknownGpu.Keeps*")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A set-user-id copy of the program `compute`, started by somebody else: nothing that he names is run. Variables: COMPUTE, FAULTY, SCRATCH.
-# The faulty plugin ends a process that loads it with status 42, as a plugin and as an OpenCL driver.
+# A set-user-id copy of the program `compute`, started by another user, runs no code that this user names. Variables: COMPUTE, FAULTY, SCRATCH. The
+# faulty plugin ends a process that loads it with status 42, as a plugin and as an OpenCL driver.
 cmake_minimum_required(VERSION 3.25)
 
 macro(skip_test reason)
@@ -37,7 +37,7 @@ set(hostile
     "XDG_CONFIG_HOME=${SCRATCH}"
     "OCL_ICD_VENDORS=${SCRATCH}/vendors")
 
-# The same call without the additional rights runs the code: the test can see it.
+# Without set-user-id the same call runs the code, so the test can detect it.
 execute_process(COMMAND ${as_nobody} env ${hostile} COMPUTE_PROBE=0 "${COMPUTE}" devices RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
 if(NOT status EQUAL 42)
   skip_test("user 65534 cannot run ${COMPUTE} (status ${status})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a program that knows nothing of observation prints at its end, by settings alone.
+# Reports at exit of a program that does not use observation itself, enabled by settings.
 set(ENV{COMPUTE_PLUGIN_PATH} "${PLUGINS}")
 set(ENV{COMPUTE_CONFIG} /dev/null)
 set(ENV{COMPUTE_DEVICE} minimal0)
@@ -50,7 +50,7 @@ run("COMPUTE_TRACE_OPS=-" "\nminimal0 +transfer +m  host→minimal0 " "\nminimal
 run("COMPUTE_PLACEMENT=1" "\nminimal0 +gemm +[a-z]+ +21\n" "\nminimal0 +gemm +0  there +21\n")
 run("COMPUTE_LEAKS=1" "^$")
 
-# Ranges for a profiler that is attached. They are nested, and each ends.
+# Ranges for an attached profiler are nested and balanced.
 set(ranges FAKE_PROFILER_OUTPUT=${WORK}/ranges.txt NVTX_INJECTION64_PATH)
 list(JOIN ranges " " ranges)
 run("${ranges}=${PROFILER}" "^$")
@@ -71,7 +71,7 @@ if(NOT opened EQUAL closed OR NOT both EQUAL count OR NOT products EQUAL 21)
 endif()
 file(REMOVE "${WORK}/ranges.txt")
 run("FAKE_PROFILER_REFUSES=1 ${ranges}=${PROFILER}" "^$")
-run("${ranges}=${WORK}/none.so" "^$") # said in the log, which is off
+run("${ranges}=${WORK}/none.so" "^$") # reported in the log, which is off
 run("COMPUTE_LOG=warn ${ranges}=${WORK}/none.so" "no ranges for the profiler of NVTX_INJECTION64_PATH: .*none.so")
 if(EXISTS "${WORK}/ranges.txt")
   message(SEND_ERROR "a profiler that refused was told of ranges")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Code that runs on every CPU holds no instruction of a later one, and vector objects share nothing that the linker could mix.
+# Code that runs on every CPU contains no newer instructions, and vector objects share no symbols that the linker could merge.
 #   BASELINE, AVX2, AVX512: object files; OBJDUMP, NM
 function(disassemble out)
   execute_process(COMMAND ${OBJDUMP} -d --no-show-raw-insn ${ARGN} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)

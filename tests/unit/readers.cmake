@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# No part opens a file but by files/: other ways block on a FIFO, open devices, leak descriptors, or ask nobody who wrote the file. Variable: SOURCE.
+# Only files/ opens files: other code could block on a FIFO, open devices, leak descriptors, or trust files that other users can write. Variable:
+# SOURCE.
 cmake_minimum_required(VERSION 3.25)
 
-# What reads /proc and /sys, which nobody can prepare; a tool of the build's own; and what shows the trace that its user names.
+# Exceptions: readers of /proc and /sys, which users cannot prepare; a build tool; and the viewer of a trace that its user names.
 set(allowed
     core/base/host_limits.cpp
     core/files/files.cpp
