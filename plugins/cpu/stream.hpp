@@ -21,7 +21,7 @@ namespace compute::cpu {
 
 class Device;
 
-// The kinds of work on a stream besides runs of plans.
+// The kinds of work on a stream other than runs of plans.
 struct CopyWork {
   const void* src;
   void* dst;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kLine = 128;               // what two cores do not share: the processor fetches lines in pairs
 constexpr size_t kStackBytes = 4 << 20;     // as oneTBB's
-constexpr int64_t kLeastSpinFraction = 16;  // of the time to look for work, where looking was in vain
+constexpr int64_t kLeastSpinFraction = 16;  // least fraction of the spin time, after unsuccessful spins
 constexpr int64_t kMostSpins = 4;           // of these times a worker waits at most for the end of another's pieces
 constexpr int32_t kStreak = 4;              // loops in close succession from which on it pays to wake all threads
 constexpr size_t kRoots = 8;                // sleepers that a caller wakes itself: they wake up at the same time
@@ -41,7 +41,7 @@ bool futex_wait(std::atomic<uintptr_t>& word, uintptr_t value) {
 
 void futex_wake(std::atomic<uintptr_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0); }
 
-// Fetches lines that other cores have written, all at once.
+// Prefetches lines that other cores have written.
 void prefetch_to_write(const void* address) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
@@ -79,7 +79,8 @@ struct FloatModes {
   bool operator==(const FloatModes&) const = default;
 };
 
-// Pieces [next, end) of a job that nobody has taken yet. The tag is the job's: a worker may have been given another.
+// Pieces [next, end) of a job that no thread has taken yet. The tag identifies the job, because a worker may have got
+// another one meanwhile.
 class Share {
  public:
   void set(uint32_t tag, int32_t next, int32_t end) {
@@ -91,7 +92,7 @@ class Share {
   int32_t take_first(uint32_t tag) {
     return take(tag, 1, [](uint64_t next, uint64_t) { return next; });
   }
-  // The last piece, for everybody else.
+  // The last piece, for other threads.
   int32_t take_last(uint32_t tag) {
     return take(tag, ~uint64_t{0xffff}, [](uint64_t, uint64_t end) { return end - 1; });
   }
@@ -272,7 +273,7 @@ bool Team::choose(Job& job, int32_t most) {
   return some_are_busy;
 }
 
-// How many workers the job may have: what the other callers do not want, or else an equal part.
+// How many workers the job may have: those that other callers do not need, or an equal share.
 int32_t Team::allowance(const Job& job) const {
   const int32_t all = workers() + 1;
   const int32_t callers = std::max(callers_.load(), 1);
@@ -280,7 +281,7 @@ int32_t Team::allowance(const Job& job) const {
   return std::min(job.demand, std::max(all / callers, all - others)) - 1;
 }
 
-// The caller wakes the first sleepers. They wake the others, each of them two: the caller has better things to do.
+// The caller wakes the first sleepers, and each of these wakes two more, so that the caller can start its own work.
 void Team::assign(Job& job) {
   const auto shares = static_cast<int64_t>(chosen_.size()) + 1;
   const int64_t pieces = job.loop.pieces;
@@ -313,7 +314,7 @@ void Team::assign(Job& job) {
   }
 }
 
-// Takes what others have not begun. Position 0 is the caller's, the next ones are those of the slots.
+// Takes pieces that other threads have not begun. Position 0 is the caller's, the next ones are those of the slots.
 void Team::steal(Job& job, int32_t position) const {
   const int32_t shares = job.last_slot + 2;
   for (int32_t step = 1; step <= shares; ++step) {
@@ -323,7 +324,7 @@ void Team::steal(Job& job, int32_t position) const {
   }
 }
 
-// Called in a handler: keeps the exception, and takes the pieces that nobody has begun without running them.
+// Called in a catch block: keeps the exception, and discards the pieces that have not begun.
 void Team::fail(Job& job) const noexcept {
   job.exception.keep();
   job.share.take_all(job.tag);
@@ -338,7 +339,7 @@ void Team::unlist(Job& job) {
   listed_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// All pieces have been taken: takes the job back from workers that have not started, and waits for the others.
+// After all pieces have been taken: takes the job back from workers that have not started, and waits for the rest.
 void Team::settle(Job& job) {
   const auto self = reinterpret_cast<uintptr_t>(&job);
   const int32_t slots = job.is_listed ? workers() : job.last_slot + 1;
@@ -430,7 +431,7 @@ bool Team::join_another(Slot& slot, uintptr_t state) {
   return add_to_another(slot, state, kStarted);
 }
 
-// A caller has left: sleeping workers help others. Those that are not asleep yet do so if it stays away.
+// After a caller has left: sleeping workers help other callers. Spinning workers do so if no new loop begins.
 void Team::hand_over() {
   const std::lock_guard lock(mutex_);
   for (int32_t i = 0; i < workers(); ++i) {
@@ -441,9 +442,9 @@ void Team::hand_over() {
   }
 }
 
-// The job that the worker is given, or kQuit. A worker that looked for work in vain looks for a shorter time, until
-// work is given again as soon as it would have found it. How late the system runs the woken worker does not count: that
-// may take longer than the whole time to look, and the worker would sleep before each loop of a busy program.
+// Waits for the worker's next job or kQuit. A worker that spun in vain spins for a shorter time, until work arrives
+// again within the full time. The time is measured to the hand-out of work, not to the wake-up: the system may take
+// longer than the whole spin time to run a woken worker, which would then sleep before each loop of a busy program.
 uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
   uintptr_t word = kIdle;
   const auto has_news = [&] { return (word = slot.word.load(std::memory_order_acquire)) != kIdle; };
@@ -474,8 +475,8 @@ uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
   }
 }
 
-// Looks for `has_news` until no loop has been running for spin_ns: a worker that is done early does not use up its time
-// while others still work.
+// Spins on `has_news` until no loop has been running for spin_ns, so that a worker that finishes early does not use up
+// its time while others still work.
 template <class F>
 bool Team::look(int64_t spin_ns, const F& has_news) const {
   const int64_t start = now_ns(), last = start + kMostSpins * spin_ns_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for plain loops. Each thread gets the same pieces of a loop each time, so that it finds in its cache what it
-// left there. Threads that finished a moment ago still look for work and answer at once; later they sleep.
+// Threads for plain loops. Each thread gets the same pieces of a loop each time, so that its cache still holds their
+// data. After a loop, threads spin for a while and start the next one at once; then they sleep.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace compute::cpu {
 
-/// Pieces [0, pieces) of work, each of which is run once, on any thread.
+/// Pieces [0, pieces) of work. Each runs once, on any thread.
 struct Loop {
   int32_t pieces = 0;   // at most Team::kMostPieces
   int32_t threads = 1;  // that may take part, with the caller
@@ -25,7 +25,7 @@ class Team {
   static constexpr int32_t kMostPieces = 65535;
 
   /// Starts `workers` threads, or as many as the system grants. A thread without work, or one that waits for others,
-  /// looks for `spin_ns` before it sleeps, or for a few times that while a loop is running. Throws std::bad_alloc.
+  /// spins for `spin_ns` before it sleeps, or for a few times that while a loop is running. Throws std::bad_alloc.
   Team(int32_t workers, int64_t spin_ns);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -35,10 +35,10 @@ class Team {
 
   int32_t workers() const { return static_cast<int32_t>(threads_.size()); }
 
-  /// Runs all pieces and returns when they have ended. Any number of threads may call it at once: if they could use
-  /// more threads than there are, each gets an equal part. A call from within a piece runs on the calling thread alone.
-  /// If a piece throws, pieces that nobody has begun are left out, and run() throws the first exception once the others
-  /// have ended.
+  /// Runs all pieces and returns when they have ended. Any number of threads may call it concurrently: if together they
+  /// could use more threads than exist, each gets an equal share. A call from within a piece runs on the calling thread
+  /// alone. If a piece throws, pieces that have not begun are skipped, and run() throws the first exception once the
+  /// others have ended.
   void run(const Loop& loop);
 
   /// Keeps all workers asleep for a pool that runs as many threads of its own; false if one of them, or another caller,

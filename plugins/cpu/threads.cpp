@@ -41,7 +41,7 @@ struct Pool {
   int32_t threads = 1;
   int64_t spin_ns = 0;
   bool has_arena = kHasArena;
-  std::mutex mutex;                              // of whoever starts threads
+  std::mutex mutex;                              // for starting threads
   std::atomic<Team*> team{nullptr};              // from the first piece of work on that is large enough
   std::atomic<tbb::task_arena*> arena{nullptr};  // from the first uneven one on
   std::atomic<bool> workers_are_started{false};
@@ -68,7 +68,7 @@ struct Work {
   }
 };
 
-// NULL where there are no threads to be had: the next caller tries again.
+// NULL if no threads can be created: the next caller tries again.
 Team* start_team(Pool& pool) {
   const std::lock_guard guard(pool.mutex);
   if (pool.team.load() == nullptr) {
@@ -76,7 +76,7 @@ Team* start_team(Pool& pool) {
       auto team = std::make_unique<Team>(pool.threads - 1, pool.spin_ns);
       if (team->workers() > 0) pool.team.store(team.release());
     } catch (const std::exception&) {
-      // Without memory for it there is no team.
+      // Out of memory: no team.
     }
   }
   return pool.team.load();
@@ -141,7 +141,7 @@ void run_in_team(Pool& pool, const Work& work, int64_t threads, int64_t wakes) {
   team->run(loop);
 }
 
-// The first line of a file; "" where there is none.
+// The first line of a file; "" if there is none.
 std::string line_of(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -149,7 +149,7 @@ std::string line_of(const std::string& path) {
   return line;
 }
 
-// Whatever the program's locale. 0 where there is no number, as in "max".
+// Independent of the locale. 0 if there is no number, as in "max".
 double number_in(std::string_view text) {
   int64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);

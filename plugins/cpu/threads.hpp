@@ -41,7 +41,7 @@ void threads_ending();
 // Never returns once threads_ending() was called.
 void stop_if_ending();
 
-// Threads that are created while it lives receive none of the program's signals.
+// Threads created during its lifetime receive none of the program's signals.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -72,9 +72,9 @@ struct Grain {
 
 // Calls body(user, begin, end) for pieces that together are [0, count), on up to thread_count() threads, and returns
 // when all have ended. Pieces begin at multiples of `grain` and are at least that long. The pieces depend only on
-// count, grain and thread_count(), and each goes to the same thread each time. Threads that sleep are woken for a few
-// grains each. A call from within a piece runs on the calling thread. If `body` throws, pieces that nobody has begun
-// are left out, and the caller gets the first exception once the others have ended.
+// count, grain and thread_count(), and each goes to the same thread each time. Sleeping threads are woken for a few
+// grains each. A call from within a piece runs on the calling thread. If `body` throws, pieces that have not begun are
+// skipped, and the caller gets the first exception once the others have ended.
 void parallel_for(int64_t count, Grain grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
 void parallel_for(int64_t count, int64_t grain, void (*body)(void* user, int64_t begin, int64_t end), void* user);
 

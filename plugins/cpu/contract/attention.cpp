@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention. A task has a block of queries and goes over the keys in blocks: scores, their running maxima and sums, and
-// the sum of values weighted by what the maxima leave. See T. Dao, "FlashAttention-2: faster attention with better
+// the sum of values weighted relative to the maxima. See T. Dao, "FlashAttention-2: faster attention with better
 // parallelism and work partitioning" (2023).
 #include "plugins/cpu/contract/attention.hpp"
 

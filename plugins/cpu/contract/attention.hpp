@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention and attention_grad, which core offers by their names.
+// attention and attention_grad, which core requests by name.
 #pragma once
 
 #include <memory>

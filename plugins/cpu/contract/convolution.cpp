@@ -118,7 +118,7 @@ void with_number(compute_dtype dtype, const F& f) {
 struct Sums {
   compute_dtype dtype;
   int32_t bytes;           // of a sum
-  const HalfRows* halves;  // how a half type is converted; NULL for others
+  const HalfRows* halves;  // conversions of a half type; NULL for other dtypes
 
   /// sums += more.
   void add(void* sums, const void* more, int64_t n) const {

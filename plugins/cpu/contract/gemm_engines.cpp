@@ -21,9 +21,9 @@ std::atomic<bool> touched{false};
 
 constexpr const char* kOnednnNames[] = {"libdnnl.so.3", "libdnnl.so.2"};
 
-// Full paths: the serial, OpenMP and pthread builds share one SONAME, and which of them a bare name finds is up to the
-// system's alternatives or to whoever loaded one before. The serial one is named so that a report says why it will not
-// do.
+// Full paths: the serial, OpenMP and pthread builds share one SONAME, and which one a bare name finds depends on the
+// system's alternatives and on libraries loaded before. The serial build is listed so that the report says why it is
+// unsuitable.
 constexpr const char* kOpenblasNames[] = {
 #if defined(__x86_64__)
     "/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
@@ -63,8 +63,8 @@ std::string file_of(const void* symbol) {
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
 }
 
-/// The library of this name that was installed with the plugins, in `libraries` beside their folder; empty if there is
-/// none. Packages that carry their own libraries put them there.
+/// The library of this name that was installed with the plugins, in `libraries` next to their folder; empty if there is
+/// none. Self-contained packages put libraries there.
 std::string bundled(const char* name) {
   const std::string plugin = file_of(reinterpret_cast<const void*>(&touched));
   const size_t folder = plugin.rfind("/plugins/");
@@ -152,8 +152,8 @@ bool suits_this_processor(const char* core) {
 #endif
 }
 
-// A program may have loaded another OpenBLAS for everybody. Every OpenBLAS defines the same names and finds even its
-// own functions by name, so that ours would run on the other's memory, which may have no lock.
+// A program may have loaded another OpenBLAS globally. All builds define the same symbols and bind even their own
+// functions by name, so that ours would use the other's memory functions, which may have no lock.
 #if defined(RTLD_DEEPBIND) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 constexpr int kOwnSymbols = RTLD_DEEPBIND;
 #else
@@ -215,8 +215,8 @@ struct OpenblasLibrary {
   }
 };
 
-// It outlives every thread that may still be inside. A shortage leaves nothing behind: the next call looks again. Those
-// who selected a library that cannot be used are told so once.
+// Never freed, because threads may still be inside. A temporary shortage is not remembered: the next call looks again.
+// If a selected library cannot be used, one warning says so.
 template <class Library>
 const Library& opened(std::string_view selected_by) {
   static std::mutex mutex;

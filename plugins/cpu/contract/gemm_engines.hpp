@@ -28,7 +28,8 @@ struct LibraryReport {
   std::string path;     // of the file in use; empty if there is none
   std::string version;  // "2.6.3"; for OpenBLAS with the processor that its kernels are made for
 
-  /// Why no file is in use; a reason of an existing file is preferred to that of a missing one. Empty if one is in use.
+  /// Why no file is in use; the reason for an existing file takes precedence over a missing one. Empty if one is in
+  /// use.
   std::string error() const;
 };
 

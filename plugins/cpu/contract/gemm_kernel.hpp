@@ -11,8 +11,8 @@ namespace compute::cpu {
 
 /// One product over strided views: c = alpha · a · b, or c += alpha · a · b.
 ///
-/// The elements of a and b have the kernel's dtype, those of c and *alpha its output dtype: float32 for float16 and
-/// bfloat16, else the dtype itself. Strides are in elements and may have any sign; those of a and b may be 0. k is at
+/// a and b have the kernel's dtype, c and *alpha its output dtype: float32 for float16 and bfloat16,
+/// else the same. Strides are in elements and may have any sign; strides of a and b may be 0. k is at
 /// least 1.
 ///
 /// The value of an element of c depends only on its row of a, its column of b and k: not on m, n, strides or its
@@ -36,13 +36,13 @@ constexpr int64_t kThinRows = 16, kThinAdjacentRows = 4;
 struct GemmKernel {
   void (*run)(const GemmCall& call);
   /// The same for n = 1, if the elements of b are adjacent and so are those of each row or each column of a. It reads a
-  /// once, where it is, and needs no scratch. The value of an element depends only on its row of a, on b, k, and
+  /// once, in place, and needs no scratch memory. The value of an element depends only on its row of a, on b, k, and
   /// whether the rows of a are adjacent elements.
   void (*run_vector)(const GemmCall& call);
   /// The same for 2 to kThinRows rows of a, if the elements of each row of b are adjacent; and for up to
-  /// kThinAdjacentRows rows, if those of each column of b and of each row of a are. It reads b once, where it is, and
-  /// needs no scratch. The value of an element depends only on its row of a, its column of b, k, and which of b's
-  /// elements are adjacent. NULL for dtypes that have no such kernel.
+  /// kThinAdjacentRows rows, if the elements of each column of b and of each row of a are adjacent. It reads b once, in
+  /// place, and needs no scratch memory. The value of an element depends only on its row of a, its column of b, k, and
+  /// which of b's elements are adjacent. NULL for dtypes that have no such kernel.
   void (*run_thin)(const GemmCall& call);
   int64_t (*scratch_bytes)(int64_t m, int64_t n, int64_t k);
   /// Whether `run` multiplies without packing, which it does for small products. Reads no element.

@@ -42,32 +42,32 @@ constexpr int64_t kSmallNarrowWork = 16 * 16 * 16;  // the same without AVX-512,
 // number of threads.
 constexpr int64_t kOwnAvx512 = 64;
 constexpr int64_t kOwnAvx2 = 256;
-// oneDNN packs slowly what is this far apart, or a multiple of it, since few of its lines find room in a cache.
+// oneDNN packs rows at multiples of this distance slowly, because of cache conflicts.
 constexpr int64_t kCollidingBytes = 2048;
 constexpr int64_t kCollidingRows = 256;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
-// A tile for each thread, where they come out equal, costs least packing. This much may one task take, about 15 us. In
-// longer products threads that share a core, or that the system disturbs, lose work to others.
+// One equal tile per thread needs the least packing, up to this much work per task, about 15 us. Longer products have
+// more tasks, so that faster threads can take over work of slower ones.
 constexpr int64_t kOneTaskWork = int64_t{1} << 21;
-constexpr int64_t kPackedPerProduct = 8;  // an element is packed in the time of so many multiplications
+constexpr int64_t kPackedPerProduct = 8;  // packing an element takes as long as this many multiplications
 constexpr int64_t kLineBytes = 64;
-// Of a matrix that is multiplied by a vector: what a task reads at least, which takes about 3 us.
+// For a matrix times a vector: a task reads at least this much, which takes about 3 us.
 constexpr int64_t kVectorBytes = 64 << 10;
-// A matrix of few sums that are long is computed in parts of at least so many multiplications.
+// A result of few long sums is computed in parts of at least this many multiplications.
 constexpr int64_t kFewResults = 16 << 10;
 constexpr int64_t kPartWork = int64_t{1} << 19;
 constexpr int64_t kMostParts = 16;
-// A product of a few rows with a matrix of at least so many elements: sums of at least so many terms, and rows of so
-// many columns, or any number of columns of adjacent elements.
+// A product of a few rows with a matrix of at least this many elements: sums of at least this many terms, and rows of
+// this many columns, or any number of columns of adjacent elements.
 constexpr int64_t kThinElements = 16 << 10;
 constexpr int64_t kThinTerms = 64;
 constexpr int64_t kThinColumns = 256;
 constexpr int64_t kThinUnit = 16;        // columns of a tile are multiples of this: a line of float32
 constexpr int64_t kThinTile = 64;        // columns: no tile is cut to fewer
-constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read in one go, where there are so many
-// Parts of its sums read whole rows. What they write, and is read again, is little beside the matrix.
+constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read at a time, if it has as many
+// Parts of its sums read whole rows. The partial sums are small compared with the matrix.
 constexpr int64_t kThinPartBytes = 128 << 10;
 constexpr int64_t kThinPartDepth = 64;
 constexpr int64_t kThinPartRows = 16;     // times the rows of the other matrix
@@ -183,8 +183,8 @@ void MatmulPlan::merge_batch_axes() {
   batch_ = std::move(merged);
 }
 
-/// A batch that shares b is more rows of a, if the rows go on at the same distance; one that shares a is more columns
-/// of b.
+/// A batch with a common b is treated as more rows of a, if the rows have one stride, and a batch with a common a as
+/// more columns of b.
 void MatmulPlan::fold_batch_into_matrices() {
   const bool present[kOperands] = {true, true, true, has_addend_, has_bias_};
   while (!batch_.empty()) {
@@ -419,7 +419,8 @@ void MatmulPlan::cut(const MatmulOptions& options) {
   tiles_n_ = ceiling(n_, tile_n_);
   cut_batch(threads, kSerialWork, work());
   if (engine_ == MatmulEngine::own && k_ > 0) {
-    // The tiles at the ends are smaller, and may need more: what is just one packed block is larger than two halves.
+    // The tiles at the ends are smaller, but may need more memory: what is just one packed block is larger than two
+    // halves.
     for (const int64_t m : {tile_m_, m_ - (tiles_m_ - 1) * tile_m_}) {
       for (const int64_t n : {tile_n_, n_ - (tiles_n_ - 1) * tile_n_})
         kernel_scratch_bytes_ = std::max(kernel_scratch_bytes_, round_up(kernel.scratch_bytes(m, n, k_), kAlignment));
@@ -527,8 +528,8 @@ void MatmulPlan::cut_vector(int64_t threads) {
   add_frame();
 }
 
-/// Parts of the sums, each of which is a task: where there are few sums that are long, or where a matrix of long rows
-/// is multiplied by a few, since parts read whole rows. At most one: they are not cut.
+/// The number of parts into which sums are cut, each a task: for few long sums, or for a few rows times a matrix with
+/// long rows, because parts read whole rows. At most 1: sums are not cut.
 int64_t MatmulPlan::parts_of_sums() const {
   const int64_t least = std::min(m_, n_), greatest = std::max(m_, n_), results = product(m_, n_);
   if (least < 2 || batches_ != 1 || is_half(dtype_)) return 1;

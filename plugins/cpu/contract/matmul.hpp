@@ -181,9 +181,9 @@ class MatmulPlan {
   int64_t slot_bytes_ = 0;
   int64_t kernel_scratch_bytes_ = 0;
   int64_t frame_ = 0;             // of the epilogue, in a slot
-  int64_t cuts_ = 1, cut_k_ = 0;  // parts of the sums of a vector, each of which is a task
+  int64_t cuts_ = 1, cut_k_ = 0;  // parts of the sums of a vector, each a task
   int64_t partials_bytes_ = 0;    // their results, in the workspace
-  // The same for a few sums of a matrix: plans of equal parts, as a batch, and of what is left.
+  // The same for few sums of a matrix: a plan for equal parts, as a batch, and one for the rest.
   std::unique_ptr<MatmulPlan> equal_parts_, last_part_;
 };
 

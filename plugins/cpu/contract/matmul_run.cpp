@@ -94,7 +94,7 @@ decltype(auto) with_accumulator(compute_dtype dtype, const F& f) {
   }
 }
 
-/// A run's factor: what the caller gave, or 1.
+/// A run's factor: the caller's, or 1.
 struct Factor {
   const void* value;
   bool zero, one;
@@ -166,7 +166,7 @@ struct MatmulPlan::Execution {
 
 namespace {
 
-// Tasks [next, end) that nobody has taken yet, in a cache line of their own.
+// Tasks [next, end) that no thread has taken yet, in a separate cache line.
 struct alignas(kAlignment) TaskRange {
   std::atomic<int64_t> next;
   int64_t end;
@@ -202,8 +202,8 @@ bool MatmulPlan::run(const MatmulRun& run) const {
   return !execution.failed.load(std::memory_order_relaxed);
 }
 
-/// Tasks that need workspace: each part of it has one user, who begins with the same tasks each time, for the sake of
-/// its cache, and then takes what others have not begun.
+/// Tasks that need workspace: each part of it has one thread, which begins with the same tasks each time, for the sake
+/// of its cache, and then takes tasks that other threads have not begun.
 void MatmulPlan::run_in_slots(Execution& execution) const {
   constexpr int64_t kRanges = 64;
   struct Shared {
@@ -286,8 +286,8 @@ bool MatmulPlan::run_parts(const Execution& execution) const {
   return true;
 }
 
-/// Adds up the parts, in order, and the other terms, and writes the results: in chunks of a row, on several threads
-/// where there is much.
+/// Adds up the parts, in order, and the other terms, and writes the results: in chunks of a row, on several threads for
+/// large results.
 void MatmulPlan::join(const Execution& execution, const Parts& parts) const {
   struct Shared {
     const Execution& execution;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of float32 through oneDNN. Its kernels are fast in layouts of blocks of channels alone, so a task brings
-// a few images, or a band of rows of one, into that layout, convolves them and brings the result back, all of it in the
-// cache. A task is one thread's: oneDNN starts none of its own. How images are divided does not change a sum of the
-// first two primitives; that of the weights' gradient is divided the same way for any number of threads.
+// Convolutions of float32 through oneDNN. Its kernels are fast only in layouts with blocks of channels, so a task
+// converts a few images, or a band of rows of one, to that layout, convolves them and converts the result back, all in
+// the cache. A task runs on one thread, and oneDNN starts no threads. The division of images does not affect the sums
+// of the first two primitives; the sum for the gradient of the weights is divided the same way for any number of
+// threads.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -98,7 +99,7 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-/// Rows of x and of y, of which those of one are the results of a convolution of those of the other, or meet them.
+/// Rows of x and of y that belong together: the rows of one are convolved to the rows of the other.
 struct Band {
   Rows x, y;
   int64_t begin = 0, end = 0;  // rows of padding
@@ -125,10 +126,10 @@ struct Padding {
 struct Operand {
   OnednnLayout plain{}, blocked{};
   OnednnStep reorder;         // none: the primitive takes it as the caller has it
-  int64_t blocked_bytes = 0;  // where there is a reorder
+  int64_t blocked_bytes = 0;  // if there is a reorder
 };
 
-/// A primitive and what it takes; that for a band serves all bands that are like it.
+/// A primitive and its arguments; bands of equal shape share one.
 struct Convolution {
   Band band;
   OnednnStep main;
@@ -150,7 +151,7 @@ class OnednnPart final : public WindowPart {
  public:
   OnednnPart(const OnednnPrimitives& library, const Openmp& openmp, const Problem& problem, Kind kind, int32_t threads)
       : l_(library), openmp_(openmp), p_(problem), kind_(kind) {
-    const OneOpenmpThread one(openmp_);  // what a primitive is made for
+    const OneOpenmpThread one(openmp_);  // primitives are made for one thread
     divide(threads, most_bands());
     usable_ = make();
     if (!usable_ && bands_.size() > 1) {  // the library has no such kernel for some band
@@ -192,7 +193,7 @@ class OnednnPart final : public WindowPart {
     if (p_.has_bias && !takes_bias()) add_bias(static_cast<const float*>(bias), c.band, to);
   }
 
-  // One row of the weights' gradient, from those of all chunks.
+  // Sums one row of the weights' gradient over all chunks.
   void join(const WindowMemory& memory, int64_t row) const override {
     const int64_t n = p_.weight.elements() / p_.weight.shape[0], all = p_.weight.elements();
     float* const sums = reinterpret_cast<float*>(memory.shared) + row * n;
@@ -427,7 +428,7 @@ class OnednnPart final : public WindowPart {
     return false;
   }
 
-  // Groups are an axis of their own in weights.
+  // Weights have a separate axis for groups.
   Tensor grouped(const Tensor& weight) const {
     Tensor result = weight;
     result.rank = weight.rank + 1;
@@ -687,7 +688,7 @@ class OnednnPart final : public WindowPart {
   int64_t images_ = 1, units_ = 1;  // of a unit; units
   std::vector<BandPlace> bands_;    // of a unit, with several images one
   int64_t parts_ = 1;               // of the result's channels, or of the groups
-  int64_t chunks_ = 1;              // of steps, of which each has a gradient of the weights
+  int64_t chunks_ = 1;              // of steps, each with its own gradient of the weights
   Tensor weight_part_;
   int64_t weight_step_ = 0, source_part_ = 0, result_part_ = 0;
   OnednnLayout bias_{};
@@ -710,7 +711,7 @@ bool is_worthwhile(const Problem& p, Kind kind) {
   }
   const int64_t in = p.x.shape[1], out = p.y.shape[1];
   if (p.groups > 1) return p.groups == in && p.groups == out && p.groups % kBlock == 0;
-  // Blocks are filled up with zeros. Few channels of the input have kernels of their own.
+  // Blocks are padded with zeros. oneDNN has special kernels for few input channels.
   const bool is_first = in <= 4 && kind != Kind::kGradInput;
   const int64_t filled = (is_first ? in : round_up(in, kBlock)) * round_up(out, kBlock);
   return 5 * in * out >= 4 * filled;

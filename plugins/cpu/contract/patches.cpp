@@ -43,7 +43,7 @@ void advance(const Extents& extents, int64_t* at) {
   }
 }
 
-/// Short rows without a call: whole vectors, the last of which overlaps the one before.
+/// Copies short rows without a call, in whole vectors; the last one overlaps the previous one.
 template <class T>
 inline void copy_row(const T* src, T* dst, int64_t n) {
   constexpr int64_t kVector = 32 / static_cast<int64_t>(sizeof(T));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with a kernel of several rows. The rows of the input that a band of results needs are copied into
-// planes, one per channel and column of the kernel, each shifted by that column and padded. In these the elements that
-// one row of the kernel meets are a matrix, columns of the kernel and channels by results, that the packed product
-// reads where it is: windows are copied once for each column of the kernel instead of once for each of its elements.
-// With a step of several rows, the rows of a plane that are this far apart stand beside each other.
+// planes, one per channel and column of the kernel, each shifted by that column and padded. The elements that one row
+// of the kernel is multiplied with form a matrix in these planes, of kernel columns and channels by results, which the
+// packed product reads in place. So windows are copied once per column of the kernel, not once per element. With a
+// stride of several rows, rows at that distance are adjacent in a plane.
 #include <algorithm>
 
 #include "plugins/cpu/contract/gemm_kernel.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions with few rows per group, such as those of single channels. The positions that a band of results needs
-// are copied into a padded plane, in which the term of one kernel element lies at the same distance from every result:
-// results of several rows are then one long row, with some elements between the rows that nobody needs.
+// are copied into a padded plane, in which the term of a kernel element has the same distance from every result.
+// Results of several rows are then one long row, with some unused elements between the rows.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ using common::WindowProduct;
 
 constexpr int64_t kMostRows = 4;
 constexpr int64_t kBandBytes = 96 << 10;  // of a band's planes
-constexpr int64_t kMostBytes = 2 << 20;   // of those of a band of one row
+constexpr int64_t kMostBytes = 2 << 20;   // for a band of one row
 constexpr int64_t kTasksPerThread = 3;
 constexpr int64_t kFewResults = 16;  // of an image, which are not worth a plane
 constexpr int64_t kChunks = 16;      // of images, whose sums are added up in order

@@ -24,7 +24,7 @@ struct WindowMemory {
   std::atomic<bool>* failed;  // set where a library could not do its work, for want of memory
 };
 
-/// Tasks of one kind may run on any threads at once. Those of a later kind begin when all earlier ones have ended.
+/// Tasks of one kind may run concurrently on any threads. Tasks of a later kind begin when all earlier ones have ended.
 class WindowPart {
  public:
   virtual ~WindowPart() = default;

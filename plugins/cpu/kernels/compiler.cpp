@@ -153,7 +153,7 @@ int run_program(const std::vector<std::string>& words, const Descriptor& in, con
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Runs the compiler on `source`, as its input. The result is what it writes to a file.
+// Runs the compiler with `source` as its input. The result is the file that it writes.
 Compilation run_step(const Compiler& compiler, const std::vector<std::string>& options,
                      std::initializer_list<const char*> step, std::string_view source, const std::string& what) {
   const Scratch scratch;

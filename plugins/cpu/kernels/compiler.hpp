@@ -20,7 +20,7 @@ Compiler find_compiler();
 // The names that are tried, one a line.
 std::string compilers_tried();
 
-// What the compiler made of a source, and what it said about it.
+// The compiler's output for a source, and its messages.
 struct Compilation {
   std::string result;
   std::string log;

@@ -21,7 +21,7 @@ constexpr size_t kStackBytes = 2 * kMostFiberFrame, kGuardBytes = 4 << 10;
 constexpr int64_t kMostGuards = 8 << 10;
 constinit std::atomic<int64_t> guard_count{0};
 
-// The stacks of a thread, one mapping, which grows. Memory of stacks that were never used is not taken.
+// The stacks of a thread in one growing mapping. Unused stacks take no memory.
 class Stacks {
  public:
   Stacks() = default;
@@ -72,7 +72,7 @@ class Stacks {
 
   char* memory_ = nullptr;
   int64_t count_ = 0;
-  int64_t guards_ = 0;  // besides that of the lowest stack
+  int64_t guards_ = 0;  // in addition to the lowest stack's
   std::unique_ptr<ucontext_t[]> contexts_;
 };
 

@@ -17,7 +17,7 @@ void run_together(void (*item)(void* user, int64_t index), void* user, int64_t c
 // Called by an item: returns when all items of its group that still run have called it.
 void meet();
 
-// Makes stacks for `count` items on this thread, at most kMostFibers. False if there is no memory.
+// Makes stacks for `count` items on this thread, at most kMostFibers. False if out of memory.
 bool reserve_fibers(int64_t count) noexcept;
 
 }  // namespace compute::cpu

@@ -37,8 +37,8 @@ constexpr size_t kMostLocalBytes = 1 << 20, kOwnLocalBytes = 256;
 // Of a work-item without barriers: as on CUDA, and every thread's stack has that.
 constexpr int64_t kMostFrame = 512 << 10;
 
-// Values as on other devices: nothing is contracted or reordered, integers wrap, pointers may refer to other types. The
-// vectors are those of the plugin's own kernels.
+// Values as on other devices: nothing is contracted or reordered, integers wrap, pointers may refer to other types.
+// Vectors are as wide as in the plugin's own kernels.
 std::vector<std::string> options_for(std::string_view given) {
   std::vector<std::string> options = {"-std=c++17",
                                       "-O3",
@@ -81,8 +81,8 @@ bool is_identifier(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
-// Loads a library from memory. The loader knows libraries by their paths, so each gets a path of its own: binary
-// digits of a number, where "./" is 0 and ".//" is 1.
+// Loads a library from memory. The dynamic loader identifies libraries by path, so each gets a distinct path: the
+// binary digits of a number, with "./" for 0 and ".//" for 1.
 void* load(std::string_view library, const std::string& what) {
   static std::atomic<uint64_t> next{1};
   const files::Descriptor file(memfd_create("compute kernel", MFD_CLOEXEC));
@@ -103,8 +103,8 @@ void* load(std::string_view library, const std::string& what) {
   return handle;
 }
 
-// Whether the text is all that the compiler reads, and all that it reads: without a directive there is no other file
-// and no macro of the program's own.
+// Whether the compiler reads only this text: without directives there are no other files and no macros of the
+// program.
 bool is_whole(std::string_view source, std::string_view options) {
   return options.find_first_not_of(" \t\n") == std::string_view::npos && source.find('#') == std::string_view::npos &&
          source.find("%:") == std::string_view::npos && source.find('\\') == std::string_view::npos;
@@ -133,7 +133,7 @@ bool uses_barriers(std::string_view text) {
          text.find("COMPUTE_BARRIER") != std::string_view::npos;
 }
 
-// The programs that are alive, by what they are made of.
+// The live programs, by source and options.
 class Table {
  public:
   std::shared_ptr<const Program> find(const std::string& key) {
@@ -199,8 +199,8 @@ std::shared_ptr<const Program> Program::make(std::string_view source, std::strin
   text += "\n#define COMPUTE_NAME " + std::string(name) + "\n#line 1 \"entry\"\n";
   text += kEntry;
 
-  // A text that includes files is known by what it comes to, and not by itself. The macros that the compiler defines
-  // are its version, and what the options and this processor make of it.
+  // A text that includes files is identified by its preprocessed form. The compiler's predefined macros represent its
+  // version, the options and this processor.
   const bool whole = is_whole(source, options);
   const std::string given_key = compiler.version + '\n' + joined + '\n' + text;
   Table& known = table();

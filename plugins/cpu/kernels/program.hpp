@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of programs as machine code: their source is compiled by the system's C++ compiler, which runs as a process
-// of its own, and the result is loaded from memory.
+// User kernels as machine code: the system's C++ compiler, which runs as a separate process, compiles the source, and
+// the result is loaded from memory.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class Program {
   // Whether the files that a source includes are read again where the same text has been compiled before.
   enum class Includes { kRead, kAsBefore };
 
-  // Compiles the kernel `name` of a source in the portable dialect, or takes it from memory or the cache on disk.
+  // Compiles the kernel `name` of a source in the portable dialect, or finds it in memory or in the cache on disk.
   // Throws COMPILE_FAILED with the compiler's messages, UNSUPPORTED if there is no compiler.
   static std::shared_ptr<const Program> make(std::string_view source, std::string_view name, std::string_view options,
                                              Includes includes, bool* out_compiled);

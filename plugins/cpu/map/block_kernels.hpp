@@ -42,8 +42,8 @@ struct FetchAhead {
 
 struct BlockKernels {
   /// By intrinsic and the dtype of its last operand; null if the operand class does not have the dtype. Does not
-  /// contain `convert` and `bitcast`. Expressions compute in no half: a function of halves is that of float32 between
-  /// conversions, and most are null.
+  /// contain `convert` and `bitcast`. Expressions never compute in half types: a function of halves is the float32
+  /// function between conversions, and most are null.
   BlockFunction calls[kIntrinsicLimit][kDtypeLimit];
   /// By the source dtype and the result dtype; null from complex to real ones.
   BlockFunction converts[kDtypeLimit][kDtypeLimit];

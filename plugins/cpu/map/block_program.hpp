@@ -71,13 +71,13 @@ class BlockProgram {
   };
   /// NULL if evaluate is more than one call of a function, on operands and the values of `begin`, into the only output.
   BlockFunction only_function() const { return is_one_function_ ? instructions_[0].run : nullptr; }
-  /// The operands of that function, of which there are at most three.
+  /// The operands of that function, at most three.
   std::vector<OnlyOperand> only_operands() const;
   /// Whether `begin` writes anything.
   bool has_fixed_values() const { return fixed_bytes_ != 0; }
 
   /// Computes any number of elements of the only output with stores that bypass the cache, which the table's stream_end
-  /// orders. `workspace` is that of evaluate.
+  /// orders. `workspace` is the same as for evaluate.
   void stream(const BlockOperand* operands, void* output, int64_t n, const void* workspace) const;
 
  private:

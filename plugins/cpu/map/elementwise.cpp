@@ -17,7 +17,7 @@ constexpr int64_t kCacheLine = 64;
 constexpr int64_t kStackBytes = kThreadFrameBytes;
 constexpr int64_t kBlock = 1024;         // elements of a block with intermediate values or packed operands
 constexpr int64_t kLongBlock = 8192;     // of one without
-constexpr int64_t kShortRow = 256;       // rows from here on are blocks of their own
+constexpr int64_t kShortRow = 256;       // longer rows are separate blocks
 constexpr int64_t kAlignedPoints = 512;  // from here on operands are brought to their cache lines
 constexpr int64_t kTileColumns = 128;
 constexpr int64_t kTileBytes = 128;  // of a tile's column, which an operand reads in one go
@@ -58,7 +58,7 @@ struct MapPlan::Position {
       for (int axis = 0; axis < nest.rank; ++axis) offsets[i] += coordinates[axis] * nest.strides[i][axis];
     }
   }
-  // From the first column of a row to that of another, without a division in most cases.
+  // Moves from the first column of a row to the first column of another, usually without a division.
   void advance_rows(const common::LoopNest& nest, int64_t rows) {
     const int outer = nest.rank - 2;
     coordinates[outer] += rows;
@@ -314,7 +314,7 @@ void MapPlan::plan_at_once() {
 
 void MapPlan::gather(int operand, const void* src, int64_t stride, void* dst, int64_t n) const {
   const Operand& o = operands_[operand];
-  if (o.index_dtype != 0) {  // src is no address but a position
+  if (o.index_dtype != 0) {  // src is a position, not an address
     const int64_t first = reinterpret_cast<intptr_t>(src);
     if (o.size == 4) {
       for (int64_t i = 0; i < n; ++i) static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(first + i * stride);

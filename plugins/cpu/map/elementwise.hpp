@@ -24,7 +24,7 @@ class MapPlan {
   /// For compute_plugin_plan_info. Not 0 only for the largest expressions, whose pieces then use it in turn.
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  /// `data` contains the addresses of inputs, then outputs, each that of the element with all indices 0.
+  /// `data` contains the addresses of inputs, then outputs, each of the element with all indices 0.
   void run(void* const* data, const compute_plugin_scalar* scalars, void* workspace, ParallelFor parallel_for) const;
 
   /// Whether a run is one or two calls of a function for one block, which run_at_once makes with less around them.
@@ -109,7 +109,7 @@ class MapPlan {
   int64_t units_ = 0;         // of parallel work: blocks or tiles
   int64_t grain_ = 0;         // in units
   bool buffers_ = false;      // memory in the frame limits blocks
-  bool direct_rows_ = false;  // blocks are rows or parts of them, of which nothing is packed
+  bool direct_rows_ = false;  // blocks are rows or parts of rows, without packing
   bool parallel_ = false;
   bool streams_ = false;           // operands are so large that stores of outputs bypass the cache
   bool interleaves_ = false;       // outputs may be the elements of one array by turns

@@ -114,7 +114,7 @@ void complex_unary(const void* const* x, const int64_t* steps, void* out, int64_
   for (int64_t i = 0; i < n; ++i) o[i] = Complex<T>(function(Wide(a[i * steps[0]])));
 }
 
-// Functions that the C library has within the bound for complex64, too; the others it computes in complex128.
+// Functions for which the C library's complex64 version is within the bound; others compute in complex128.
 template <typename T, Complex<T> (*function)(const Complex<T>&)>
 void complex_direct(const void* const* x, const int64_t* steps, void* out, int64_t n) {
   const Complex<T>* a = static_cast<const Complex<T>*>(x[0]);

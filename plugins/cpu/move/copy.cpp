@@ -18,8 +18,8 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kPieceBytes = 64 << 10;  // a grain
-// From so many bytes on what is written goes around the cache: those of a thread's own cache, for each thread, within
-// bounds. Rows do so earlier, as a copy of a short row reads what it overwrites.
+// Copies from this many bytes on use non-temporal stores: the size of a thread's cache, times the number of threads,
+// within bounds. Copies of rows do so earlier, because ordinary stores of short rows read what they overwrite.
 constexpr int64_t kStreamBytesOfThread = 1 << 20, kStreamBytes = 16 << 20, kMostStreamBytes = 32 << 20;
 constexpr int64_t kRowsStreamBytes = 8 << 20;
 constexpr int64_t kFetchDistance = 4096;  // bytes that are read ahead meanwhile

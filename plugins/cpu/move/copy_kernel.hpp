@@ -8,8 +8,8 @@
 namespace compute::cpu {
 
 struct CopyKernels {
-  // dst[j][i] = src[i][j] for i < rows, j < columns. Rows of src are src_stride bytes apart and those of dst
-  // dst_stride, their elements are contiguous. Index: log2 of the element's size in bytes, 1 to 16.
+  // dst[j][i] = src[i][j] for i < rows, j < columns. Rows of src are src_stride bytes apart, rows of dst dst_stride
+  // bytes; elements of a row are contiguous. Index: log2 of the element's size in bytes, 1 to 16.
   void (*transpose[5])(const void* src, int64_t src_stride, void* dst, int64_t dst_stride, int64_t rows,
                        int64_t columns);
 };

@@ -23,7 +23,7 @@ constexpr int64_t kCheckedAtOnce = 16;       // indices
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kRowsAhead = 8;
-constexpr int64_t kFetchedBytes = 512;            // of a row; the processor sees where it goes on
+constexpr int64_t kFetchedBytes = 512;            // of a row; the hardware prefetcher fetches the rest
 constexpr int64_t kStreamBytes = 16 << 20;        // of rows of whole lines: from here on they go around the cache
 constexpr int64_t kSharedStreamBytes = 24 << 20;  // the same on several threads, whose caches hold more
 constexpr int64_t kStreamAhead = 4096;            // bytes that are read ahead meanwhile
@@ -71,8 +71,8 @@ template <class T, class Index>
   return bad;
 }
 
-// The same for elements that follow one another in dst and along the axis. Indices are checked many at once: with fewer
-// instructions for each, the processor has more elements on their way from memory.
+// The same for elements that are contiguous in dst and along the axis. It checks many indices at a time: fewer
+// instructions per element allow more loads in flight.
 template <class T, class Index>
 bool pick_dense(char* dst, const char* src, const char* index, int64_t extent, int64_t n) {
   constexpr int64_t kSize = sizeof(T), kIndexSize = sizeof(Index);
@@ -200,8 +200,8 @@ class GatherPlan final : public Plan {
     }
   }
 
-  // Rows of whole lines, around the cache. Lines of a later row are asked for one by one with those of this row: all at
-  // once they would fill the queue of cache misses.
+  // Copies rows of whole cache lines with non-temporal stores. It prefetches the lines of a later row one by one
+  // together with this row's: all at once they would fill the queue of cache misses.
   bool stream_rows(char* dst, const char* index, const char* src, int64_t begin, int64_t end) const {
     const BlockKernels& kernels = *isa().blocks;
     const int64_t dst_step = nest_.strides[0][0], index_step = nest_.strides[1][0];

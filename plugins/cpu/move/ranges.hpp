@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates at indices, divided among ranges of what they update: so threads never meet, and the updates of an element
+// Updates at indices, grouped by ranges of their targets, so that threads never conflict and the updates of an element
 // keep their order.
 #pragma once
 
@@ -84,7 +84,7 @@ class IndexRanges {
  private:
   static constexpr int kRangeBits = 8;
   static constexpr int64_t kMostRanges = int64_t{1} << kRangeBits;
-  static constexpr int64_t kLeastPiece = 8 << 10;  // what a thread is worth waking for
+  static constexpr int64_t kLeastPiece = 8 << 10;  // least work that justifies waking a thread
   static constexpr int64_t kPiecesPerThread = 4;
 
   static int width(int64_t x) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(x))); }

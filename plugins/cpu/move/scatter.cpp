@@ -20,15 +20,15 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPieceElements = 16 << 10;  // what a thread is worth waking for
+constexpr int64_t kPieceElements = 16 << 10;  // least work that justifies waking a thread
 constexpr int64_t kShortRow = 16;             // rows from here on are combined by vector code
 constexpr int64_t kLeastUpdates = 256;        // along the axis: of fewer, rows are cut
 constexpr int64_t kRangeBytes = 128;          // what two cores do not share: the processor fetches lines in pairs
 constexpr int64_t kUnitsPerThread = 4;
-constexpr int64_t kLineThreads = 6;        // from which on it takes less time to divide the updates of a line
+constexpr int64_t kLineThreads = 6;        // from this many threads on, dividing the updates of a line is faster
 constexpr int64_t kLeastCut = 32;          // elements of rows that are cut
 constexpr int64_t kLineBytes = 128 << 10;  // what stays in the cache between a copy and the updates of it
-constexpr int64_t kFewUpdates = 4;         // elements of a line for each of its updates, of which a copy takes longer
+constexpr int64_t kFewUpdates = 4;         // elements of a line per update, above which a copy takes longer
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -285,7 +285,7 @@ ScatterRows find_row(Combine combine, compute_dtype dtype) {
   }
 }
 
-// The vector code for a row that has one index; NULL where there is none.
+// The vector code for a row with one index; NULL if there is none.
 BlockFunction find_block(Combine combine, compute_dtype dtype) {
   constexpr int intrinsics[] = {0, COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_PLUGIN_INTRINSIC_MUL,
                                 COMPUTE_PLUGIN_INTRINSIC_MIN, COMPUTE_PLUGIN_INTRINSIC_MAX};
@@ -397,8 +397,8 @@ class ScatterPlan final : public Plan {
     return true;
   }
 
-  // Updates of rows, or of single elements, whose index is that of their place along the axis alone: what is updated is
-  // divided among the threads.
+  // For updates of rows or single elements whose index depends only on their position along the axis: divides the
+  // targets among the threads.
   void set_ranges() {
     const int64_t points = nest_.points(), threads = thread_count();
     const auto is_zero = [](int64_t stride) { return stride == 0; };
@@ -453,7 +453,7 @@ class ScatterPlan final : public Plan {
       updates_(dst + j * strides_[0], axis_strides_[0], src + j * strides_[2], axis_strides_[2], updates);
   }
 
-  // Along the axis, with `width` elements beside one another at each step. True iff there was an index out of range.
+  // Along the axis, with `width` adjacent elements at each step. True iff an index was out of range.
   bool scatter_rows(const Addresses& at, int64_t width) const {
     if (width < kShortRow || goes_along_) {
       bool bad = false;
@@ -527,7 +527,7 @@ class ScatterPlan final : public Plan {
   int loops_ = 0;
   int64_t inner_ = 1;
   int64_t strides_[3] = {};  // of the innermost of the other loops
-  bool goes_along_ = false;  // elements along the axis lie nearer to each other than those beside them
+  bool goes_along_ = false;  // elements along the axis are closer together than elements across it
   IndexRanges ranges_;       // empty: the lines are divided among the threads
   int64_t unit_limit_ = 0;
   int64_t cut_extent_ = 1, cuts_ = 1, units_ = 1, grain_ = 1;

@@ -8,12 +8,12 @@
 namespace compute::cpu {
 
 struct OrderKernels {
-  // keys[i] = the key of float32 number i, whose order as an unsigned number is that of the numbers, with NaN last; the
-  // other way around if `descending`. Returns how many are less than `limit`.
+  // keys[i] = the key of float32 number i. Keys compare as unsigned numbers like the floats, with NaN last; reversed if
+  // `descending`. Returns how many are less than `limit`.
   int64_t (*float32_keys)(const uint32_t* bits, int64_t n, bool descending, uint32_t limit, uint32_t* keys);
   // How many keys are at most `last`.
   int64_t (*keys_up_to)(const uint32_t* keys, int64_t n, uint32_t last);
-  // Where they are; returns how many there are. `positions` has room for one more than that.
+  // Writes their positions and returns their number. `positions` has room for one more.
   int64_t (*find_keys_up_to)(const uint32_t* keys, int64_t n, uint32_t last, uint32_t* positions);
   // ranks[i] = how many keys are less than keys[i], or are equal to it and before it. Both arrays have room for a
   // vector behind the n.

@@ -9,7 +9,7 @@
 
 namespace compute::cpu {
 
-// A key and the position of its element. Keys of up to 32 bits have the position beside them in one word.
+// A key and the position of its element. Keys of up to 32 bits share a word with the position.
 struct Narrow {
   uint64_t word;
   static Narrow of(uint64_t key, uint32_t position) { return {key << 32 | position}; }
@@ -25,7 +25,7 @@ struct Wide {
   uint32_t position() const { return static_cast<uint32_t>(at); }
   bool operator<(const Wide& other) const { return value != other.value ? value < other.value : at < other.at; }
 };
-// A key alone, for integers of 64 bits whose positions nobody wants.
+// A key without a position, for 64-bit integers.
 struct Bare {
   uint64_t value;
   static Bare of(uint64_t key, uint32_t) { return {key}; }

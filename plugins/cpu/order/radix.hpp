@@ -40,7 +40,7 @@ void move_by_digit(const Pair* from, int64_t n, int shift, uint32_t* places, Pai
 
 // ---- By one thread --------------------------------------------------------------------------------------------------
 
-// The digits of which a key has `key_bits`, without those that are the same in all keys.
+// The digits of keys with `key_bits` bits, without digits that are equal in all keys.
 struct Digits {
   Digits(uint64_t varying, int key_bits) {
     for (int shift = 0; shift < key_bits; shift += kDigitBits)
@@ -53,7 +53,7 @@ struct Digits {
   int shifts[sizeof(uint64_t) * 8 / kDigitBits];
 };
 
-// Counts all digits at once.
+// Counts all digits in one pass.
 template <class Pair>
 void count_all_digits(const Pair* pairs, int64_t n, const Digits& digits, uint32_t* counts) {
   std::fill(counts, counts + digits.count * kBuckets, 0);
@@ -109,7 +109,7 @@ class SharedSort {
   }
 
   // `varying` has the bits in which keys differ. Calls done(sorted, begin, end) for ranges that together are [0, n), on
-  // any threads; `sorted` is `pairs` or `other`, of which the range is sorted.
+  // any threads; the range of `sorted`, which is `pairs` or `other`, is sorted.
   template <class Pair, class Done>
   void sort(Pair* pairs, Pair* other, uint64_t varying, char* memory, const Done& done) const {
     Pair* const arrays[] = {pairs, other};
@@ -147,10 +147,10 @@ class SharedSort {
 
  private:
   static constexpr int64_t kLeastLine = 32 << 10;
-  static constexpr int64_t kLeastPiece = 8 << 10;  // what a thread is worth waking for
+  static constexpr int64_t kLeastPiece = 8 << 10;  // least work that justifies waking a thread
   static constexpr int64_t kPiecesPerThread = 8, kPartsPerThread = 4;
   static constexpr int64_t kLeastLong = 16 << 10;
-  static constexpr int64_t kJoined = 1 << 10;  // parts side by side are one, up to so many pairs
+  static constexpr int64_t kJoined = 1 << 10;  // adjacent parts are joined up to this many pairs
   static constexpr int64_t kLevels = sizeof(uint64_t) * 8 / kDigitBits + 1;
 
   // Pairs [begin, end) of pairs or other (array 0 or 1), whose keys differ in the lowest `bits` at most.

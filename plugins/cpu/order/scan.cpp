@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running combinations. Along memory a line is scanned block by block, and a long one in pieces, each of which begins
-// with the totals of those before it, whether threads share the line or not: its bits do not depend on their number.
-// Across memory columns go side by side, in pieces likewise.
+// Running combinations. Along memory a line is scanned in blocks, and a long line in pieces, each of which begins with
+// the total of the pieces before it, whether threads share the line or not. So results do not depend on the number of
+// threads. Across memory, columns are scanned together, also in pieces.
 #include "plugins/cpu/order/scan.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kPiece = 32 << 10;         // of a long line
 constexpr int64_t kPieceElements = 4 << 10;  // a grain
-constexpr int64_t kTaskElements = 16 << 10;  // what a thread is worth waking for
+constexpr int64_t kTaskElements = 16 << 10;  // least work that justifies waking a thread
 constexpr int64_t kUnitsPerThread = 2;       // tiles of columns; fewer are cut
 constexpr int64_t kLeastRows = 64;           // of a piece of columns
 
@@ -128,7 +128,7 @@ class ScanPlan final : public Plan {
     }
   }
 
-  // Begins with `running`, of what is before. Adds up the piece by itself to *own as total() does.
+  // Begins with `running`, the total before the piece. Also sums the piece alone into *own, as total() does.
   template <bool WantsTotal>
   void scan_piece(const char* src, char* dst, int64_t count, Running running, bool follows = false,
                   Running* own = nullptr) const {
@@ -260,7 +260,7 @@ class ScanPlan final : public Plan {
     int64_t src, dst;  // bytes
     int64_t rows, columns;
     int64_t first_total;
-    bool follows;  // others along the axis
+    bool follows;  // more elements follow along the axis
   };
 
   template <class F>
@@ -293,7 +293,7 @@ class ScanPlan final : public Plan {
     }
   }
 
-  // Begins with `running`, of what is before. Adds up the rows by themselves to `own` as add_columns() does.
+  // Begins with `running`, the totals before the rows. Also sums the rows alone into `own`, as add_columns() does.
   template <bool WantsTotal>
   void scan_columns(const char* src, char* dst, int64_t rows, int64_t n, bool follows, Running* running,
                     Running* own = nullptr) const {

@@ -14,7 +14,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kTogether = 8;
-constexpr int64_t kPieceValues = 1024;  // what a thread is worth waking for
+constexpr int64_t kPieceValues = 1024;  // least work that justifies waking a thread
 
 // NaN is behind all numbers. Without branches: half of them would be mispredicted.
 template <class T>

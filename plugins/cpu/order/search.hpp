@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The op `searchsorted`, which plugins are offered by its name.
+// The op `searchsorted`, which core requests by name.
 #pragma once
 
 #include <memory>

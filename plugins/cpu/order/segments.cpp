@@ -16,7 +16,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kColumns = 256;
-constexpr int64_t kPieceElements = 32 << 10;  // what a thread is worth waking for
+constexpr int64_t kPieceElements = 32 << 10;  // least work that justifies waking a thread
 
 template <class Running, class T>
 class SegmentsPlan final : public Plan {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is selected goes one behind the other: each piece of the elements counts its own, the counts before it are where
-// its own begin, and then it writes them. What is behind all of them is 0.
+// Selected elements are written consecutively: each piece counts its own, the prefix sum of the counts gives its first
+// position, and then it writes them. The rest of the output is 0.
 #include "plugins/cpu/order/select.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kWord = 64;                // elements whose flags are one word
-constexpr int64_t kPiece = 16 << 10;         // elements; what a thread is worth waking for
+constexpr int64_t kPiece = 16 << 10;         // elements; least work that justifies waking a thread
 constexpr int64_t kKeys = 256;               // read at a time
 constexpr int64_t kPieceElements = 8 << 10;  // that are loaded at a time
 

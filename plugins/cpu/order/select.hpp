@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops `nonzero` and `unique`, which plugins are offered by their names.
+// The ops `nonzero` and `unique`, which core requests by name.
 #pragma once
 
 #include <memory>

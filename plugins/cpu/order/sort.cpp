@@ -18,7 +18,7 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kPieceElements = 8 << 10;   // what a thread is worth waking for
+constexpr int64_t kPieceElements = 8 << 10;   // least work that justifies waking a thread
 constexpr int64_t kMostSlotBytes = 64 << 20;  // of the lines that are sorted at a time, unless the threads need more
 constexpr int64_t kSlotsPerThread = 4;        // at most: one that the system runs late holds up a few lines
 

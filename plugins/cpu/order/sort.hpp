@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitive `sort`, and the op `random_permutation`, which plugins are offered by its name.
+// The primitive `sort`, and the op `random_permutation`, which core requests by name.
 #pragma once
 
 #include <memory>

@@ -21,9 +21,9 @@ namespace {
 constexpr int64_t kBlock = 128;
 constexpr int64_t kLeastSpare = 64;          // candidates beyond k
 constexpr int64_t kMostSelected = 8 << 10;   // k that is selected rather than sorted
-constexpr int64_t kShort = 256;              // lines of which any k are selected
+constexpr int64_t kShort = 256;              // lines up to this length use selection for any k
 constexpr int64_t kPiece = 64 << 10;         // of one long line that is shared between threads
-constexpr int64_t kPieceElements = 8 << 10;  // what a thread is worth waking for
+constexpr int64_t kPieceElements = 8 << 10;  // least work that justifies waking a thread
 constexpr int64_t kSlotsPerThread = 4;
 
 // Lines whose keys are held together.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that fit in a cache go through a kernel of their own. Other layouts, dtypes and lengths are refused; core then
-// passes the primitive `row`.
+// Rows that fit in a cache use special kernels. Other layouts, dtypes and lengths are refused; core then passes the
+// primitive `row`.
 #include "plugins/cpu/reduce/network_rows.hpp"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ bool is_row(const compute_plugin_tensor& tensor, int64_t axis) {
   return true;
 }
 
-// `like` is an input with all axes; every tensor of `rows` has rows of its own, from `axis` on, as the last ones have
-// from their first axis on.
+// `like` is an input with all axes; every tensor of `rows` has its rows from `axis` on, and `parameters` from their
+// first axis on.
 std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std::initializer_list<int32_t> rows,
                                    std::initializer_list<int32_t> parameters = {}) {
   const auto refusal = [&](int32_t reason, int32_t tensor, const char* what) {

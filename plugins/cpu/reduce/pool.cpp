@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// max_pool and average_pool. A task is a row of windows along the innermost axis, of which one element of each is taken
-// at a time. Elements in the padding are passed over.
+// max_pool and average_pool. A task is a row of windows along the innermost axis, and processes one element of every
+// window at a time. Elements in the padding are skipped.
 #include "plugins/cpu/reduce/pool.hpp"
 
 #include <algorithm>
@@ -73,7 +73,7 @@ class PoolPlan final : public Plan {
     }
   }
 
-  // Windows from `first` to `end` of a row: first the greatest elements of their columns, in a line of their own.
+  // Windows from `first` to `end` of a row: first the maxima of their columns, in a separate line.
   void find_greatest(const T* plane, int64_t i, int64_t j, int64_t first, int64_t end, T* y) const {
     const PoolWindow& columns = windows_[2];
     const PoolKernel<T>& kernel = pool_kernel<T>();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions. The index space is two nests: loops that are kept and loops that are combined over. Outputs are computed
-// in segments of the innermost kept loop, in one of two forms:
+// Reductions. The index space has two loop nests: kept loops and combined loops. Outputs are computed in segments of
+// the innermost kept loop, in one of two forms:
 //
 //   rows     the innermost combined loop runs along memory: each output of the segment combines rows of it
 //   columns  the innermost kept loop runs along memory: all outputs of the segment are combined at once, row by row
 //
-// Sums are trees whose form depends on layout and extents alone, so that results do not depend on threads: a sum in
+// Sums are trees whose form depends only on layout and extents, so that results do not depend on threads: a sum in
 // blocks of fixed size, within a block of rows or groups of rows, these by the carries of a binary counter.
 #include "plugins/cpu/reduce/reduce.hpp"
 
@@ -38,7 +38,7 @@ constexpr int64_t kColumnBytes = 8192;     // of a segment's accumulators in the
 constexpr int64_t kRunBytes = 2048;        // of a row that such a segment reads, where rows are longer than twice that
 constexpr int64_t kPassBytes = 256 << 10;  // that it reads in a block: a part of a second-level cache
 constexpr int64_t kFoldedBytes = 256;      // that narrow rows without gaps are joined to, at the least
-constexpr int64_t kFoldedValues = 128;     // the same of rows of values, kColumnRows of which are evaluated at a time
+constexpr int64_t kFoldedValues = 128;     // the same for rows of values; kColumnRows are evaluated at a time
 constexpr int64_t kSlotBytes = 32 << 10;   // of the segments that a binary counter holds
 constexpr int64_t kSumBlock = 64 << 10;    // points of a block
 constexpr int64_t kManyUnits = 64;         // from this many on there is work for all threads without blocks
@@ -126,10 +126,10 @@ class ReducePlan final : public Plan {
   int64_t kept_inner_ = 1, kept_outer_ = 1;
   int64_t segment_ = 1, segments_ = 1;
   int64_t blocks_ = 1, block_points_ = 1;
-  int64_t fold_ = 1;  // rows that the form `columns` takes as one
+  int64_t fold_ = 1;  // rows that the form `columns` treats as one
   int64_t slot_bytes_ = 0, slots_ = 0, groups_per_slot_ = kGroupsPerSlot, join_groups_per_slot_ = 1;
   int64_t values_stride_ = 0;   // bytes between rows that were produced
-  int64_t rows_per_block_ = 0;  // in the form `rows`: short rows whose values are evaluated at once, if more than 1
+  int64_t rows_per_block_ = 0;  // in the form `rows`: short rows whose values are evaluated together, if more than 1
   int64_t units_ = 1, join_units_ = 0;
   Grain grain_, join_grain_;
   int64_t partials_bytes_ = 0;
@@ -236,7 +236,7 @@ void ReducePlan::plan_form(const Op& op) {
                (columns_ || combined_.rank <= 1 || inner_points_ >= kDirectRow);
 }
 
-// Short rows, one behind the other, of which the kernels combine a vector's worth at once.
+// Consecutive short rows, of which the kernels combine a vector at a time.
 bool ReducePlan::suits_packed_rows() const {
   return isa().reduce->packs_rows && source_.operand >= 0 && source_.element >= 4 &&
          source_.element == accumulator_bytes_ && !is_complex(accumulator_) && combined_.rank == 1 &&
@@ -255,7 +255,7 @@ bool ReducePlan::suits_planes() const {
          std::abs(inner_stride(kept_, source_.operand)) < std::abs(strides[static_cast<size_t>(combined_.rank - 2)]);
 }
 
-// Cuts the work into units: segments of outputs, times blocks of points where there are few of these.
+// Cuts the work into units: segments of outputs, times blocks of points if there are few segments.
 void ReducePlan::plan_units() {
   const bool rounds = is_float(accumulator_) && (kind_ == ReduceKind::sum || kind_ == ReduceKind::prod);
   if (!rounds) groups_per_slot_ = join_groups_per_slot_ = INT64_MAX;
@@ -316,8 +316,8 @@ void ReducePlan::plan_units() {
       (columns_ ? slots_ * fold_slot_bytes() <= kSlotBytes : kind_ != ReduceKind::all && kind_ != ReduceKind::any);
 }
 
-// Rows that follow one another without gaps are taken several at a time as one that fills vectors and whole cache
-// lines, or evaluations of `before`, whose parts are combined in the end.
+// Rows without gaps between them are joined to longer ones that fill vectors, cache lines and evaluations of `before`;
+// their parts are combined at the end.
 void ReducePlan::plan_fold() {
   if (segment_ < kept_inner_ || combined_.rank != 1 || !adjoin(kept_, combined_)) return;
   const int64_t row_bytes = kept_inner_ * source_.element;
@@ -346,7 +346,7 @@ bool ReducePlan::adjoin(const common::LoopNest& along, const common::LoopNest& a
   return true;
 }
 
-// Lays out what a thread needs; blocks become shorter for expressions with many intermediate values.
+// Lays out a thread's scratch memory; blocks become shorter for expressions with many intermediate values.
 void ReducePlan::plan_frame() {
   const int operands = output_first_ + outputs_;
   for (;; block_ /= 2) {
@@ -443,8 +443,8 @@ void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame)
   if (blocks_ == 1 && after_program_offset_ != 0)
     after_.begin(run.scalars + before_scalars_, frame + after_program_offset_);
   for (int64_t unit = begin; unit < end; ++unit) {
-    // The segments of a block of columns follow one another: what the processor fetched beyond the end of one is what
-    // the next begins with, and is still in a cache.
+    // The segments of a block of columns are consecutive units: the hardware prefetcher fetched the beginning of the
+    // next one, which is still in a cache.
     const int64_t block = columns_ ? unit / segments_ % blocks_ : unit % blocks_;
     const int64_t segment_unit =
         columns_ ? unit / (segments_ * blocks_) * segments_ + unit % segments_ : unit / blocks_;

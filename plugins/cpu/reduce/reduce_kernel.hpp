@@ -36,7 +36,7 @@ struct ArgKernel {
 };
 
 struct ReduceKernels {
-  // By the accumulator's dtype, which is also that of the source.
+  // By the accumulator's dtype, which is also the source's.
   ReduceKernel plain[kReduceKinds][kDtypeLimit];
   // Sums by the source's dtype into the accumulator that `sum` gives it: int64, uint64 or float64 (from float32).
   ReduceKernel widening_sum[kDtypeLimit];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: stages of reductions, then a map, over one part of the index space after the other. The index space is two
-// nests: loops that are kept and loops that are combined over. A tile is a few points of the kept nest with all that is
-// combined there. It goes through all stages while it is in a cache, in blocks of elements, in one of two forms:
+// Rows: stages of reductions, then a map, over one part of the index space after the other. The index space has two
+// loop nests: kept loops and combined loops. A tile is a few points of the kept nest with all their combined points. It
+// passes through all stages while it is in a cache, in blocks of elements, in one of two forms:
 //
 //   rows     the combined loops are innermost: a block is several short rows, or a part of a long one
 //   columns  the innermost kept loop is innermost: a block is some combined points of all columns of the tile
 //
-// In a block of several rows, or of several points of columns, the results of earlier stages are spread: each is
-// repeated wherever it is an operand. Where there are few tiles, all go through a stage together, each in blocks of
-// points that threads share; what they give is joined in the workspace, where the results are as well.
+// In a block of several rows, or of several points of columns, the results of earlier stages are repeated wherever they
+// are operands. If there are few tiles, all pass through a stage together, each in blocks of points that threads share;
+// partial results are joined in the workspace, which also holds the results.
 //
-// Sums are trees whose form depends on layout and extents alone, as those of reduce.
+// Sums are trees whose form depends only on layout and extents, as in reduce.
 #include "plugins/cpu/reduce/row.hpp"
 
 #include <algorithm>

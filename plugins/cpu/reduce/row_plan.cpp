@@ -14,9 +14,9 @@ namespace {
 
 constexpr int64_t kStackBytes = kThreadFrameBytes;  // of a thread's frame
 constexpr int64_t kBlock = 1024;                    // elements of a block in the form `rows`
-constexpr int64_t kColumnBlock = 2048;              // and in the form `columns`, which thus is 8 rows of most columns
+constexpr int64_t kColumnBlock = 2048;              // and in the form `columns`, usually 8 rows
 constexpr int64_t kColumns = 256;                   // of a tile of more than a few points
-constexpr int64_t kLeastColumnTile = 256;           // elements; smaller tiles are gathered as rows, many at once
+constexpr int64_t kLeastColumnTile = 256;           // elements; smaller tiles are gathered as rows, many together
 constexpr int64_t kFoldedElements = 64;             // that narrow rows of columns are joined to, at the least
 constexpr int64_t kTileBytes = 256 << 10;           // of inputs: a part of a second-level cache
 constexpr int64_t kCachedTileBytes = 1 << 20;       // that stay in some cache from stage to stage
@@ -271,7 +271,7 @@ int64_t RowPlan::column_width() const {
   return width;
 }
 
-// Cuts the index space into tiles, and these into blocks that threads share, where there are few.
+// Cuts the index space into tiles, and few tiles into blocks that threads share.
 void RowPlan::plan_tiles() {
   fold_ = 1;
   if (columns_) {
@@ -308,7 +308,7 @@ void RowPlan::plan_tiles() {
   block_grain_ = grain(cost_ * static_cast<double>(block_points_ * tile_) + 100);
 }
 
-// Lays out what a thread needs.
+// Lays out a thread's scratch memory.
 void RowPlan::plan_frame() {
   after_block_ = round_up(tile_, kLine);
   int64_t used = 0;

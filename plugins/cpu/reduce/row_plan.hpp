@@ -35,7 +35,7 @@ class RowPlan final : public Plan {
     int axis = -1;    // of an index
     int64_t size = 0;
     bool is_read = false;      // by an expression
-    bool is_combined = false;  // its own elements are what a stage combines
+    bool is_combined = false;  // a stage combines its elements directly
     bool is_linear = false;    // without gaps over the whole index space, in the order of the blocks
     bool is_constant = false;
     int64_t buffer = 0;  // in the frame
