@@ -37,9 +37,9 @@ const char* __tsan_default_options(void) {
 #define REPORT_DESCRIPTOR 3
 
 static int report_descriptor = STDOUT_FILENO;
-static int has_entered = 0; /* the plugin was seen at all */
+static int has_entered = 0; /* core has entered the plugin */
 
-/* One line of the report, whole or not at all: a reader that has gone is no fault. */
+/* Writes one line of the report atomically. A closed reader is not an error. */
 static void report(const char* mark, const char* text) {
   char line[MAX_LINE];
   int size = snprintf(line, sizeof line, "%s%.*s\n", mark, (int)strcspn(text, "\n"), text);
@@ -53,7 +53,7 @@ static void report(const char* mark, const char* text) {
 static void take_log(int32_t level, const char* category, const char* text, void* user_data) {
   static const char kEntering[] = "entering ";
   (void)user_data;
-  if (level == COMPUTE_LOG_ERROR && strncmp(text, "dlopen of ", 10) == 0) { /* no process goes on well after that */
+  if (level == COMPUTE_LOG_ERROR && strncmp(text, "dlopen of ", 10) == 0) { /* the process cannot continue safely */
     report("at ", "dlopen, which threw an exception");
     abort();
   }
@@ -143,7 +143,7 @@ static int try_plugin(int runs) {
   if (failed(compute_device_list(infos, MAX_DEVICES, &count), "listing")) return 1;
   int bad = 0;
   for (int64_t i = 0; runs && i < count && i < MAX_DEVICES; ++i) {
-    /* without its plugin cpu runs nothing: that is no fault of the plugin that is tried */
+    /* without the cpu plugin, cpu runs no ops: not a fault of the probed plugin */
     if (strcmp(infos[i].name, "cpu") != 0 || count == 1) bad |= try_device(infos[i].name);
   }
   int32_t drained = 0;
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
   }
   const struct rlimit no_core = {0, 0};
   (void)setrlimit(RLIMIT_CORE, &no_core);
-  (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody waits for the answer any more */
+  (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* ends the probe if its parent has ended */
   if (fcntl(REPORT_DESCRIPTOR, F_SETFD, FD_CLOEXEC) == 0) report_descriptor = REPORT_DESCRIPTOR;
   report("ready", "");
   char* const files = list_of(argv[1 + runs]);

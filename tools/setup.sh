@@ -40,7 +40,7 @@ packages_to_test=(
   zlib1g-dev
 )
 
-# What Mesa's OpenCL driver needs beside itself, where these names are known (Debian 12).
+# Dependencies of Mesa's OpenCL driver, under their names in Debian 12.
 packages_for_drivers=(
   libclc-15
   libllvmspirvlib15
@@ -48,7 +48,7 @@ packages_for_drivers=(
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Installs those of the named packages that are missing, in one line, or says what to install and fails.
+# Installs the missing ones of the named packages, or fails and says which to install.
 install_packages() {
   local allowed=$1 missing=() package
   shift
@@ -81,8 +81,8 @@ install_packages() {
   "${install[@]}"
 }
 
-# Brings OpenCL drivers other than PoCL into a folder of their own, where nothing but the tests that name them finds them: Intel's for processors, from
-# the Python package index, and Mesa's rusticl. One that cannot be had is left out, with the reason.
+# Fetches OpenCL drivers other than PoCL into a separate folder, where only the tests that name them find them: Intel's CPU driver from the Python
+# package index, and Mesa's rusticl. Skips an unavailable driver with the reason.
 fetch_opencl_drivers() {
   mkdir -p "$1"
   fetch_intel_driver "$1/intel" || rm -rf "$1/intel"

@@ -28,7 +28,7 @@ constexpr time_t kAbandonedAfterSeconds = 600;  // a temporary file that old has
 // An entry's first bytes, in the machine's byte order: caches are not carried between machines.
 struct Header {
   char magic[8];
-  XXH128_hash_t key;       // of what the program was made from
+  XXH128_hash_t key;       // of the program's source and options
   XXH128_hash_t checksum;  // of the program
   uint64_t program_bytes;
 };
@@ -120,7 +120,7 @@ std::string KernelCache::problem() const {
 
 std::string KernelCache::problem_of_storing() const {
   if (std::string reason = problem(); !reason.empty()) return reason;
-  constexpr size_t kTrialBytes = 1 << 16;  // as many as a compiled program may have
+  constexpr size_t kTrialBytes = 1 << 16;  // as large as a compiled program may be
   const fs::path trial = *directory_ / (std::string(kDigestDigits, 'f') + std::string(kSuffix));
   if (!write(trial, std::string(kTrialBytes, '\0'))) return cannot_write(*directory_);
   unlink(trial.c_str());
@@ -183,8 +183,8 @@ void KernelCache::store(const ProgramKey& key, std::string_view program) {
   }
   const std::lock_guard lock(mutex_);
   unchecked_bytes_ += static_cast<int64_t>(entry.size());
-  // Looking at every entry for each that is written would be slow; others write too, so the size is never known for
-  // long.
+  // Scanning all entries at each write would be slow, and other processes write too, so the size is only
+  // estimated.
   if (unchecked_bytes_ >= limit_bytes_ / 16) evict();
 }
 

@@ -30,9 +30,9 @@ bool may_include(const ProgramKey& key);
 ///
 /// An entry is written to another file and then renamed, so a reader sees a complete entry or none. Each contains its
 /// key's digest and a checksum; an entry that does not match counts as absent and is replaced. Files of other users,
-/// and files that others can write to, are not read. If others can write to the folder or a folder above it, nothing is
-/// read. Links are not followed. When the folder exceeds its limit, the least recently used entries are removed first.
-/// Files with other names than an entry's are not touched.
+/// and files that other users can write, are not read. If other users can write to the folder or a folder above it,
+/// nothing is read. Links are not followed. When the folder exceeds its limit, the least recently used entries are
+/// removed first. Files with other names than an entry's are not touched.
 ///
 /// The cache never fails: if it cannot read or write, programs are compiled, and the first time a warning says why.
 ///

@@ -23,8 +23,8 @@ LoopNest collapse(std::span<const int64_t> shape, std::span<const int64_t* const
   for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
     if (shape[axis] != 1) order[rank++] = axis;
   }
-  // Outermost is where the leader moves most; where it does not move at all the next operand that moves decides. A
-  // stable insertion sort: the comparison is no strict weak order where operands disagree.
+  // The outermost loop has the leader's largest stride; if the leader does not move, the next operand that moves
+  // decides. Uses a stable insertion sort, because the comparison is not a strict weak order if operands disagree.
   const auto inside = [&](int a, int b) {
     for (int step = 0; step < operands; ++step) {
       const int i = step == 0 ? leader : step <= leader ? step - 1 : step;
@@ -62,7 +62,7 @@ LoopNest collapse(std::span<const int64_t> shape, std::span<const int64_t* const
 
 std::optional<int64_t> row_major_step(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   std::optional<int64_t> step;
-  int64_t next = 0;  // the stride that goes on from the axes inside
+  int64_t next = 0;  // the stride that continues the inner axes
   for (size_t i = shape.size(); i-- > 0;) {
     if (shape[i] == 1) continue;
     if (!step) {

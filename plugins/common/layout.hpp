@@ -28,7 +28,7 @@ struct LoopNest {
 ///
 /// Axes of extent 1 are removed, and axes whose strides follow from each other in every operand are merged. The others
 /// are sorted: operand `leader` moves least along the innermost one; the other operands, in order, break ties. Axes
-/// along which `leader` runs backwards are turned around. Strides of 0 repeat an element.
+/// along which `leader` has a negative stride are reversed. Strides of 0 repeat an element.
 ///
 /// `strides[i]` contains operand i's strides, as many as `shape` has extents; all extents are at least 1.
 LoopNest collapse(std::span<const int64_t> shape, std::span<const int64_t* const> strides, int leader);

@@ -41,8 +41,8 @@ std::optional<Refusal> refuse_epilogue(const Op& op);
 MatrixProduct read_product(const Op& op);
 
 /// Finds the orientation and the flags with which c consists of columns. Returns the operand whose strides cannot be
-/// expressed by a leading dimension, or -1. Loop 0 of the batch, if there is one, is then the longest loop along which
-/// no operand runs backwards, and the library can do it; the host does the other loops.
+/// expressed by a leading dimension, or -1. Loop 0 of the batch, if any, is then the longest loop without negative
+/// strides, which the library can run; the host runs the other loops.
 int place_operands(MatrixProduct& product);
 
 }  // namespace compute::common

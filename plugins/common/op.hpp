@@ -88,8 +88,8 @@ inline bool is_complex(compute_dtype dtype) { return dtype_row(dtype).category =
 // A refusal for a tensor whose dtype is not in dtypes.def, or whose layout is not known.
 std::optional<Refusal> refuse_tensors(const Op& op);
 
-/// Refuses complex elements at addresses that are not multiples of their size, which GPUs cannot load at once. Core
-/// copies such operands.
+/// Refuses complex elements at addresses that are not multiples of their size, which GPUs cannot load in one access.
+/// Core copies such operands.
 std::optional<Refusal> refuse_unaligned(const Op& op);
 
 }  // namespace compute::common

@@ -21,13 +21,13 @@ struct PoolWindow {
   /// The position of an element of a window, which may lie in the padding.
   int64_t at(int64_t window, int64_t tap) const { return window * stride + tap * dilation - before; }
   bool has(int64_t position) const { return position >= 0 && position < extent; }
-  /// The windows from `first` to before `last` are those whose element `tap` is no padding.
+  /// The windows [first, last) whose element `tap` is not padding.
   int64_t first(int64_t tap) const { return std::max<int64_t>(0, (before - tap * dilation + stride - 1) / stride); }
   int64_t last(int64_t tap) const {
     const int64_t room = extent - 1 + before - tap * dilation;
     return room < 0 ? 0 : std::min(count, room / stride + 1);
   }
-  /// The elements that are no padding, of a window without dilation; negative or 0 if there are none.
+  /// The number of elements of a window without dilation that are not padding; negative or 0 if none.
   int64_t inside(int64_t window) const {
     const int64_t from = at(window, 0);
     return std::min(from + size, extent) - std::max<int64_t>(from, 0);
@@ -39,7 +39,7 @@ using PoolWindows = std::array<PoolWindow, kPoolSpatial>;
 /// Of the elements x and the results y of the op, which has at most kPoolSpatial spatial axes.
 PoolWindows pool_windows(const Op& op, const compute_plugin_tensor& x, const compute_plugin_tensor& y);
 
-/// Strides in elements, over n, c and the spatial axes, of which missing ones come first.
+/// Strides in elements, over n, c and the spatial axes; missing axes come first.
 using PoolStrides = std::array<int64_t, kPoolLead + kPoolSpatial>;
 PoolStrides pool_strides(const compute_plugin_tensor& tensor);
 
@@ -57,8 +57,8 @@ struct Pooling {
   int64_t taps() const { return windows[0].size * windows[1].size * windows[2].size; }
 };
 
-/// A refusal where steps of core do as well, which is where windows do not overlap and have no padding, and of pools
-/// also where they overlap; and for more than three spatial axes.
+/// Refuses cases for which core's steps are as fast: windows without padding that do not overlap (for pools also
+/// overlapping ones), and more than three spatial axes.
 std::optional<Refusal> refuse_pooling(const Op& op);
 
 }  // namespace compute::common

@@ -94,7 +94,8 @@ Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out
 //
 //   Device, Stream, Kernel
 //   auto entering(Device&)               exists while the device's driver is called
-//   auto submitting(Stream&)             exists while one of core's calls queues work; throws where none can be queued
+//   auto submitting(Stream&)             exists while one of core's calls queues work; throws if the stream accepts
+//   none
 //   compile(Device&, const compute_plugin_kernel_source&), answer_of(const Kernel&), launch(Kernel&, Stream&, const
 //   compute_plugin_launch&)
 template <class Of>

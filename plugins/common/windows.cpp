@@ -109,8 +109,8 @@ WindowProduct grad_weight(const Geometry& g) {
   return p;
 }
 
-/// The kernel elements t that meet positions of x whose sum with the pad is `remainder` modulo the stride, in terms of
-/// which position of y they meet: (position of x + pad) / stride - first - t · step.
+/// The kernel elements t that meet positions of x whose sum with the pad is `remainder` modulo the stride, expressed by
+/// the position of y that they meet: (position of x + pad) / stride - first - t · step.
 struct Phase {
   int64_t kernel_first = 0, kernel_step = 1, kernel_count = 0;
   int64_t x_first = 0, x_count = 0;  // x_first + i · stride

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and their gradients in one form: a product of matrices, one of which is made of windows of a tensor.
+// Convolutions and their gradients in one form: a product of matrices, one of which consists of windows of a tensor.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct WindowProduct {
   std::array<int64_t, kMaxSpatial> extent, stride;                  // of b's spatial axes
   std::array<int64_t, kMaxSpatial> start, depth_step, column_step;  // positions
   int64_t a_offset, c_offset;
-  int64_t bias_group, bias_row;  // strides, where there is a bias
+  int64_t bias_group, bias_row;  // strides, if there is a bias
 
   int64_t depth_points() const;
   int64_t columns() const;

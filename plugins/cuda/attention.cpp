@@ -18,8 +18,8 @@ namespace {
 
 using common::Op;
 
-// Products of the queries with the keys for each multiprocessor. With fewer the generated kernel is faster: what cuDNN
-// gains grows with the time of the products, and what it costs to start does not.
+// Products of queries and keys per multiprocessor. With fewer the generated kernel is faster, because cuDNN's start-up
+// cost is constant.
 constexpr double kPaysFrom = 7.5e6;
 
 constexpr size_t kClearsParts = 90600;  // cuDNN from this version on zeroes what its groups add to
@@ -49,7 +49,7 @@ enum Named : int64_t {
   kFirstVirtual
 };
 
-// Operations of cuDNN on the scores of queries and keys. Their order is what cuDNN recognizes and runs as one kernel.
+// Operations of cuDNN on the scores of queries and keys. cuDNN recognizes this order and runs it as one kernel.
 class ScoreGraph {
  public:
   std::span<const DnnDescriptor> operations() const { return operations_; }

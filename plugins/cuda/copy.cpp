@@ -68,7 +68,7 @@ void fill(Stream& stream, CUdeviceptr dst, int64_t size_bytes, const void* patte
     stream.note_launch(kernel->name.c_str());
     result = launch(*kernel, {static_cast<unsigned>(groups), kGroupSize}, {parameters, 4}, stream.handle());
   } else {
-    // Each word of the pattern down a column of its own.
+    // Writes each word of the pattern down a separate column.
     const auto period = static_cast<size_t>(pattern_size);
     for (size_t word = 0; word < period / 4 && result == CUDA_SUCCESS; ++word) {
       result = cu.memset_d2d32_async(dst + word * 4, period, words[word], 1, size / period, stream.handle());

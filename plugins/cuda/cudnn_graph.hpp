@@ -40,7 +40,7 @@ class DnnDescriptor {
     set(attribute, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.value_);
   }
   void finalize();
-  /// False if cuDNN cannot do what the descriptor says.
+  /// False if cuDNN does not support the descriptor.
   bool try_finalize();
 
  private:

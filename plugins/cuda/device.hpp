@@ -80,7 +80,7 @@ class Device {
   /// That clock and the host's clock, read at about the same time.
   void read_clock(int64_t* out_device_ns, int64_t* out_host_ns);
 
-  /// Zeroed memory. When it is given back no kernel uses it, and the counters are 0.
+  /// Zeroed memory. On return no kernel may use it, and its counters must be 0.
   LaunchMemory take_launch_memory();
   void give_launch_memory(const LaunchMemory& memory) noexcept;
   /// The same; its last owner gives it back.

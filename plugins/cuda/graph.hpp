@@ -47,7 +47,7 @@ class GraphBuilder {
     order_.push_back({true, kernels.size()});
     kernels.push_back(std::move(node));
   }
-  // A run of `plan` with so many tensors and scalars.
+  // A run of `plan` with that many tensors and scalars.
   void capture(const Plan& plan, const compute_plugin_run& run, int32_t tensor_count, int32_t scalar_count,
                const int32_t* slots) {
     GraphCapture node;

@@ -27,7 +27,7 @@ struct Kernel {
 /// The extents of a launch.
 struct Grid {
   unsigned groups = 0, group_size = 0;
-  unsigned local_bytes = 0;  // besides those that the kernel declares
+  unsigned local_bytes = 0;  // in addition to those that the kernel declares
 };
 
 class KernelTable {

@@ -71,7 +71,7 @@ bool open_one(const std::string& name, const std::vector<std::string>& folders, 
     add_line(report.tried, path);
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      // The system's search gives the telling message; a file that lies nowhere else is no news.
+      // The system's search gives the useful message; other folders without the file are not reported.
       const char* error = dlerror();
       const std::string text = error != nullptr ? error : "cannot be opened";
       common::throw_if_short(text);

@@ -29,7 +29,7 @@ using common::Refusal;
 constexpr size_t kMaxWorkspaceBytes = size_t{32} << 20;
 constexpr int64_t kMostCalls = 256;                  // of cuBLASLt for one contraction with several batch axes
 constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contraction
-constexpr double kMapPaysFrom = 128.0 * 128 * 128;   // the same, for a map of its own after the product
+constexpr double kMapPaysFrom = 128.0 * 128 * 128;   // the same, for a separate map after the product
 constexpr int64_t kLeastTerms = 128;                 // of a product in parts; with fewer, cuBLASLt is faster
 constexpr int64_t kLeastSide = 64;                   // its rows and columns
 constexpr int32_t kBiasInput = 3;
@@ -85,9 +85,9 @@ void require(cublasStatus status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw failure(status, what);
 }
 
-// Whether cuBLASLt adds the bias as the op does: in the dtype that is computed in, before the result is rounded. It has
-// one value for each row of c. Activations stay with generated kernels and maps: their bounds are those of the ops, and
-// relu keeps NaN.
+// Whether cuBLASLt can add the bias as the op does: in the computation's dtype, before the result is rounded, with one
+// value per row of c. Generated kernels and maps compute activations, because they keep the ops' bounds and relu's
+// NaN.
 bool takes_bias(const Op& op, const MatrixProduct& placed) {
   const compute_dtype dtype = op.output(0).dtype;
   const bool has_dtype =
@@ -128,7 +128,7 @@ class MatmulPlan final : public Plan {
                         const uint64_t (&at)[kOperands], void* workspace, Stream& stream) const;
 
   Owned<&CublasLtApi::matmul_desc_destroy, cublasLtMatmulDesc> description_;
-  mutable std::mutex mutex_;  // for the address of the bias, which is a part of the description
+  mutable std::mutex mutex_;  // guards the address of the bias in the description
   Owned<&CublasLtApi::matrix_layout_destroy, cublasLtMatrixLayout> layouts_[kOperands];
   cublasLtMatmulAlgo algorithm_{};
   compute_plugin_scalar one_{};
@@ -167,7 +167,7 @@ MatmulPlan::MatmulPlan(const BlasHandle& handle, const Op& op, const MatrixProdu
     require(
         api.matmul_desc_set_attribute(description_.value, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue),
         "describing a product");
-    set_bias(kBiasAlignment);  // without an address there is no algorithm
+    set_bias(kBiasAlignment);  // without an address cuBLASLt finds no algorithm
   }
   const std::pair<int64_t, int64_t> extents[kOperands] = {
       {problem_.m, problem_.k}, {problem_.k, problem_.n}, {problem_.m, problem_.n}, {problem_.m, problem_.n}};

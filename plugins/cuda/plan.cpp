@@ -21,7 +21,7 @@ using common::Pointer;
 using common::Recipe;
 using common::Refusal;
 
-// Why generated kernels, or those of programs, cannot run `op`.
+// Why neither generated nor user kernels can run `op`.
 std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
   if (std::optional<Refusal> refusal =
           op.name() == "kernel" ? refuse_user_kernel(op) : common::refuse_op(op, device.dialect()))

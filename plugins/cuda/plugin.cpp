@@ -54,7 +54,7 @@ struct Cuda {
   static std::unique_ptr<Kernel> compile(Device& device, const compute_plugin_kernel_source& source) {
     return std::make_unique<UserKernel>(device, source);
   }
-  // Local memory is no parameter in CUDA, so core cannot count for us: launch() does.
+  // Local memory is not a parameter in CUDA, so launch() counts the parameters, not core.
   static common::KernelAnswer answer_of(const Kernel& kernel) { return {-1, kernel.max_group_size()}; }
   static void launch(const Kernel& kernel, Stream&, const compute_plugin_launch& launch) { kernel.launch(launch); }
 };

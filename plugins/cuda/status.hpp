@@ -28,7 +28,7 @@ inline void check(CUresult result, const char* what) {
 bool is_final(CUresult result);
 
 /// Makes a context current for the calls of its scope, and restores the program's own context. A thread that had none
-/// keeps that of the first device, which is what CUDA would give it.
+/// keeps the context of the first device, as CUDA itself would set it.
 class Current {
  public:
   Current(CUcontext context, bool may_stay) {

@@ -25,8 +25,8 @@ CUstream create_stream(Device& device, int32_t priority) {
   return stream;
 }
 
-// While one exists the thread's sleeps end on time: by default Linux lets each last 50 µs longer, which is more than
-// most of ours.
+// While one exists, the thread's sleeps end on time: by default Linux adds up to 50 µs, more than most sleeps here
+// last.
 class PunctualSleep {
  public:
   PunctualSleep() : slack_ns_(prctl(PR_GET_TIMERSLACK)) {
@@ -103,7 +103,7 @@ void Stream::take_time(uint64_t number, int64_t* out_ns) {
   }
 }
 
-// With the lock of the times held: those of all marks that have been reached.
+// Reads the times of all reached marks. Call with the lock of the times held.
 void Stream::read_times() {
   const Current current = device_.current();
   {
@@ -197,7 +197,7 @@ void Stream::look_for_faults() {
 // before it: it is asked for the first, then further and further on, then in halves back to the last.
 void Stream::poll() {
   if (has_failed_.load(std::memory_order_relaxed)) return;
-  size_t done = 0, open = marks_.size();  // so many have finished, and this one has not
+  size_t done = 0, open = marks_.size();  // this many have finished, and this one has not
   CUresult fault = CUDA_SUCCESS;
   for (size_t step = 1; done < open;) {
     const size_t at = std::min(done + step, open) - 1;
@@ -236,7 +236,7 @@ void Stream::retire(size_t count) {
       try {
         timed_.push_back({mark.event, mark.number});
       } catch (...) {
-        device_.give_timed_event(mark.event);  // whoever asks is told that there is no time
+        device_.give_timed_event(mark.event);  // later queries report that there is no time
       }
     }
   }
@@ -248,7 +248,7 @@ bool Stream::is_settled(uint64_t number, uint64_t* out_reached, compute_error** 
   *out_reached = reached_;
   *out_error = nullptr;
   if (has_failed_.load(std::memory_order_relaxed)) {
-    // After a checked fault the stream's work goes on: until it has ended it touches memory.
+    // After a checked fault the stream's work continues, and may touch memory until it has ended.
     if (cu.stream_query(handle_) == CUDA_ERROR_NOT_READY) return false;
     *out_error = common::make_error(error_code_, error_message_, error_argument_, error_native_code_);
     return true;
@@ -274,7 +274,7 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
     const int64_t waited = std::chrono::duration_cast<nanoseconds>(Clock::now() - start).count();
     if (waited >= timeout_ns) break;
     if (waited < device_.spin_ns()) continue;
-    // Sleeping a sixty-fourth of what was waited so far costs that much at most in the end, and little time on the way.
+    // Sleeping 1/64 of the time waited so far adds at most that much to the wait, and uses little processor time.
     if (!punctual) punctual.emplace();
     polling.sleep(nanoseconds(std::min(std::clamp<int64_t>(waited / 64, 2'000, 200'000), timeout_ns - waited)));
   }

@@ -59,7 +59,7 @@ class Stream {
   /// What its launches share. The record is for faults of runs that have no record; it is checked with each mark that
   /// finishes.
   const LaunchMemory& memory() const { return memory_; }
-  /// Also checks another record, that of a graph, as long as the graph owns it.
+  /// Also checks the fault record of a graph, as long as the graph owns it.
   void watch(const std::shared_ptr<const LaunchMemory>& memory);
 
   /// The error for a result of a call on this stream, with the work that may be at fault.
@@ -111,7 +111,7 @@ class Stream {
   std::string error_message_;
   std::vector<std::weak_ptr<const LaunchMemory>> watched_;
 
-  // Times are read from the driver many at a time and without the lock above, so that whoever submits does not wait.
+  // Reads times from the driver in batches and without the lock above, so that submitters do not wait.
   void read_times();
   std::mutex times_mutex_;      // of what follows; taken before the lock above
   std::deque<MarkTime> times_;  // that were not taken yet

@@ -49,7 +49,7 @@ UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& sourc
   kernel_ = load(program);
   was_compiled_ = program.was_compiled;
   parameters_ = program.parameters;
-  // The driver knows sizes for certain, the compiler's text also what is a pointer.
+  // The driver knows the sizes; the compiler's output also says which parameters are pointers.
   if (cu.func_get_param_info != nullptr) {
     size_t count = 0, offset = 0, bytes = 0;
     if (!parameters_) parameters_.emplace();
@@ -105,7 +105,7 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
   for (int32_t i = 0; i < launch.argument_count; ++i) {
     const compute_plugin_kernel_argument& argument = *common::at_step(launch.arguments, i);
     if (argument.kind == kLocalMemory) {
-      shared_bytes += argument.value_size;  // CUDA has one block of it, which is no parameter
+      shared_bytes += argument.value_size;  // CUDA has one block of it, which is not a parameter
       continue;
     }
     check_argument(argument, pointers.size(), i);

@@ -33,7 +33,7 @@ enum : int64_t {
 #define CONSTANT(name, value) name = value,
 #include "plugins/opencl/constants.inc"
 #undef CONSTANT
-  // Extensions, which headers of 1.2 lack.
+  // Extensions that the headers of 1.2 lack.
   CL_PLATFORM_NOT_FOUND_KHR = -1001,
   CL_DEVICE_PCI_BUS_INFO_KHR = 0x410F,
   CL_DEVICE_UUID_KHR = 0x106A,
@@ -58,11 +58,11 @@ struct LibraryReport {
   std::string tried, found, error;  // `tried`: one a line
 };
 
-/// Opens the first of `names` that exists, permanently. NULL if none exists; `report` lists what was tried.
+/// Opens the first of `names` that exists, permanently. NULL if none exists; `report` lists the names tried.
 void* open_library(std::initializer_list<const char*> names, LibraryReport* report);
 
-/// Opens the loader library at the first call. False if there is none, or one that lacks a required function; `report`
-/// lists what was tried.
+/// Opens the loader library at the first call. False if there is none, or if it lacks a required function; `report`
+/// lists the names tried.
 bool open_api(LibraryReport* report);
 
 /// "CL_OUT_OF_RESOURCES (-5)"

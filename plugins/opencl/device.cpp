@@ -88,7 +88,7 @@ Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
   caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;
   caps_.heap_count = 2;
   caps_.heaps = heaps_;
-  options_ = "-w";  // generated code compares what is equal, and compilers say so on stderr
+  options_ = "-w";  // no warnings: generated code has tautological comparisons, which compilers report on stderr
   for (const std::string& option : common::compile_options(dialect()))
     options_ += (options_.empty() ? "" : " ") + option;
 }
@@ -211,7 +211,7 @@ std::shared_ptr<CompiledKernel> Device::kernel(const common::Op& op, const commo
     std::lock_guard lock(kernels_mutex_);
     if (const auto found = kernels_.find(launch.key); found != kernels_.end()) return found->second;
   }
-  // Compiled outside of the lock: two threads may do it at once, and the first result is kept.
+  // Compiled without the lock: two threads may compile concurrently, and the first result is kept.
   const common::KernelSource source = common::kernel_source(op, dialect(), launch);
   const auto start = std::chrono::steady_clock::now();
   bool was_compiled = true;
@@ -247,7 +247,7 @@ Program Device::build(const std::string& given, const std::string& options, bool
   common::KernelCache& cache = common::KernelCache::instance();
   const std::string device = info_.model(), compiler = info_.driver();
   const common::ProgramKey key{given, device, compiler, options};
-  // Drivers have caches of their own, some of which know a program by its text alone.
+  // Some drivers' caches identify a program only by its text.
   const bool is_cached = !common::may_include(key);
   const std::string source =
       is_cached ? given : given + "\n//" + std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
@@ -263,7 +263,7 @@ Program Device::build(const std::string& given, const std::string& options, bool
       const size_t size = binary->size();
       cl_int loaded = CL_SUCCESS;
       Program program(api().clCreateProgramWithBinary(context(), 1, &info_.device, &size, &bytes, &loaded, &status));
-      // A binary that the driver does not take any more is built anew.
+      // A binary that the driver no longer accepts is rebuilt.
       if (status == CL_SUCCESS && loaded == CL_SUCCESS &&
           api().clBuildProgram(program.get(), 1, &info_.device, options.c_str(), nullptr, nullptr) == CL_SUCCESS) {
         *out_compiled = false;
@@ -285,7 +285,7 @@ Program Device::build(const std::string& given, const std::string& options, bool
     throw common::Error(COMPUTE_ERROR_COMPILE_FAILED, "clBuildProgram: " + status_text(status) + "\n" + log.c_str(), -1,
                         status);
   }
-  // Where the driver keeps binaries by itself, a mark of ours says that it has this one.
+  // If the driver caches binaries itself, store a marker that it has this one.
   if (!keeps && *out_compiled && is_cached) cache.store(key, "kept by the driver");
   size_t size = 0;
   if (keeps && is_cached &&

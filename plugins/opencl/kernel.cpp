@@ -20,7 +20,7 @@ const char* kind_text(int32_t kind) {
   return kind == kTensor ? "a tensor" : kind == kValue ? "a value" : "local memory";
 }
 
-// The size of a type that OpenCL C or the portable dialect has; 0 for others.
+// The size of a type of OpenCL C or the portable dialect; 0 for other types.
 int64_t size_of(std::string_view type, bool is_portable) {
   struct Type {
     std::string_view name;
@@ -44,7 +44,7 @@ int64_t size_of(std::string_view type, bool is_portable) {
   return 0;
 }
 
-// Sizes of the program's own types: the compiler tells them as the group size that a kernel demands.
+// Measures the sizes of the program's types: a kernel requires them as its group size, which the compiler reports.
 void measure_types(const Device& device, const std::string& text, const std::string& options,
                    std::vector<KernelParameter>& parameters) {
   std::string more = text + "\n";
@@ -210,7 +210,7 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
                         "local_memory_bytes is " + std::to_string(launch.local_memory_bytes) +
                             "; on OpenCL pass local memory as an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
   }
-  std::vector<Memory> views;  // commands keep what they use
+  std::vector<Memory> views;  // commands retain the objects that they use
   std::lock_guard lock(kernel.compiled->mutex);
   const cl_kernel object = kernel.compiled->kernel.get();
   cl_uint index = 0;  // of the compiled kernel's parameter

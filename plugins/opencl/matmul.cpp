@@ -63,7 +63,7 @@ Scalar number(float value) {
   }
 }
 
-// A run's scalar; those of float16 products come as float32.
+// A run's scalar; scalars of float16 products are float32.
 template <class Scalar>
 Scalar scalar_of(const compute_plugin_scalar& scalar) {
   if constexpr (std::is_same_v<Scalar, uint16_t>) {
@@ -87,9 +87,9 @@ cl_uint flag(const common::PlacedMatrix& matrix) {
   return matrix.transposed ? CLBlastTransposeYes : CLBlastTransposeNo;
 }
 
-// Its kernels for small products take any offset and stride and need no memory, so they get whole batches. Those for
-// larger ones do not look at offsets and strides where matrices lie just as they want them, so each matrix of a batch
-// is a call of its own, with our workspace.
+// CLBlast's kernels for small products accept any offset and stride and need no memory, so they compute whole batches.
+// Its kernels for larger products ignore offsets and strides of matrices that already have their layout, so each matrix
+// of a batch is a separate call, with our workspace.
 template <class Scalar>
 class ClblastPlan final : public Plan {
  public:
@@ -120,7 +120,7 @@ class ClblastPlan final : public Plan {
 
   void run(const compute_plugin_run& run, Stream& stream) const override {
     if (has_run_.load(std::memory_order_acquire)) return run_now(stream, run);
-    // The driver may compile for these sizes, on threads of its own.
+    // The driver may compile for these sizes, on its own threads.
     common::with_enough_stack([&] {
       const common::Compiling compiling;
       run_now(stream, run);
@@ -133,7 +133,7 @@ class ClblastPlan final : public Plan {
   void run_now(Stream& stream, const compute_plugin_run& run) const {
     cl_command_queue queue = stream.queue();
     const MatrixProduct& p = product_;
-    std::vector<Memory> views;  // commands keep what they use
+    std::vector<Memory> views;  // commands retain the objects that they use
     cl_mem memory[kMatrices];
     int64_t base[kMatrices];
     for (int i = 0; i < kMatrices; ++i) {
@@ -217,8 +217,8 @@ class ClblastPlan final : public Plan {
   size_t temporary_bytes_ = 0;
 };
 
-// Compiles what the routines of a precision consist of, which otherwise their first calls would do. The status is kept
-// per device.
+// Compiles the kernels of a precision's routines in advance; otherwise their first calls would. The status is kept per
+// device.
 template <class Scalar>
 cl_int warm_up(Device& device, bool batched, int64_t* out_compiled) {
   const std::lock_guard lock(clblast_mutex());
@@ -441,7 +441,7 @@ bool wins_trial(Device& device, const Op& like) {
     common::log(
         COMPUTE_LOG_INFO, "compile",
         "tried large " + what + ": " + line + "; " + (known->second ? "CLBlast" : "the generated kernel") + " is used");
-  } catch (const common::Error& error) {  // there is no memory for it, for example
+  } catch (const common::Error& error) {  // out of memory, for example
     common::log(COMPUTE_LOG_DEBUG, "compile", "CLBlast was not tried for " + what + ": " + error.message);
   }
   return known->second;
@@ -470,7 +470,7 @@ std::string matmul_engine(const DeviceInfo& device) {
 
 std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
   if (!may_take_clblast(device.info())) return nullptr;
-  // It adds into its result, which an addend of ours need not be.
+  // CLBlast adds into its result; our addend may be another tensor.
   if (!has_one_dtype(op) || op.expression_count() != 0 || common::is_given(op, 3)) return nullptr;
   MatrixProduct product = common::read_product(op);
   if (product.has_addend || common::place_operands(product) >= 0 || !can_be_said(op, product)) return nullptr;

@@ -75,7 +75,7 @@ void Stream::read_faults() {
   const uint64_t zero = 0;
   const cl_int status =
       api().clEnqueueFillBuffer(queue_.get(), fault_slots_.get(), &zero, sizeof zero, 0, size, 0, nullptr, nullptr);
-  // Old faults in the slots would be taken for those of later runs.
+  // Old faults in the slots would be attributed to later runs.
   if (status != CL_SUCCESS) throw break_off(error_of(status, "clEnqueueFillBuffer"));
 }
 
@@ -103,7 +103,7 @@ cl_command_queue Stream::share_queue() {
   return queue_.get();
 }
 
-// Another queue, which goes on where this one ends. What this one has queued ends as before.
+// Switches to another queue, which continues after this one. Work in the old queue ends as before.
 void Stream::start_times() {
   {
     std::lock_guard lock(mutex_);
@@ -114,7 +114,7 @@ void Stream::start_times() {
     timed = device_->make_queue(CL_QUEUE_PROFILING_ENABLE);
   } catch (const common::Error&) {
     std::lock_guard lock(mutex_);
-    keeps_queue_ = true;  // work goes on without times
+    keeps_queue_ = true;  // work continues without times
     return;
   }
   cl_event event = nullptr;
@@ -239,7 +239,7 @@ void Stream::settle_locked() {
       try {
         times_.push_back({mark.number, end_of(mark.event.get())});
       } catch (...) {
-        // Whoever asks is told that there is none.
+        // Later queries report that there is none.
       }
     }
     reached_ = mark.number;
@@ -247,8 +247,8 @@ void Stream::settle_locked() {
   }
 }
 
-// After a failure: whether what was queued behind it has ended. A queue goes on after a checked fault, and may after a
-// failed command.
+// After a failure: whether the work queued behind it has ended. A queue continues after a checked fault, and may
+// continue after a failed command.
 bool Stream::is_over_locked() {
   if (is_over_ || submitting_.load(std::memory_order_seq_cst)) return is_over_;
   if (!end_) {
@@ -298,7 +298,7 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
       // PoCL's events become complete a moment after what waits for them is woken.
       continue;
     }
-    // There is no wait with a limit.
+    // OpenCL has no wait with a time limit.
     const auto passed = std::chrono::steady_clock::now() - start;
     const int64_t passed_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(passed).count();
     if (passed_ns >= timeout_ns) break;

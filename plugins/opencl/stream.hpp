@@ -63,8 +63,8 @@ class Stream {
   // Dialect::counters of them, which are 0 between launches.
   cl_mem counters();
 
-  // For a submission of which only a part was queued: waits until that part no longer accesses memory, and fails the
-  // stream. Returns the error to throw.
+  // For a partly queued submission: waits until the queued part no longer accesses memory, and fails the stream.
+  // Returns the error to throw.
   common::Error break_off(common::Error error);
 
  private:

@@ -72,7 +72,7 @@ class Doctor {
   int run(bool environment, bool as_json) {
     settle_configuration();
     log_no_choice();
-    // Each plugin is tried in a process of its own first, whatever was found before.
+    // Each plugin is probed in a separate process again, regardless of earlier results.
     compute::config_set("COMPUTE_PROBE", "always");
     try_devices();
     report_ = json::parse(compute::load_report(compute::Format::json));
@@ -96,7 +96,7 @@ class Doctor {
 
  private:
   void fault(const std::string& text) { faults_.push_back(text); }
-  // What is worth knowing but no fault of what was chosen.
+  // Findings that do not affect the chosen device.
   void warn(const std::string& text) { warnings_.push_back(text); }
 
   // Goes on without a configuration file that cannot be read.
@@ -111,7 +111,7 @@ class Doctor {
     }
   }
 
-  // Without the file, what is still faulty are variables.
+  // Without the file, the remaining invalid settings are variables.
   void unset_faulty_variables() {
     for (int turn = 0; turn < 64; ++turn) {
       try {
@@ -159,7 +159,7 @@ class Doctor {
     }
   }
 
-  // A GPU that nobody needs is no fault: many servers have one for their console.
+  // An unused GPU is not a fault: many servers have one for their console.
   void look_at_system() {
     closed_nodes_ = closed_device_nodes(system_root_);
     modules_ = gpu_modules(system_root_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compute: what devices there are, which one would be used and why, and what they can do.
+// compute: lists devices, shows which one a program would use and why, and what each supports.
 //
 // Exit status: 0 success, 1 failure, 2 wrong usage.
 #include <CLI/CLI.hpp>
@@ -227,7 +227,7 @@ int main(int argc, char** argv) {
     if (words.size() > 1 && *words[1] != '-' && !program.has(words[1])) return program.refuse(words[1]);
     return program.run(static_cast<int>(words.size()), words.data());
   } catch (const std::exception& exception) {
-    // What refuses a name says which function got it, of which the user of a command knows nothing.
+    // Errors name the function that refused a name, which means nothing to users of a command.
     std::string message = exception.what();
     for (const std::string_view function : {"compute_device_open ", "compute_op_find: "}) {
       if (message.starts_with(function)) message.erase(0, function.size());

@@ -13,8 +13,8 @@ struct PlainCall {
   std::vector<compute::Attribute> attributes;
 };
 
-// With operands of `dtype`, where the op does not want others. `makes_dtype`: an op without operands makes a result of
-// `dtype`, also if plain_calls.def names another.
+// Operands have `dtype`, unless the op requires another. `makes_dtype`: an op without operands makes a result of
+// `dtype`, even if plain_calls.def names another.
 PlainCall plain_call(const compute::OpInfo& info, compute::DType dtype, bool makes_dtype = false);
 
 // Throws std::invalid_argument if there is none.

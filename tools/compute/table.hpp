@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-// The columns of the terminal that stdout is, or of COLUMNS where that is set; 0 if there is no limit.
+// The width of the terminal on stdout, or COLUMNS if set; 0 if there is no limit.
 size_t terminal_width();
 
-// `text`, of which at most `most` characters are kept, up to the end of a word.
+// `text`, cut to at most `most` characters at the end of a word.
 std::string cut(std::string_view text, size_t most);
 
 // Each column is as wide as its widest cell. Where that is too wide for the terminal, elastic columns are cut, and the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compute view: a trace as one page for a browser, which loads nothing from elsewhere.
+// compute view: renders a trace as one self-contained HTML page.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
