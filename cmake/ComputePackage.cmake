@@ -25,7 +25,7 @@ set(COMPUTE_INSTALL_DOCDIR "${CMAKE_INSTALL_DATAROOTDIR}/doc/compute")
 set(data_dir "${CMAKE_INSTALL_DATADIR}/compute")
 set(examples_dir "${data_dir}/examples")
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
-install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${COMPUTE_INSTALL_DOCDIR}" PATTERN docs/benchmarks EXCLUDE)
 
 # Programs, a plugin and packages to copy, without build products.
 set(built PATTERN target EXCLUDE PATTERN Cargo.lock EXCLUDE PATTERN compute*.mod EXCLUDE PATTERN *.node EXCLUDE PATTERN __pycache__ EXCLUDE)

@@ -28,7 +28,6 @@ command -v cmake >/dev/null || packages_to_run+=(cmake)
 packages_to_test=(
   abigail-tools
   clang-format-14
-  libbenchmark-dev
   libclblast-dev
   libgtest-dev
   libopenblas0-serial

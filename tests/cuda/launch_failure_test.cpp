@@ -1,28 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launch that fails in the middle of a plan, on the driver that is found: the tests' own, or run by hand that of a
 // GPU. The driver is not asked for the launch that is to fail; all others are its own.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
 
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "plugins/cuda/driver_api.hpp"
 #include "runs_kernels.hpp"
-#include "tools/bench/driver_hook.hpp"
 
 using namespace compute::cuda;
 
 namespace {
 
 int launches = 0, failing = 0;  // the launch that fails, from 1; 0: none
+decltype(DriverApi::launch_kernel_ex) launch_kernel_ex = nullptr;
+
+CUresult launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  if (++launches == failing) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  return launch_kernel_ex(config, function, parameters, extra);
+}
+
+using FindSymbol = void* (*)(void* library, const char* symbol) noexcept;
+
+// Only a lookup by version leads past the program's own dlsym.
+FindSymbol find_symbol() {
+  for (const char* version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"}) {
+    if (void* found = dlvsym(RTLD_NEXT, "dlsym", version)) return reinterpret_cast<FindSymbol>(found);
+  }
+  return nullptr;
+}
 
 }  // namespace
 
-CUresult compute::hooked_launch(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-  if (++launches == failing) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  return driver_launch_kernel_ex(config, function, parameters, extra);
+// The plugin looks the driver's functions up with dlsym. This one is found first, as the program exports its symbols.
+extern "C" __attribute__((visibility("default"))) void* dlsym(void* library, const char* symbol) noexcept {
+  static const FindSymbol find = find_symbol();
+  if (find == nullptr) return nullptr;
+  // A tail call: what looks from its caller on sees the caller.
+  if (library == RTLD_DEFAULT || library == RTLD_NEXT || std::strcmp(symbol, "cuLaunchKernelEx") != 0)
+    return find(library, symbol);
+  void* found = find(library, symbol);
+  if (found == nullptr) return nullptr;
+  launch_kernel_ex = reinterpret_cast<decltype(launch_kernel_ex)>(found);
+  return reinterpret_cast<void*>(&launch);
 }
 
 namespace {

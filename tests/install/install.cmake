@@ -99,6 +99,7 @@ foreach(
   share/man/man1/compute.1
   share/bash-completion/completions/compute
   share/compute/bench/compute_bench/network_rows.py
+  share/compute/bench/compute_bench/peers/torch.py
   share/compute/bench/compute_bench/rows.py
   share/compute/LICENSE
   share/compute/examples/exp_loop.c

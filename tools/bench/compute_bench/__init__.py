@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compute-bench and the *_peers.py scripts share."""
+"""The modules of compute-bench."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C interface through ctypes, as far as benchmarks need it."""
+"""The C interface through ctypes, as far as benchmarks need it, and compute_bench_machine."""
 import ctypes
 
 DTYPES = {"bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "float16": 10, "bfloat16": 11, "float32": 12,
@@ -8,9 +8,9 @@ SIZES = {"bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "
          "float64": 8, "complex64": 8, "complex128": 16}
 INT64, FLOAT64, STRING, DTYPE = 1, 2, 4, 5
 ONES = {"float16": 0x3C00, "bfloat16": 0x3F80, "float32": 0x3F800000, "float64": 0x3FF0000000000000}
-FALLIBLE = ("device_open tensor_empty tensor_full tensor_read tensor_write tensor_read_async tensor_permute tensor_slice "
-            "tensor_broadcast tensor_map tensor_unmap op_find op_run stream_create stream_synchronize graph_begin graph_end graph_run "
-            "expression_parse map device_get_info").split()
+FALLIBLE = ("device_open tensor_empty tensor_full tensor_read tensor_write tensor_permute tensor_slice "
+            "tensor_map op_find op_run stream_create stream_synchronize "
+            "expression_parse map device_get_info op_list sum add add_into").split()
 
 
 class Attribute(ctypes.Structure):
@@ -28,6 +28,13 @@ class Info(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_uint32), ("struct_type", ctypes.c_uint32), ("next", ctypes.c_void_p)] + [
         (name + part, kind) for name in ("name", "plugin", "description")
         for part, kind in (("", ctypes.c_char_p), ("_size", ctypes.c_int64))]
+
+
+class OpInfo(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("struct_type", ctypes.c_uint32), ("next", ctypes.c_void_p)] + [
+        (name + part, kind) for name in ("name", "summary", "inputs", "attributes", "expression", "dtypes", "bound")
+        for part, kind in (("", ctypes.c_char_p), ("_size", ctypes.c_int64))] + [
+        ("version", ctypes.c_int32), ("flags", ctypes.c_uint32), ("outputs", ctypes.c_char_p), ("outputs_size", ctypes.c_int64)]
 
 
 def attribute_array(attributes):
@@ -88,11 +95,6 @@ class Library:
     def read(self, tensor, data, size):
         self.check(self.c.compute_tensor_read(tensor, ctypes.c_void_p(data), ctypes.c_int64(size)))
 
-    def read_in_order(self, tensor, data, size):
-        """The same on the stream that the ops run on."""
-        self.check(self.c.compute_tensor_read_async(tensor, ctypes.c_void_p(data), ctypes.c_int64(size), self.stream))
-        self.synchronize()
-
     def _view(self, function, tensor, *arguments):
         out = ctypes.c_void_p()
         self.check(function(tensor, *arguments, ctypes.byref(out)))
@@ -101,32 +103,36 @@ class Library:
     def permuted(self, tensor, axes):
         return self._view(self.c.compute_tensor_permute, tensor, len(axes), (ctypes.c_int32 * len(axes))(*axes))
 
-    def transposed(self, tensor):
-        return self.permuted(tensor, [1, 0])
-
     def sliced(self, tensor, steps):
         return self._view(self.c.compute_tensor_slice, tensor, len(steps), None, None, (ctypes.c_int64 * len(steps))(*steps))
 
-    def broadcast(self, tensor, shape):
-        return self._view(self.c.compute_tensor_broadcast, tensor, len(shape), (ctypes.c_int64 * len(shape))(*shape))
+    def address(self, tensor):
+        """Of the memory of a tensor on cpu, which stays mapped as long as the process runs."""
+        data, is_copy = ctypes.c_void_p(), ctypes.c_int32()
+        self.check(self.c.compute_tensor_map(tensor, 3, ctypes.byref(data), ctypes.byref(is_copy)))
+        return data.value
 
     # Work
 
-    def caller(self, name, inputs, outputs, attributes=None):
-        """A function without arguments that runs the op into `outputs`, one or a list. A None is made anew, and dropped at once."""
-        outputs = outputs if isinstance(outputs, list) else [outputs]
+    def prepared(self, name, inputs, outputs, attributes=None):
+        """The arguments of compute_op_run, its array of outputs, and what must live as long. A None in `outputs` is made anew."""
         op = ctypes.c_void_p()
         self.check(self.c.compute_op_find(name.encode(), 1, ctypes.byref(op)))
         array = (ctypes.c_void_p * max(1, len(inputs)))(*[t.value if t is not None else None for t in inputs])
         out = (ctypes.c_void_p * len(outputs))(*[t.value if t is not None else None for t in outputs])
         given, keep = attribute_array(attributes or {})
-        keep += [inputs, outputs]
-        fresh = [i for i, t in enumerate(outputs) if t is None]
-        run, check, release, stream = self.c.compute_op_run, self.check, self.c.compute_tensor_release, self.stream
         counts = [ctypes.c_int64(len(many)) for many in (attributes or {}, inputs, outputs)]
+        return (op, self.stream, given, counts[0], array, counts[1], out, counts[2]), out, keep + [inputs, outputs]
+
+    def caller(self, name, inputs, outputs, attributes=None):
+        """A function without arguments that runs the op into `outputs`, one or a list. A None is made anew, and dropped at once."""
+        outputs = outputs if isinstance(outputs, list) else [outputs]
+        (op, stream, given, n, array, n_inputs, out, n_outputs), _, keep = self.prepared(name, inputs, outputs, attributes)
+        fresh = [i for i, t in enumerate(outputs) if t is None]
+        run, check, release = self.c.compute_op_run, self.check, self.c.compute_tensor_release
 
         def call(_keep=keep):
-            error = run(op, stream, given, counts[0], array, counts[1], out, counts[2])
+            error = run(op, stream, given, n, array, n_inputs, out, n_outputs)
             if error:
                 check(error)
             for i in fresh:
@@ -154,10 +160,53 @@ class Library:
         if self.stream:
             self.check(self.c.compute_stream_synchronize(self.stream))
 
-    def graph(self, calls):
-        self.check(self.c.compute_graph_begin(self.stream))
-        for call in calls:
-            call()
-        made = ctypes.c_void_p()
-        self.check(self.c.compute_graph_end(self.stream, ctypes.byref(made)))
-        return lambda: self.check(self.c.compute_graph_run(made, self.stream))
+    def elementwise_ops(self):
+        """The newest version of each op that is an expression: (name, number of inputs, class of dtypes)."""
+        count = ctypes.c_int64()
+        self.check(self.c.compute_op_list(None, ctypes.c_int64(0), ctypes.byref(count)))
+        infos = (OpInfo * count.value)()
+        for info in infos:
+            info.struct_size = ctypes.sizeof(OpInfo)
+        self.check(self.c.compute_op_list(infos, count, ctypes.byref(count)))
+        return list(dict.fromkeys((info.name.decode(), len(info.inputs.split()), info.dtypes.decode())
+                                  for info in infos if info.expression and not info.attributes))
+
+
+class Machine:
+    """compute_bench_machine: the limits of the processor, and stretches of calls without Python in between."""
+
+    def __init__(self, path):
+        self.c = ctypes.CDLL(path)
+        for name in ("copy", "read", "multiply_add", "calls", "products"):
+            getattr(self.c, "compute_bench_" + name).restype = ctypes.c_double
+        self.c.compute_bench_operate.restype = ctypes.c_int64
+
+    def calls(self, function, arguments, clock, fresh=None, release=None, check=None, keep=None):
+        """A function of a number of calls, which returns the seconds that they took. Arguments are integers or ctypes objects; a result
+        in `fresh` is given to `release`; `check` gets the last call's."""
+        values = [0 if a is None else a if isinstance(a, int) else a.value or 0 if isinstance(a, ctypes._SimpleCData) else ctypes.addressof(a)
+                  for a in arguments]
+        block, last = (ctypes.c_uint64 * 11)(*values), ctypes.c_uint64()
+        pointers = [ctypes.cast(one, ctypes.c_void_p) if one is not None else None for one in (function, release)]
+        run = self.c.compute_bench_calls
+
+        def stretch(count, _keep=(arguments, keep)):
+            seconds = run(pointers[0], block, ctypes.c_int64(count), clock, fresh, pointers[1], ctypes.byref(last))
+            if check is not None:
+                check(last.value)
+            return seconds
+
+        return stretch
+
+    def op(self, lib, clock, name, inputs, output, attributes=None, keeps_result=False):
+        arguments, out, keep = lib.prepared(name, inputs, [output], attributes)
+        fresh = (out, lib.c.compute_tensor_release) if output is None and not keeps_result else (None, None)
+        return self.calls(lib.c.compute_op_run, arguments, clock, *fresh, lib.check, keep)
+
+    def products(self, function, kind, extents, operands, clock, keep):
+        """The same of products by a library: batch, m, n, k, and the addresses of a, b and c."""
+        block = (ctypes.c_int64 * 4)(*extents)
+        given = [ctypes.c_void_p(one) for one in operands]
+        pointer = ctypes.cast(function, ctypes.c_void_p)
+        run = self.c.compute_bench_products
+        return lambda count, _keep=keep: run(pointer, ord(kind), block, *given, ctypes.c_int64(count), clock)

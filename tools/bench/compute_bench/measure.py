@@ -1,31 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures rows on one device with one number of threads, in a process of its own."""
 import ctypes
-import json
 import os
 import statistics
-import subprocess
-import tempfile
 import time
 
-from . import peers, rows
-from .library import Library
-from .observation import observation
-from .quiet import wait_until_quiet
+from . import core_rows, layer_rows, network_rows, observation, peers, programs, python_rows, rows
+from .library import Library, Machine
 
 WARMUPS = 5
 MOST_SECONDS = 0.5  # of a row, with its peers
 
+# What a run without --only measures.
+SECTIONS = {body.__name__: body for body in (
+    rows.elementwise, rows.moves, rows.reductions, rows.products, network_rows.ordering, network_rows.networks, network_rows.training)}
+# What is measured by name, or where a word of --only fits.
+MORE = {body.__name__: body for body in (
+    core_rows.calls, core_rows.ops, core_rows.bandwidth, core_rows.matrices, layer_rows.layers, layer_rows.layout, layer_rows.transfers)}
+# What is measured by name alone.
+NAMED = {body.__name__: body for body in (rows.tf32, python_rows.python, programs.loops, programs.epochs)}
+
+
+def wait_until_quiet():
+    """Returns when no other thread of the process runs any more, or after a third of a second: threads of OpenMP and OpenBLAS spin for
+    long. The system adds up the time of a thread that runs on another processor once a tick, which can take 10 ms."""
+    end = time.perf_counter() + 0.3
+    while time.perf_counter() < end:
+        used, start = time.process_time(), time.perf_counter()
+        time.sleep(0.012)
+        if time.process_time() - used < 0.1 * (time.perf_counter() - start):
+            return
+
 
 class Bench:
     def __init__(self, options, threads):
-        self.options, self.quick, self.device = options, options.quick, options.device
+        self.options, self.quick, self.device, self.threads = options, options.quick, options.device, threads
         self.is_cpu = options.device == "cpu"
-        self.lib = Library(options.library, options.device, own_stream=not self.is_cpu)
+        # The device `null` of the tests does nothing: its rows are core's.
+        self.lib = Library(options.library, options.device, own_stream=options.device not in ("cpu", "null"))
+        try:
+            self.machine = Machine(options.machine)
+        except (OSError, AttributeError):  # of an older build
+            self.machine = None
         self.peers, self.missing = peers.installed(options.peers.split(",") if options.peers else [], options.device, threads, self.lib)
         self.sizes = [100000, 1000000, 1 << 22, 1 << 24] + ([] if self.quick else [60000000])
         self.side = 2048 if self.is_cpu or self.quick else 8192
         self.rows, self.seed, self.section, self.rate = [], 0, "", 0
+        asked = options.only.split(",") if options.only else []
+        self.named = [word for word in asked if word in {**SECTIONS, **MORE, **NAMED, "observation": None, "start": None}]
+        self.words = [word for word in asked if word not in self.named]
+        # One thread is measured in its own time, so that other programs matter less.
+        self.clock = time.CLOCK_THREAD_CPUTIME_ID if self.is_cpu and threads == 1 else time.CLOCK_MONOTONIC
 
     # Operands
 
@@ -45,17 +70,25 @@ class Bench:
         block = ctypes.c_float(value)
         return self.filled(dtype, (), lambda made: self.lib.write(made, ctypes.addressof(block), 4))
 
-    def op(self, op_name, inputs, result_dtype, *extents, **attributes):
-        return self.filled(result_dtype, extents,
-                           lambda made: self.lib.caller(op_name, [x.tensor for x in inputs], made, attributes)())
+    def op(self, op_name, inputs, result_dtype, *extents, outputs=1, output=0, **attributes):
+        """One of the outputs of an op."""
+        return self.filled(result_dtype, extents, lambda made: self.lib.caller(
+            op_name, [x.tensor for x in inputs], [made if i == output else None for i in range(outputs)], attributes)())
 
     def normal(self, *shape):
         self.seed += 1
         return self.op("random_normal", [], "float32", *shape, shape=list(shape), dtype="float32", seed=self.seed)
 
-    def integers(self, below, *shape):
+    def integers(self, below, *shape, dtype="int64"):
         self.seed += 1
-        return self.op("random_integers", [], "int64", *shape, shape=list(shape), dtype="int64", maximum=below, seed=self.seed)
+        return self.op("random_integers", [], dtype, *shape, shape=list(shape), dtype=dtype, maximum=below, seed=self.seed)
+
+    def uniform(self, dtype, *shape):
+        """Between -1 and 1; integers from 0 to 2^24."""
+        if dtype.startswith(("int", "uint")):
+            return self.cast(self.integers(1 << (8 if dtype == "uint8" else 24), *shape), dtype)
+        self.seed += 1
+        return self.op("random_uniform", [], dtype, *shape, shape=list(shape), dtype=dtype, minimum=-1.0, seed=self.seed)
 
     def cast(self, x, dtype):
         return x if dtype == x.dtype else self.op("cast", [x], dtype, *x.shape, dtype=dtype)
@@ -70,16 +103,25 @@ class Bench:
 
     # Measuring
 
-    def row(self, name, op, inputs, out, peer, bytes=None, flops=0, tolerance=1e-4, sweep="", **attributes):
-        """`out` is an array, a list of arrays and None, or None: a result that is made anew."""
-        if self.options.only and not any(word in name or word == self.section for word in self.options.only.split(",")):
-            return
+    def wants(self, name):
+        return not self.words or any(word in name for word in self.words)
+
+    def entry(self, name, bytes=0, flops=0):
+        """A row of the results, or None if it is not wanted."""
+        if not self.wants(name):
+            return None
+        self.rows.append({"row": name, "section": self.section, "bytes": bytes, "flops": flops, "note": "", "times": {}})
+        return self.rows[-1]
+
+    def row(self, name, op, inputs, out, peer, bytes=None, flops=0, tolerance=1e-4, **attributes):
+        """`out` is an array, a list of arrays and None, or None: a result that is made anew. Without a tolerance results are not
+        compared."""
         outs = out if isinstance(out, list) else [out]
         first = next((one for one in outs if one is not None), None)
-        entry = {"row": name, "section": self.section, "flops": flops, "sweep": sweep, "note": "", "times": {}}
         moved = sum(x.size_bytes for x in inputs) + (first or inputs[0]).size_bytes
-        entry["bytes"] = moved if bytes is None else bytes
-        self.rows.append(entry)
+        entry = self.entry(name, moved if bytes is None else bytes, flops)
+        if entry is None:
+            return
         try:
             call = op() if callable(op) else self.lib.caller(
                 op, [x.tensor for x in inputs], [None if one is None else one.tensor for one in outs], attributes)
@@ -89,7 +131,7 @@ class Bench:
             entry["note"] = str(reason).splitlines()[0][:80]
             return
         calls = {"ours": (call, self.lib.synchronize)}
-        ours = self.bytes_of(first) if first else None
+        ours = self.bytes_of(first) if first and tolerance is not None else None
         for one in self.peers:
             try:
                 given = [x.on(one) for x in inputs] + [x.on(one) for x in outs if x is not None]
@@ -103,6 +145,56 @@ class Bench:
             except Exception:  # it does not have this
                 continue
         entry["times"] = self.time(calls)
+
+    def stretches(self, name, contestants, bytes=0, flops=0, best=statistics.median, least=0.02, rounds=9, most=1 << 30):
+        """A row of contestants that take a number of calls, for `least` seconds but at most `most`, and return the seconds of all."""
+        entry = self.entry(name, bytes, flops)
+        if entry is None:
+            return
+        counts, found = {}, {}
+        for who, stretch in list(contestants.items()):
+            try:
+                stretch(1)
+                count, seconds = 1, stretch(1)
+                while seconds < least and count < most:
+                    count = min(most, max(count + 1, int(count * min(100, 1.2 * least / max(seconds, 1e-9)))))
+                    seconds = stretch(count)
+                counts[who], found[who] = count, []
+            except Exception as reason:
+                if who == "ours":
+                    entry["note"] = str(reason).splitlines()[0][:80]
+                    return
+        for _ in range(rounds // 3 if self.quick else rounds):
+            for who, count in counts.items():
+                if self.is_cpu and self.threads != 1:
+                    wait_until_quiet()
+                found[who].append(contestants[who](count) / count)
+        entry["times"] = summary(found, best)
+
+    def python_stretch(self, call, synchronize=lambda: None):
+        clock = self.clock
+
+        def stretch(count):
+            start = time.clock_gettime(clock)
+            for _ in range(count):
+                call()
+            synchronize()
+            return time.clock_gettime(clock) - start
+
+        return stretch
+
+    def peer_stretches(self, arrays, function):
+        """The peers among the contestants of a row: function(peer, *its arrays)."""
+        def of(one):
+            given = []
+
+            def call():
+                if not given:
+                    given.extend(x.on(one) for x in arrays)
+                function(one, *given)
+
+            return self.python_stretch(call, one.synchronize)
+        return {one.name: of(one) for one in self.peers}
 
     def is_soon_done(self, flops):
         """At the rate of the device, with room for slower dtypes and peers."""
@@ -153,24 +245,20 @@ class Bench:
                         call()
                     synchronize()
                     found[name].append((clock() - start) / many[name])
-        return {name: {"seconds": statistics.median(values), "spread": (max(values) - min(values)) / statistics.median(values)}
-                for name, values in found.items()}
+        return summary(found)
 
     # The device
 
     def limits(self, threads):
         """What the device can do, measured without the ops under test where that is possible: bytes and operations per second."""
         if self.is_cpu:
-            try:
-                machine = ctypes.CDLL(self.options.machine)
-            except OSError:
+            if self.machine is None:
                 return {}
             found = {}
             for name, arguments in (("copy", (ctypes.c_int64(1 << 28),)), ("read", (ctypes.c_int64(1 << 28),)),
                                     ("multiply_add", (0,))):
-                function = getattr(machine, "compute_bench_" + name)
-                function.restype = ctypes.c_double
-                found[name] = function(threads or len(os.sched_getaffinity(0)), *arguments)
+                found[name] = getattr(self.machine.c, "compute_bench_" + name)(
+                    threads or len(os.sched_getaffinity(0)), *arguments)
             return found
         n = 1 << (24 if self.quick else 26)
         x, y, s = self.normal(n), self.empty(n), self.empty()
@@ -191,42 +279,26 @@ class Bench:
         return found
 
 
-def first_calls(options):
-    """Seconds that a C program waits for an open device, its first add, and both, in new processes with a cold and a warm cache on
-    disk."""
-    found = {}
-    with tempfile.TemporaryDirectory() as cache:
-        # Drivers have caches of their own.
-        env = dict(os.environ, COMPUTE_CACHE_DIR=cache, POCL_CACHE_DIR=os.path.join(cache, "pocl"),
-                   CUDA_CACHE_PATH=os.path.join(cache, "cuda"), COMPUTE_LOG="error")
-        for turn in ("cold", "warm", "warm", "warm", "warm"):
-            done = subprocess.run([options.start, options.library, options.device], env=env, stdout=subprocess.PIPE, text=True, check=True)
-            for name, ns in json.loads(done.stdout).items():
-                found.setdefault(f"{name}, {turn} cache", []).append(ns * 1e-9)
-    return {name: statistics.median(values) for name, values in found.items()}
+def summary(found, best=statistics.median):
+    return {name: {"seconds": best(values), "spread": (max(values) - min(values)) / statistics.median(values)} for name, values in found.items()}
 
 
 def measure(options, threads):
     bench = Bench(options, threads)
-    found = {"threads": threads, "missing": bench.missing, "peers": {one.name: version(one) for one in bench.peers}}
+    found = {"threads": threads, "missing": bench.missing, "peers": {one.name: one.version() for one in bench.peers}}
     found["description"] = bench.lib.description()
-    found["limits"] = bench.limits(threads)
+    found["limits"] = bench.limits(threads) if not bench.named or set(bench.named) & set(SECTIONS) else {}
     bench.rate = found["limits"].get("multiply_add", 0)
-    sections = {"tf32": rows.tf32} if options.only == "tf32" and os.environ.get("COMPUTE_MATH") == "tf32" else rows.SECTIONS
-    for name, body in sections.items():
-        named = [word for word in options.only.split(",") if word in sections or word == "observation"]
-        if named and name not in named:
-            continue
-        bench.section = name
+    known = {**SECTIONS, **MORE, **NAMED}
+    wanted = [known[name] for name in bench.named if name in known] if bench.named else [*SECTIONS.values(), *(MORE.values() if bench.words else [])]
+    for body in wanted:
+        bench.section = body.__name__
         try:
             body(bench)
         except Exception as reason:  # the table shows what there is
-            bench.rows.append({"row": f"{name} ends early", "section": name, "times": {}, "bytes": 0, "flops": 0, "sweep": "",
-                               "note": f"{type(reason).__name__}: {reason}"})
+            entry = bench.entry(f"{bench.section} ends early") if not bench.words else None
+            if entry:
+                entry["note"] = f"{type(reason).__name__}: {reason}"
     found["rows"] = bench.rows
-    found["observation"] = observation(bench) if not options.only or "observation" in options.only.split(",") else {}
+    found["observation"] = observation.observation(bench) if not options.only or "observation" in bench.named else {}
     return found
-
-
-def version(peer):
-    return str(getattr(peer.module, "__version__", "")) if peer.module is not None else ""

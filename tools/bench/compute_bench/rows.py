@@ -3,7 +3,6 @@
 import math
 
 from .library import SIZES
-from .network_rows import networks, ordering, training
 
 
 class Array:
@@ -51,10 +50,10 @@ class Array:
 def elementwise(b):
     for n in b.sizes:
         x, y, z, s = b.normal(n), b.normal(n), b.empty(n), b.empty()
-        b.row(f"add {n}", "add", [x, y], z, lambda p, x, y, z: p.add(x, y, out=z), flops=n, sweep="add")
-        b.row(f"copy {n}", "copy", [x], z, lambda p, x, z: p.copy(z, x), sweep="copy")
-        b.row(f"exp {n}", "exp", [x], z, lambda p, x, z: p.exp(x, out=z), flops=n, sweep="exp")
-        b.row(f"sum {n}", "sum", [x], s, lambda p, x, s: p.reduce("sum", x, None, s), tolerance=1e-2, flops=n, sweep="sum")
+        b.row(f"add {n}", "add", [x, y], z, lambda p, x, y, z: p.add(x, y, out=z), flops=n)
+        b.row(f"copy {n}", "copy", [x], z, lambda p, x, z: p.copy(z, x))
+        b.row(f"exp {n}", "exp", [x], z, lambda p, x, z: p.exp(x, out=z), flops=n)
+        b.row(f"sum {n}", "sum", [x], s, lambda p, x, s: p.reduce("sum", x, None, s), tolerance=1e-2, flops=n)
     side = b.side
     n = side * side
     x, y, z = b.normal(side, side), b.normal(side, side), b.empty(side, side)
@@ -149,8 +148,9 @@ def reductions(b):
           lambda p, x, j, y, z: p.scatter_add(x, 1, j, y), tolerance=1e-3, axis=1, reduction="add")
 
 
-def product(b, name, *shapes, dtype="float32", tolerance=1e-3, **more):
+def product(b, name, *shapes, dtype="float32", tolerance=1e-3, is_transposed=False, **more):
     x, y = (b.cast(b.normal(*shape), dtype) for shape in shapes)
+    x = x.permuted([1, 0]) if is_transposed else x
     m, n = x.shape[:-1], y.shape[-1:] if len(y.shape) > 1 else ()
     z = b.empty(*m, *n, dtype=dtype)
     flops = (8 if dtype.startswith("complex") else 2) * math.prod(z.shape) * x.shape[-1]
@@ -175,20 +175,24 @@ def products(b):
     product(b, "batch 512 of 32^3", (512, 32, 32), (512, 32, 32))
     product(b, "batch 64 of 256^3, shared b", (64, 256, 256), (256, 256))
     for n in filter(lambda n: b.is_soon_done(2 * n**3), (64, 128, 256, 512, 1024) + (() if b.quick else (2048, 4096))):
-        product(b, f"matmul {n}", (n, n), (n, n), sweep="matmul")
+        product(b, f"matmul {n}", (n, n), (n, n))
     product(b, "matmul 1000x1001x999", (1000, 1001), (1001, 999))
     for dtype in ("float64", "complex64") + (("float16",) if b.is_cpu else ()):
         product(b, f"matmul 512 {dtype}", (512, 512), (512, 512), dtype=dtype, tolerance=1e-2)
     if not b.is_cpu:  # what matrix units are for
         for dtype in ("float16", "bfloat16"):
             for n in filter(lambda n: b.is_soon_done(2 * n**3), (512, 1024, 2048) if b.quick else (512, 1024, 2048, 4096, 8192)):
-                product(b, f"matmul {n} {dtype}", (n, n), (n, n), dtype=dtype, tolerance=2e-2, sweep=f"matmul {dtype}")
+                product(b, f"matmul {n} {dtype}", (n, n), (n, n), dtype=dtype, tolerance=2e-2)
+        for dtype in ("float32", "float64", "float16", "bfloat16"):
+            for n in filter(lambda n: b.is_soon_done(2 * n**3), (512, 2048) if b.quick else (512, 2048, 8192)):
+                product(b, f"matmul^T {n} {dtype}", (n, n), (n, n), dtype=dtype, tolerance=2e-2, is_transposed=True)
+        for n in filter(lambda n: b.is_soon_done(4 * n**3), () if b.quick else (2048, 8192)):
+            product(b, f"matmul {n} float64", (n, n), (n, n), dtype="float64")
 
 
 def tf32(b):
     """Products of float32 at the precision of COMPUTE_MATH=tf32, which a process has for all that it does."""
     for n in (1024, 2048) if b.quick else (1024, 2048, 4096, 8192):
         product(b, f"matmul {n} tf32", (n, n), (n, n), tolerance=5e-2)
-
-
-SECTIONS = {body.__name__: body for body in (elementwise, moves, reductions, products, ordering, networks, training)}
+    for n in (2048,) if b.quick else (2048, 8192):
+        product(b, f"matmul^T {n} tf32", (n, n), (n, n), tolerance=5e-2, is_transposed=True)

@@ -1,30 +1,14 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains the networks of the examples beside the same networks in PyTorch, on the same device and data, in one run.
-
-    tools/training_peers.py --programs FOLDER --mnist FOLDER --reviews FILE [--device cuda0] [--threads N] [--only WORD]
-                            [--epochs N] [--gpt-steps N] [--json FILE]
-
-Prints a row for each program: seconds per epoch (the GPT: for all its steps) and the accuracy or held-out loss of both. The first
-epoch of PyTorch includes its warm-up, as that of the example does; the fastest epoch of each is compared. --threads limits PyTorch
-and, by COMPUTE_CPU_THREADS, the example. float32 is strict: TF32 is off.
-"""
-import argparse
+"""The networks of the examples in PyTorch, on the same data. Each returns its times in seconds, and its accuracy or held-out loss."""
 import collections
 import gzip
-import json
 import math
 import os
 import re
-import subprocess
-import sys
 import time
 
-try:
-    import torch
-    import torch.nn.functional as F
-except ImportError:
-    sys.exit(f"{__doc__}\nPyTorch is not installed.")
+import torch
+import torch.nn.functional as F
 
 
 def read(path):
@@ -42,7 +26,7 @@ def idx(folder, name):
 
 
 def synchronize(where):
-    if where == "cuda":
+    if where != "cpu":
         torch.cuda.synchronize()
 
 
@@ -57,17 +41,14 @@ def timed_epochs(epochs, where, body):
     return times
 
 
-# ---- The networks in PyTorch ---------------------------------------------------------------------------------------------------
-
-
-def mnist(options, where, pools=False):
-    train, labels = idx(options.mnist, "train-images-idx3-ubyte").to(where), idx(options.mnist, "train-labels-idx1-ubyte").long().to(where)
-    test, wanted = idx(options.mnist, "t10k-images-idx3-ubyte").to(where), idx(options.mnist, "t10k-labels-idx1-ubyte").long().to(where)
+def mnist(folder, epochs, where, pools=False):
+    train, labels = idx(folder, "train-images-idx3-ubyte").to(where), idx(folder, "train-labels-idx1-ubyte").long().to(where)
+    test, wanted = idx(folder, "t10k-images-idx3-ubyte").to(where), idx(folder, "t10k-labels-idx1-ubyte").long().to(where)
     conv1, conv2 = torch.nn.Conv2d(1, 32, 5, padding="same"), torch.nn.Conv2d(32, 64, 5, padding="same")
     pool = [torch.nn.MaxPool2d(2)] if pools else []
     network = torch.nn.Sequential(conv1, torch.nn.ReLU(), *pool, conv2, torch.nn.ReLU(), *pool, torch.nn.Flatten(),
                                   torch.nn.Linear(64 * (49 if pools else 784), 10)).to(where)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=where == "cuda")
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=where != "cpu")
     pixels = lambda x: (x.float() / 255).reshape(-1, 1, 28, 28)
     order = torch.randperm(len(train))
     place = 0
@@ -90,7 +71,7 @@ def mnist(options, where, pools=False):
             loss.backward()
             optimizer.step()
 
-    times = timed_epochs(options.epochs, where, epoch)
+    times = timed_epochs(epochs, where, epoch)
     with torch.no_grad():
         right = sum((network(pixels(test[i:i + 500])).argmax(1) == wanted[i:i + 500]).sum().item() for i in range(0, len(test), 500))
     return times, right / len(test)
@@ -117,8 +98,8 @@ class TextNetwork(torch.nn.Module):
         return self.last(F.relu(F.dropout(self.dense(h), 0.2, self.training)))
 
 
-def imdb(options, where):
-    reviews = reviews_of(options.reviews)
+def imdb(path, epochs, where):
+    reviews = reviews_of(path)
     learnt = 4000
     seen = collections.Counter(word for _, words in reviews[:learnt] for word in words)
     order = sorted(seen, key=lambda word: (-seen[word], word))[:4998]
@@ -131,7 +112,7 @@ def imdb(options, where):
     labels = torch.tensor([[label] for label, _ in reviews]).to(where)
     encoded = encoded.to(where)
     network = TextNetwork().to(where)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=where == "cuda")
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=where != "cpu")
 
     def epoch():
         network.train()
@@ -141,7 +122,7 @@ def imdb(options, where):
             loss.backward()
             optimizer.step()
 
-    times = timed_epochs(options.epochs, where, epoch)
+    times = timed_epochs(epochs, where, epoch)
     network.eval()
     with torch.no_grad():
         right = sum(((network(encoded[i:i + 250]) > 0).float() == labels[i:i + 250]).sum().item()
@@ -184,15 +165,15 @@ class Gpt(torch.nn.Module):
         return self.head(self.norm(x))
 
 
-def gpt(options, where):
-    raw = read(options.text)
+def gpt(path, count, where):
+    raw = read(path)
     kinds = sorted(set(raw))
     numbers = torch.zeros(256, dtype=torch.long)
     numbers[torch.tensor(kinds)] = torch.arange(len(kinds))
     text = numbers[torch.frombuffer(bytearray(raw), dtype=torch.uint8).long()].to(where)
     learnt = len(text) // 10 * 9
     network = Gpt(len(kinds)).to(where)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-4, weight_decay=0.01, fused=where == "cuda")
+    optimizer = torch.optim.AdamW(network.parameters(), lr=3e-4, weight_decay=0.01, fused=where != "cpu")
     inside = torch.arange(257, device=where)
 
     def loss(first, last):
@@ -201,7 +182,7 @@ def gpt(options, where):
         return F.cross_entropy(network(part[:, :-1]).flatten(0, 1), part[:, 1:].flatten())
 
     def steps():
-        for _ in range(options.gpt_steps):
+        for _ in range(count):
             each = loss(0, learnt)
             optimizer.zero_grad(set_to_none=True)
             each.backward()
@@ -213,68 +194,5 @@ def gpt(options, where):
     return times, held_out
 
 
-# ---- The examples --------------------------------------------------------------------------------------------------------------
-
-
-def ours(options, program, *arguments):
-    environment = dict(os.environ)
-    if options.threads:
-        environment["COMPUTE_CPU_THREADS"] = str(options.threads)
-    command = [os.path.join(options.programs, program), f"--compute-device={options.device}", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if result.returncode != 0:
-        raise RuntimeError(f"{program}: {result.stderr.strip().splitlines()[-1] if result.stderr.strip() else result.returncode}")
-    epochs = re.findall(r"test accuracy ([\d.]+), ([\d.]+) s", result.stdout)
-    if epochs:
-        return [float(seconds) for _, seconds in epochs], float(epochs[-1][0])
-    seconds, held_out = re.search(r"steps in ([\d.]+) s, held-out loss ([\d.]+)", result.stdout).groups()
-    return [float(seconds)], float(held_out)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", required=True, help="folder of the built examples")
-    parser.add_argument("--mnist", help="folder with the IDX files")
-    parser.add_argument("--reviews", help="a line for each review: 0 or 1, a tab, the text")
-    parser.add_argument("--text", help="what the GPT learns; default: the reviews")
-    parser.add_argument("--device", default="cuda0")
-    parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--gpt-steps", type=int, default=1000)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--json")
-    options = parser.parse_args()
-    options.text = options.text or options.reviews
-    where = "cpu" if options.device.startswith("cpu") else "cuda"
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    torch.manual_seed(1)
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    rows = []
-    print(f"PyTorch {torch.__version__} beside {options.device}, {options.threads or 'all'} threads")
-    print(f"{'program':<24} {'ours s':>9} {'torch s':>9} {'ratio':>7} {'ours':>9} {'torch':>9}")
-    for name, data, program, peer, arguments in (
-            ("mnist_cnn", options.mnist, "mnist_cnn", mnist, [f"--data={options.mnist}", f"--epochs={options.epochs}"]),
-            ("mnist_cnn with pooling", options.mnist, "mnist_cnn", lambda *given: mnist(*given, pools=True),
-             [f"--data={options.mnist}", f"--epochs={options.epochs}", "--pool=1", "--l2=0"]),
-            ("imdb_cnn", options.reviews, "imdb_cnn", imdb, [f"--data={options.reviews}", f"--epochs={options.epochs}"]),
-            ("transformer", options.text, "transformer", gpt,
-             [f"--data={options.text}", f"--steps={options.gpt_steps}", "--generate=0"])):
-        if not data or options.only not in name:
-            continue
-        try:
-            times, quality = ours(options, program, *arguments)
-            peer_times, peer_quality = peer(options, where)
-        except Exception as reason:  # the table shows what there is
-            print(f"{name}: {type(reason).__name__}: {reason}", flush=True)
-            continue
-        best, peer_best = min(times), min(peer_times)
-        print(f"{name:<24} {best:>9.3f} {peer_best:>9.3f} {best / peer_best:>7.3f} {quality:>9.4f} {peer_quality:>9.4f}", flush=True)
-        rows.append({"program": name, "seconds": times, "torch_seconds": peer_times, "quality": quality, "torch_quality": peer_quality})
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def mnist_with_pooling(folder, epochs, where):
+    return mnist(folder, epochs, where, pools=True)
