@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA plugin without a GPU: on a driver that takes kernels and does not run them, with the real NVRTC where there
-// is one.
+// The CUDA plugin without a GPU: on a fake driver, which accepts kernels but does not run them, with the real NVRTC if
+// it is found.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
@@ -33,7 +33,7 @@ Function fake(const char* name) {
 
 std::vector<FakeLaunch> take_launches() {
   const auto take = fake<FakeTakeLaunches>("fake_cuda_take_launches");
-  if (take == nullptr) return {};  // the driver is that of a GPU
+  if (take == nullptr) return {};  // the driver is real
   const std::unique_ptr<std::vector<FakeLaunch>> launches(take());
   return *launches;
 }
@@ -53,7 +53,7 @@ std::string missing_nvrtc() {
 #define NEEDS_NVRTC() \
   if (const std::string missing = missing_nvrtc(); !missing.empty()) GTEST_SKIP() << missing
 
-// The error of what a call throws, with its code in front.
+// The error that a call throws, with its code in front.
 template <class F>
 std::pair<compute_error_code, std::string> thrown_by(F&& call) {
   try {
@@ -145,8 +145,8 @@ TEST(CudaKernel, IsMadeOnceForAllSizes) {
   EXPECT_LE(device.statistics().kernels_compiled - before, 3);
 }
 
-// A sum of many broadcast operands with many axes: the words of its launch do not fit in the kernel's parameters, and
-// are a table in the device's memory. Each shape has a plan of its own.
+// A sum of many broadcast operands with many axes: the words of its launch do not fit in the kernel's parameters, so
+// they are a table in device memory. Each shape has a separate plan.
 class SumOfMany {
  public:
   SumOfMany(const Device& device, size_t longer) : shape_(kRank, 2) {
@@ -315,7 +315,7 @@ TEST(CudaGraph, SetsEveryNodeAfterAFailure) {
   EXPECT_EQ(nodes_with(2.5f), 2);
 }
 
-// Kernels of graphs have memory for what they find out of range: 8 KiB for each graph.
+// Graphs have memory for the fault records of their kernels: 8 KiB each.
 TEST(CudaGraph, GivesItsMemoryBack) {
   NEEDS_NVRTC();
   const Device device = Device::open("cuda0");
@@ -447,7 +447,7 @@ TEST(CudaUserKernel, ShowsTheCompilersLog) {
 
 // ---- Failures -------------------------------------------------------------------------------------------------------
 
-// Run by a process of its own, with FAKE_CUDA_FAULT_AFTER=1: the second kernel reaches for an illegal address.
+// Runs in a separate process, with FAKE_CUDA_FAULT_AFTER=1: the second kernel accesses an illegal address.
 TEST(CudaFault, IsFinalForCudaAlone) {
   if (std::getenv("FAKE_CUDA_FAULT_AFTER") == nullptr) GTEST_SKIP() << "for FAKE_CUDA_FAULT_AFTER=1";
   const Device device = Device::open("cuda0");
@@ -513,7 +513,7 @@ constexpr Row kRows[] = {
 constexpr compute_dtype kDtypes[] = {COMPUTE_DTYPE_BOOL,    COMPUTE_DTYPE_INT32,   COMPUTE_DTYPE_UINT64,
                                      COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_COMPLEX64};
 
-// What run() throws is noted, and the next op goes on.
+// Records what run() throws, and continues with the next op.
 class Sweep {
  public:
   template <class F>

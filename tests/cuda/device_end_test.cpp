@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device gives back when it is closed, in the plugin's own classes: on the driver that is found, the tests' own
-// or that of a GPU.
+// What a device releases when it is closed, in the plugin's own classes: on the fake driver or a real
+// one.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 namespace compute::cuda {
 namespace {
 
-// A number that a library of the tests counts; 0 where it is NVIDIA's.
+// A counter of a fake library; 0 for NVIDIA's.
 int64_t counted(const char* library, const char* name) {
   void* opened = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
   void* function = opened != nullptr ? dlsym(opened, name) : nullptr;
@@ -30,7 +30,7 @@ TEST(CudaDeviceEnd, DestroysItsHandlesAndFreesItsMemory) {
   const auto handles = [] { return counted("libcublasLt.so.13", "fake_cublaslt_handles"); };
   EXPECT_EQ(handles(), 0);
   auto first = std::make_unique<Device>(read_devices().front(), 0);
-  auto second = std::make_unique<Device>(read_devices().back(), 0);  // where there is one GPU, that again
+  auto second = std::make_unique<Device>(read_devices().back(), 0);  // on a machine with one GPU, the same one again
   for (Device* device : {first.get(), second.get()}) {
     const Current current = device->current();
     ASSERT_NE(device->blas(), nullptr);

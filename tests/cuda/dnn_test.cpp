@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and attention on a cuDNN of the tests' own, by results. With COMPUTE_CUDA_CONVOLUTION=cudnn and
-// COMPUTE_CUDA_ATTENTION=cudnn it computes what it knows, with `auto` what is large enough, and with
-// COMPUTE_CUDA_CONVOLUTION=generated and COMPUTE_CUDA_ATTENTION=generated nothing.
+// Convolutions and attention on a fake cuDNN, by results. With COMPUTE_CUDA_CONVOLUTION=cudnn and
+// COMPUTE_CUDA_ATTENTION=cudnn cuDNN computes every supported call, with `auto` the large ones, and with `generated`
+// none.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
@@ -122,7 +122,7 @@ TEST(CudaDnn, AttendsAsItsDefinitionSays) {
     values.push_back(numbers(product(shape), 10 + i));
     for (float& each : values.back()) each /= 4;
   }
-  // The library of the tests reads device memory, so halves must get there without a kernel.
+  // The fake library reads device memory, so halves must get there without a kernel.
   const auto halves = [&](const std::vector<float>& list) {
     return compute::cast(cpu.from_host(list, shape), compute::float16).to(cuda);
   };
@@ -197,8 +197,8 @@ TEST(CudaDnn, GivesTheGradientOfAttentionAsTheCpuDoes) {
   }
 }
 
-// By a process of its own, with COMPUTE_TEST_END=1. The thread that closes the library had no context, and cuda0 is not
-// the driver's first device, whose context would have stayed with it.
+// Runs in a separate process, with COMPUTE_TEST_END=1. The thread that closes the library has no current context, and
+// cuda0 is not the driver's first device, whose context would have stayed current.
 TEST(CudaDnnEnd, DestroysPlansInTheirContext) {
   if (!is_set("COMPUTE_TEST_END", "1")) GTEST_SKIP() << "for COMPUTE_TEST_END=1";
   {

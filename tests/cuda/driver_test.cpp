@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA plugin where there is no driver, and where the library path leads to the toolkit's stub.
+// The CUDA plugin without a driver, and with the toolkit's stub on the library path.
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of graphs whose kernels check indices, in the plugin's own classes: on the driver that is found, the
-// tests' own or that of a GPU.
+// The memory of graphs whose kernels check indices, in the plugin's own classes: on the fake driver or a real
+// one.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ class CudaGraphMemory : public testing::Test {
     return std::make_unique<Graph>(*device, made);
   }
 
-  // The record of the graph that is made next, if its memory is the last that was given back.
+  // The record of the graph that is made next, if its memory is the last that was released.
   compute_plugin_fault* next_record() {
     const LaunchMemory memory = device->take_launch_memory();
     device->give_launch_memory(memory);
@@ -178,7 +178,7 @@ TEST_F(CudaGraphMemory, OutlivesAStream) {
   }
 }
 
-// A record of core is for core to check, and nothing reports to that of the graph.
+// Core checks its own records, and nothing reports to the graph's.
 TEST_F(CudaGraphMemory, IsNotCheckedIfRunsHaveRecords) {
   const LaunchMemory of_core = device->take_launch_memory();
   plan->code = COMPUTE_PLUGIN_FAULT_INDEX;

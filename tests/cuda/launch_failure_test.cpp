@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch that fails in the middle of a plan, on the driver that is found: the tests' own, or run by hand that of a
-// GPU. The driver is not asked for the launch that is to fail; all others are its own.
+// A launch that fails in the middle of a plan, on the fake driver, or by hand on a real one. The failing launch never
+// reaches the driver; all others do.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
@@ -148,7 +148,7 @@ TEST_F(CudaLaunchFailure, OfALaterOneFailsTheStream) {
     EXPECT_EQ(waited, COMPUTE_ERROR_STREAM_FAILED);
     EXPECT_NE(reason.find("part of the work had been queued"), std::string::npos) << reason;
 
-    // Its result is spoilt, what it had finished is not.
+    // Its result has no values; earlier results are intact.
     float value = 0;
     EXPECT_EQ(read(y, &value).first, COMPUTE_ERROR_STREAM_FAILED);
     const auto [kept, error] = read(before, &value);
@@ -157,7 +157,7 @@ TEST_F(CudaLaunchFailure, OfALaterOneFailsTheStream) {
       EXPECT_EQ(value, 4);
     }
 
-    // The device and other streams are well, and what they write anew is good.
+    // The device and other streams still work, and a full overwrite heals the result.
     const auto [healed, complaint] = sum(good);
     EXPECT_EQ(healed, COMPUTE_OK) << complaint;
     good.synchronize();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products on a cuBLASLt of the tests' own: what the plugin makes of shapes, views and batches, by results.
+// Matrix products on a fake cuBLASLt: checks by results how the plugin passes shapes, views and batches.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
@@ -20,7 +20,7 @@ int64_t library_calls() {
   return library == nullptr ? 0 : reinterpret_cast<int64_t (*)()>(dlsym(library, "fake_cublaslt_calls"))();
 }
 
-// A tensor on the device, and its elements with strides, so that the product can be computed beside it.
+// A tensor on the device, and its elements with strides, so that the test can compute the product itself.
 struct Operand {
   Tensor tensor;
   std::vector<float> values;

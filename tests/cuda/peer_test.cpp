@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two GPUs: copies between them, and libraries on both. On the fake driver its two devices; run by hand where two real
-// ones are.
+// Two GPUs: copies between them, and libraries on both. Uses the fake driver's two devices, or by hand two real
+// ones.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
@@ -70,7 +70,7 @@ TEST(CudaPeers, KeepTheOrderOfWork) {
   EXPECT_EQ(sum.to_vector<float>(), std::vector<float>(size, 100.0f));
 }
 
-// A number that the cuBLASLt of the tests counts; -1 where it is NVIDIA's.
+// A counter of the fake cuBLASLt; -1 for NVIDIA's.
 int64_t counted_by_cublaslt(const char* name) {
   void* library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
   void* function = library != nullptr ? dlsym(library, name) : nullptr;
@@ -78,7 +78,7 @@ int64_t counted_by_cublaslt(const char* name) {
 }
 
 // Each element of the product of a matrix of ones with one that has `value` everywhere is their extent times `value`.
-// Extents differ, so that each product has a plan of its own, which cuBLASLt makes and not a generated kernel.
+// Extents differ, so that each product has a separate plan, by cuBLASLt and not a generated kernel.
 void multiply_everywhere(const Device& device, int64_t least, float value) {
   for (int64_t extent = least; extent < least + 16; ++extent) {
     const std::vector<float> ones(static_cast<size_t>(extent * extent), 1.0f), values(ones.size(), value);

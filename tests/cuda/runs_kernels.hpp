@@ -4,7 +4,7 @@
 #include <compute/compute.hpp>
 #include <cstring>
 
-// Whether the device's driver is a GPU's, and not that of the tests, which takes kernels and does not run them.
+// Whether the device's driver is real, and not the fake one, which accepts kernels but does not run them.
 inline bool runs_kernels(const compute::Device& device) {
   compute_device_info info{};
   info.struct_size = sizeof info;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An OpenCL driver whose platform has no devices, as Mesa's has on a machine without a GPU of its own.
+// An OpenCL driver whose platform has no devices, like Mesa's on a machine without a GPU.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_icd.h>
 

@@ -76,7 +76,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint co
                                                                       cl_uint* out_count,
                                                                       const cl_icd_dispatch** out_dispatch) {
   constexpr cl_uint kCount = sizeof(cl_icd_dispatch) / sizeof(void*);
-  // The loader's table may be shorter than this header's: what is missing is never called.
+  // The loader's table may be shorter than this header's: missing functions are never called.
   static cl_icd_dispatch dispatch{};
   __builtin_memcpy(static_cast<void*>(&dispatch), next, (count < kCount ? count : kCount) * sizeof(void*));
   target = next;

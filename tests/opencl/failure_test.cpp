@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that are refused when others of the same plan have been queued, on any driver: a layer refuses them.
+// Commands that a layer refuses after other commands of the same plan have been queued, on any driver.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -120,14 +120,14 @@ TEST_F(OpenclFailure, OfALaterKernelFailsTheStream) {
     EXPECT_EQ(compute_layer_calls(COMPUTE_LAYER_KERNEL), nth);
     expect_failed(bad, add_up(bad));
 
-    // Its result is spoilt, what it had finished is not.
+    // Its result has no values; earlier results are intact.
     float value = 0;
     EXPECT_EQ(read(sum_, &value).code, COMPUTE_ERROR_STREAM_FAILED);
     const Outcome kept = read(before, &value);
     EXPECT_EQ(kept.code, COMPUTE_OK) << kept.message;
     EXPECT_EQ(value, 4);
 
-    // The device and other streams are well, and what they write anew is good.
+    // The device and other streams still work, and a full overwrite heals the result.
     const Outcome healed = add_up(good);
     EXPECT_EQ(healed.code, COMPUTE_OK) << healed.message;
     good.synchronize();

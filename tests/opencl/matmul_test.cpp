@@ -94,7 +94,7 @@ TEST_F(OpenclMatmul, Float16IsGenerated) {
   EXPECT_FALSE(log_.holds("CLBlast")) << log_.text();
 }
 
-// With a library path on which libclblast.so.1 is no library.
+// With a library path on which libclblast.so.1 is not a library.
 using OpenclWithoutClblast = OpenclMatmul;
 TEST_F(OpenclWithoutClblast, SaysSoOnceAndGoesOn) {
   multiply(COMPUTE_DTYPE_FLOAT32, {33, 17}, {17, 9});

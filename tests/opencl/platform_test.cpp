@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL plugin where the loader finds no platform, and beside one that has no devices.
+// The OpenCL plugin without a platform, and with a platform without devices.
 #include <gtest/gtest.h>
 
 #include "device.hpp"

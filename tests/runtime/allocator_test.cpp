@@ -103,7 +103,7 @@ TEST_P(Allocators, GiveAllMemoryAndGetItBack) {
     std::vector<float> expected = iota(1000, 1);
     EXPECT_EQ(y.to_vector<float>(), expected);
     EXPECT_EQ(sum(y).item<float>(), 500500.0f);
-    device_.synchronize();  // the memory of what was only computed with goes back in the background
+    device_.synchronize();  // temporaries are released in the background
     EXPECT_EQ(reserved(), allocator_.live_bytes());
     EXPECT_GE(allocator_.live_bytes(), 8000);
     if (is_cpu()) {
@@ -216,7 +216,7 @@ TEST_P(Allocators, HoldMirrorsToo) {
   {
     const Tensor x = host().from_host(iota(1000)), y = device_.from_host(iota(1000));
     EXPECT_EQ((x + y).to_vector<float>()[999], 1998.0f);
-    device_.synchronize();  // the memory of what was only computed with goes back in the background
+    device_.synchronize();  // temporaries are released in the background
     EXPECT_EQ(allocator_.live_bytes(), reserved());
     EXPECT_GE(allocator_.live(), 2U) << "the mirror of x, and y";
   }

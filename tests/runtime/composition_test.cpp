@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that a program composes of others.
+// Ops that a program composes of other ops.
 #include <algorithm>
 #include <cmath>
 
@@ -95,7 +95,7 @@ TEST(ComposedOp, IsQueriedPlannedAndRecorded) {
   }
 }
 
-// A plugin may refuse the form of scatter that makes its result in one step. That is no reason to count as decomposed.
+// A plugin that refuses the one-step form of scatter still counts as native.
 TEST(ComposedOp, OfAScatterIsAsNativeAsTheScatter) {
   const Op op = Op::compose("acme.scattered", "x indices updates", "y = scatter(x, indices, updates)");
   for (const compute::Device& device : {host(), remote()}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// COMPUTE_DEBUG=memory, which ctest sets: memory that nobody wrote holds no numbers, and writes into released memory
-// are reported.
+// COMPUTE_DEBUG=memory, which ctest sets: unwritten memory holds NaN patterns, and writes into released memory are
+// reported.
 #include <cmath>
 #include <mutex>
 

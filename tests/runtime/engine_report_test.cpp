@@ -17,7 +17,7 @@ TEST(EngineReport, SaysWhyALibraryThatIsThereWasRefused) {
   const compute::Device cpu = compute::Device::open("cpu");
   const compute::Tensor x = cpu.full({2, 2}, 1.f);
   {
-    // COMPUTE_CPU_MATMUL selects oneDNN, so its absence is told once.
+    // COMPUTE_CPU_MATMUL selects oneDNN, so one warning reports its absence.
     std::vector<std::string> warnings;
     const compute::LogSink sink([&](compute::LogLevel level, std::string_view, std::string_view text) {
       if (level == compute::LogLevel::warning) warnings.emplace_back(text);

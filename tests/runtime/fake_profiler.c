@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A profiler as NVTX_INJECTION64_PATH names one: it writes the ranges that it is told of to the file
+ * A profiler for NVTX_INJECTION64_PATH: it writes the ranges that it receives to the file
  * FAKE_PROFILER_OUTPUT. With FAKE_PROFILER_REFUSES it does not attach. */
 #include <stddef.h>
 #include <stdint.h>

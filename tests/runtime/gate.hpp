@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds a stream up: a page that whoever reads it waits for, until it is opened.
+// Holds a stream up: reading its page blocks until the gate is opened.
 #pragma once
 
 #include <gtest/gtest.h>

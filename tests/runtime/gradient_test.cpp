@@ -113,7 +113,7 @@ constexpr Case kComplex[] = {
 const char* const kNames[] = {"x", "y", "z"};
 constexpr int64_t kCount = 64;
 
-// On a lattice of its own per operand, so that no two operands are nearly equal or nearly 0, where some functions have
+// Each operand has a separate lattice, so that operands are never nearly equal or nearly 0, where some functions have
 // no derivative.
 template <class T>
 T random_value(std::mt19937_64& random, double low, double high, size_t operand = 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that changes hands while work of whoever had it before is still queued: that work never reaches what the next
-// one keeps there.
+// Memory that is reused while work of the previous owner is still queued: that work never affects the new owner's
+// data.
 #include <algorithm>
 #include <optional>
 
@@ -28,7 +28,7 @@ class Handover : public ::testing::TestWithParam<const char*> {
       GTEST_SKIP() << error.what();
     }
     static int64_t count = 50000;
-    count += 16384;  // memory of its own for each test
+    count += 16384;  // a separate block for each test
     count_ = count;
     ones_ = device_.from_host(std::vector<float>(static_cast<size_t>(count_), 1));
     // Kernels are compiled and plans prepared before anything is held up.
@@ -171,13 +171,13 @@ TEST_P(Handover, ToAWaitForTheTensor) {
   leave_old_work(stream);
   const Tensor y = empty();
   gate_.open_soon();
-  compute::check(compute_tensor_synchronize(y.get()));  // before the program writes there by means of its own
+  compute::check(compute_tensor_synchronize(y.get()));  // before the program writes there itself
   int32_t finished = 0;
   compute::check(compute_stream_query(stream.get(), &finished));
   EXPECT_EQ(finished, 1);
 }
 
-// A tensor that nobody wrote takes what was pending along.
+// A tensor that was never written inherits pending work.
 TEST_P(Handover, OfATensorThatWasNeverUsed) {
   leave_old_work(*first_);
   {
@@ -203,8 +203,8 @@ TEST_P(Handover, OfAnOutputWhoseOpFailed) {
   expect_new(y);
 }
 
-// A stream without tracking writes beside work that it does not wait for. Both are waited for when the memory changes
-// hands.
+// An untracked stream writes without waiting for other work. Reuse of the memory waits for
+// both.
 TEST_P(Handover, OfATensorThatAnUntrackedStreamWroteToo) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the two streams write the same bytes at once on purpose";
@@ -222,7 +222,7 @@ TEST_P(Handover, OfATensorThatAnUntrackedStreamWroteToo) {
   expect_new(y);
 }
 
-// A checked fault spoils what its stream does next, which goes on all the same.
+// After a checked fault, dependent work on the stream has no values but still runs.
 TEST_P(Handover, OfWorkThatIsSpoiltButStillRuns) {
   const std::vector<int64_t> out_of_range(static_cast<size_t>(count_), count_);
   const Tensor indices = device_.from_host(out_of_range);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of more than 2^31 elements: positions and lengths that 32 bits do not hold. On cpu, or the device that
-// COMPUTE_DEVICE names; of float32 where the device has a memory of its own.
+// Tensors of more than 2^31 elements: positions and lengths that do not fit in 32 bits. On cpu, or the device that
+// COMPUTE_DEVICE names; in float32 if the device has its own memory.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ uint8_t pattern(int64_t i) { return static_cast<uint8_t>(i * 37 % 251); }
 
 bool has_own_memory(const Device& device) { return device.info().kind == DeviceKind::discrete_gpu; }
 
-// All of a device with its own memory; of the host, what is free.
+// All memory of a device that has its own; free memory of the host.
 int64_t memory_bytes(const Device& device) {
   if (has_own_memory(device)) return device.info().memory_bytes;
   return int64_t{sysconf(_SC_AVPHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);

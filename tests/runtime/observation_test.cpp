@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profile, trace, placement and leaks of one random program, against the counters of the devices. Every test is a
-// process of its own: what is observed is decided when the first device is opened.
+// separate process, because observations start when the first device is opened.
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -247,7 +247,7 @@ TEST(Profile, AGraphIsOneRow) {
   EXPECT_NE(text.find("\ngraph of 2: negative exp  minimal0  "), std::string::npos) << text;
 }
 
-// They share the mark between them, and are recorded while others are submitted.
+// They share the mark between them, and are recorded while other work is submitted.
 TEST(Profile, OpsInARowTakeTheTimeBetweenThem) {
   const Stream stream(remote());
   const Tensor x = remote().from_host(iota(8));

@@ -37,7 +37,7 @@ TEST(Pages, ASteadyLoopTouchesNoFreshOnes) {
   EXPECT_LT(pages_touched() - before, 256);  // a thread's stack and the like; once through the results would be 204800
 }
 
-// Two rows of every step-th element, of which the last is the last of its page.
+// Two rows of every step-th element; the last element is at the end of its page.
 TEST(Pages, PoolsReadNothingBehindTheirTensor) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

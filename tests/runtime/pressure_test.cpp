@@ -15,7 +15,7 @@ using namespace runtime;
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
 
-// A device of 8 MiB, and what the program could give up of it.
+// A device of 8 MiB, and memory that the program can release.
 class Pressure : public testing::TestWithParam<const char*> {
  protected:
   Pressure() : device_(compute::Device::open(std::string(GetParam()) + "+mem=8M")) {}
@@ -56,7 +56,7 @@ TEST_P(Pressure, ReleasesWhatTheAllocationNeeds) {
     EXPECT_EQ(calls, 1);
     EXPECT_EQ(asked, 7 * kMebibyte);
     EXPECT_EQ(name, GetParam());
-    // Cached memory is freed first: nobody is asked.
+    // Cached memory is freed first, without asking the program.
     wanted = Tensor();
     EXPECT_EQ(code_of(allocate(5, wanted)), COMPUTE_OK);
     EXPECT_EQ(calls, 1);
@@ -110,7 +110,7 @@ TEST_P(Pressure, MayUnsetItself) {
   EXPECT_EQ(calls, 1);
 }
 
-// Threads that allocate, release and ask at once, while another one sets and unsets the function.
+// Threads allocate and release under pressure while another thread sets and unsets the callback.
 TEST_P(Pressure, ManyThreads) {
   std::mutex mutex;
   std::vector<Tensor> cache;
@@ -158,7 +158,7 @@ TEST_P(Pressure, ManyThreads) {
 
 INSTANTIATE_TEST_SUITE_P(, Pressure, testing::Values("cpu", "minimal0"));
 
-// The mirror of a host tensor is asked for while no lock is held that the release of others would need.
+// Allocating a mirror calls the program without holding a lock that releasing tensors needs.
 TEST(PressureOfMirrors, AsksForTheMirror) {
   const Device device = Device::open("minimal0+mem=8M");
   const Tensor x = host().from_host(std::vector<float>(static_cast<size_t>(kMebibyte)));

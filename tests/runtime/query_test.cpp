@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a device would run something, asked without tensors, and what the answers say of what then runs.
+// Queries how a device would run an op, without tensors, and compares the answers with what then runs.
 #include "runtime.hpp"
 
 namespace runtime {

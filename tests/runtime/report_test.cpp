@@ -41,7 +41,7 @@ TEST(PlacementReport, CountsOpsByDeviceAndTransfers) {
   EXPECT_TRUE(std::regex_search(text, std::regex("minimal0  +square  +native  +5\n"))) << text;
 }
 
-// One plan that runs on several streams at once.
+// One plan that runs on several streams concurrently.
 TEST(PlacementReport, CountsRunsOfAllStreams) {
   constexpr int kThreads = 4, kCalls = 500;
   const compute::Device device = compute::Device::open("minimal0");

@@ -30,7 +30,7 @@ inline std::vector<float> iota(int64_t count, float start = 0) {
   return values;
 }
 
-// The code and message of what a call throws; COMPUTE_OK if it throws nothing.
+// The code and message that a call throws; COMPUTE_OK if it does not throw.
 struct Thrown {
   compute_error_code code = COMPUTE_OK;
   std::string message;

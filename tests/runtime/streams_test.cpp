@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams without events: hazards between them, waiting, and what is released while work is queued.
+// Streams without events: hazards between them, waiting, and releases while work is queued.
 #include <malloc.h>
 
 #include <atomic>
@@ -250,8 +250,8 @@ TEST_P(Streams, ShapesWithoutEndLeaveFewPlansAndFlatMemory) {
   EXPECT_EQ(after.kernels_compiled, before.kernels_compiled);
   EXPECT_EQ(after.memory_used, before.memory_used);
   EXPECT_EQ(after.memory_reserved, before.memory_reserved);
-  // Plans that were given up wait for the device, of which thousands of calls may be in flight. Kept, they would be 200
-  // MB.
+  // Evicted plans wait for the device, which may have thousands of calls in flight. If all were kept, they would take
+  // 200 MB.
   EXPECT_LE(heap_bytes(), heap_before + (8 << 20));
 }
 

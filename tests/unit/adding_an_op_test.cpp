@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The op that docs/adding-an-op.md adds: its rules are those that the page shows, and they compute what it says.
+// The op of docs/adding-an-op.md: its rules match the page and compute the right results.
 #include <fstream>
 #include <iterator>
 

@@ -20,7 +20,7 @@
 namespace compute::cpu {
 namespace {
 
-// Pieces of uneven size on threads of their own.
+// Pieces of uneven size on separate threads.
 std::atomic<int> pieces_run{0};
 void uneven_parallel_for(int64_t count, int64_t grain, void (*body)(void*, int64_t, int64_t), void* user) {
   std::vector<std::thread> threads;
@@ -42,7 +42,7 @@ struct Tensor {
   void* data;
 };
 
-// Returns whether it was run at once.
+// Returns whether it ran immediately.
 bool run_map(const compute_plugin_expression* expression, const std::vector<int64_t>& shape,
              const std::vector<Tensor>& operands, const std::vector<compute_plugin_scalar>& scalars = {},
              const char* isa = nullptr) {
@@ -249,7 +249,7 @@ TEST(Map, OneBlockOfOneFunctionIsRunAtOnce) {
 }
 
 TEST(Map, OneBlockAtAnyAddress) {
-  // The result is narrower than the operands, of which the second is a scalar.
+  // The result is narrower than the operands; the second is a scalar.
   Expression e;
   const int x = e.input(0, COMPUTE_DTYPE_FLOAT64), y = e.scalar(0, COMPUTE_DTYPE_FLOAT64);
   const int less = e.call(COMPUTE_PLUGIN_INTRINSIC_LT, COMPUTE_DTYPE_BOOL, {x, y});
@@ -280,7 +280,7 @@ TEST(Map, OneBlockAtAnyAddress) {
 
 TEST(Map, IndicesOfAxesOfOneElementAreZero) {
   for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{1, 4}, {4, 1}, {1, 600}, {1, 1}, {1}}) {
-    const std::vector<int64_t> strides(shape.size(), 1);  // those of axes of one element say nothing
+    const std::vector<int64_t> strides(shape.size(), 1);  // strides of axes with one element are meaningless
     for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
       Laid<int64_t> out(shape, strides);
       Expression e;
@@ -313,7 +313,7 @@ TEST(Map, OutputsOfScalarsAndIndices) {
   }
 }
 
-// Outputs that are the elements of one array by turns, as those of random numbers are, and the same in another order.
+// Outputs that are interleaved in one array, as for random numbers, and the same in another order.
 template <typename T>
 void check_outputs_by_turns(int count, int dtype) {
   for (const char* isa : {"baseline", "avx2", "avx512"}) {
@@ -461,7 +461,7 @@ TEST(Map, ExpressionsTooLargeForTheStack) {
   Expression e;
   const int x = e.input(0, COMPUTE_DTYPE_INT64);
   std::vector<int> terms;
-  for (int i = 0; i < kTerms; ++i)  // all alive at once
+  for (int i = 0; i < kTerms; ++i)  // all live at the same time
     terms.push_back(
         e.call(COMPUTE_PLUGIN_INTRINSIC_MUL, COMPUTE_DTYPE_INT64, {x, e.constant<int64_t>(i, COMPUTE_DTYPE_INT64)}));
   int sum = terms[0];
@@ -572,7 +572,7 @@ TEST(Map, SquareRootsAreRoundedCorrectly) {
   }
 }
 
-// Long functions take other loops where there is much, and write around the cache where there is more.
+// Long functions use other loops for large operands, and non-temporal stores for very large ones.
 TEST(Map, LongFunctionsOfAnyLength) {
   for (const int64_t n : {int64_t(8192), int64_t(20011), (int64_t(1) << 22) + 33}) {
     std::vector<float> x(n), whole(n + 3, -1.f), blocks(n);
@@ -663,7 +663,7 @@ TEST(BlockKernels, StreamsTheSameResults) {
       const Sizes sizes = sizes_of(table, function.run);
       ASSERT_NE(sizes.result, 0) << "function " << k << " streams what nothing else computes";
       for (const int64_t n : {0, 1, 2, 7, 15, 16, 17, 63, 64, 65, 1000}) {
-        for (const unsigned same : {0, 1, 2}) {  // of which operands there is one value
+        for (const unsigned same : {0, 1, 2}) {  // which operands have a single value
           for (const int64_t offset : {int64_t(0), int64_t(1), int64_t(4), sizes.result, 7 * sizes.result}) {
             std::vector<unsigned char> expected(9000, 77), streamed(9000, 77);
             const void* sources[3] = {};

@@ -24,7 +24,7 @@ using Real = long double;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The dtype ids are those of plugin.h; float16 and bfloat16 are tested as the conversions that they are.
+// The dtype ids are those of plugin.h; float16 and bfloat16 are tested as conversions.
 template <typename T>
 constexpr int kDtype = 0;
 template <>
@@ -331,7 +331,7 @@ TEST_P(CpuIntrinsics, Trigonometry) {
   check_unary("atanh", COMPUTE_PLUGIN_INTRINSIC_ATANH, 4, [](Real x) { return std::atanh(x); });
 }
 
-// An element is the same alone and beside others, whichever those are: work is cut into pieces anywhere.
+// An element's result does not depend on its neighbours, because work can be cut anywhere.
 TEST_P(CpuIntrinsics, ElementsDoNotDependOnTheirNeighbours) {
   constexpr int kFunctions[] = {
       COMPUTE_PLUGIN_INTRINSIC_EXP,   COMPUTE_PLUGIN_INTRINSIC_EXP2,  COMPUTE_PLUGIN_INTRINSIC_EXPM1,
@@ -363,7 +363,7 @@ TEST_P(CpuIntrinsics, ElementsDoNotDependOnTheirNeighbours) {
   check(double{});
 }
 
-// Exponents with a way of their own beside others, and each alone.
+// Exponents with special paths, next to other exponents and alone.
 TEST_P(CpuIntrinsics, PowersDoNotDependOnTheirNeighbours) {
   const auto check = [&]<typename T>(T) {
     constexpr T kExponents[] = {2, 3, -1, T(0.5), T(1.75), -2, 2, 2};

@@ -94,7 +94,7 @@ TEST(CpuMatmulEngine, TheOwnKernelHasATileForEachThreadWhereTheyComeOutEqual) {
   EXPECT_EQ(tasks(128, 2), 2);
   EXPECT_EQ(tasks(256, 16), 16);
   EXPECT_GE(tasks(256, 7), 14);  // 256 rows do not make 7 equal parts
-  EXPECT_GE(tasks(256, 4), 12);  // it takes so long that others should be able to help a thread that is late
+  EXPECT_GE(tasks(256, 4), 12);  // it takes so long that other threads should be able to help a late one
 }
 
 TEST(CpuMatmulEngine, ReportsWhatWasTriedAndFound) {
@@ -137,7 +137,7 @@ bool is_mapped(const std::string& part) {
   return false;
 }
 
-/// A process of its own: what was loaded and started before does not count.
+/// A separate process, unaffected by libraries and threads of earlier tests.
 class CpuMatmulProcess : public ::testing::Test {
  protected:
   void SetUp() override { ::testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
@@ -176,9 +176,9 @@ void libraries_are_opened_at_first_need() {
   EXPECT_EQ(is_mapped("libopenblas"), is_there(reports[1]));
 }
 
-// Descriptors that have run out come back: that a library could not be opened is no verdict.
+// After a shortage of descriptors the next call tries again: the failure is not remembered.
 void a_shortage_is_no_verdict() {
-#if !defined(__SANITIZE_ADDRESS__)  // which needs descriptors of its own
+#if !defined(__SANITIZE_ADDRESS__)  // which needs descriptors itself
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none = {0, before.rlim_max};
@@ -205,7 +205,7 @@ void a_shortage_is_no_verdict() {
 
 // OpenBLAS would hang, so that products are made without it.
 void a_limit_of_memory_keeps_openblas_out() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need address space of their own
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need address space themselves
   for (const int resource : {RLIMIT_DATA, RLIMIT_AS}) {
     rlimit limit{};
     ASSERT_EQ(getrlimit(static_cast<__rlimit_resource>(resource), &limit), 0);
@@ -319,7 +319,7 @@ void threads_at_once_get_the_same_products() {
 
 TEST_F(CpuMatmulProcess, ThreadsAtOnceGetTheSameProducts) { IN_A_NEW_PROCESS(threads_at_once_get_the_same_products()); }
 
-/// A serial OpenBLAS that the program itself has loaded for everybody, and that is not to be called by several threads.
+/// A serial OpenBLAS that the program has loaded globally, and that several threads must not call.
 constexpr const char* kSerialOpenblas = "/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0";
 
 void an_openblas_of_the_program_is_not_used() {

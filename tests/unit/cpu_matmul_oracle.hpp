@@ -50,7 +50,7 @@ inline int64_t size_of(compute_dtype dtype) {
 inline bool is_integer(compute_dtype dtype) { return dtype <= COMPUTE_DTYPE_UINT64; }
 inline bool is_half(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16; }
 
-/// Unit roundoff and least positive number of what a dtype's results are rounded to.
+/// Unit roundoff and least positive number of the format of a dtype's results.
 struct Precision {
   int bits;
   long double least;
@@ -165,7 +165,7 @@ constexpr Layout kInputLayouts[] = {Layout::row_major, Layout::transposed,   Lay
 constexpr Layout kOutputLayouts[] = {Layout::row_major, Layout::transposed, Layout::padded, Layout::reversed,
                                      Layout::strided};
 
-/// A batch of matrices in a buffer of its own with room around it.
+/// A batch of matrices in a separate buffer with guard space around it.
 struct Operand {
   compute_dtype dtype;
   int64_t rows, columns;
@@ -281,7 +281,7 @@ inline std::vector<Setting> settings_of(compute_dtype dtype) {
   return all;
 }
 
-/// What a plan asks for, full of bytes that are no number.
+/// The workspace of a plan, filled with NaN.
 class Workspace {
  public:
   explicit Workspace(const MatmulPlan& plan)

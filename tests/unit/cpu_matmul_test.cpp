@@ -174,7 +174,7 @@ TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
   }
 }
 
-// Tiles at the ends are smaller than the others, and may need more memory: here the last thread computes them all.
+// Tiles at the ends are smaller, and may need more memory: here the last thread computes them all.
 TEST_P(CpuMatmul, TilesStayWithinTheirMemory) {
   constexpr size_t kGuard = 1 << 20;
   const auto backwards = [](int64_t count, int64_t, void (*body)(void*, int64_t, int64_t), void* user) {
@@ -222,7 +222,7 @@ TEST_P(CpuMatmul, ASingleProductHasTheSameBitsWithAnyNumberOfThreads) {
   }
 }
 
-// Small products are computed where the matrices are, others from packed panels.
+// Small products are computed in place, others from packed panels.
 TEST_P(CpuMatmul, TheOwnKernelGivesTheSameBitsFromEveryLayout) {
   static constexpr Shape kShapes[] = {{3, 16, 20},  {4, 16, 1},      {5, 17, 149},  {7, 40, 150},
                                       {8, 48, 64},  {9, 49, 100},    {23, 64, 148}, {64, 100, 33},

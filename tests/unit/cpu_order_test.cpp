@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the CPU plugin divides sorts and updates among many threads, more than the machine may have: the threads are the
-// test's own.
+// How the CPU plugin divides sorts and updates among many threads, more than the machine may have: the test provides
+// the threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

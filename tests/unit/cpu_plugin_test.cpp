@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the CPU plugin through its table, with a core table of the test's own and without core.
+// Drives the CPU plugin through its table, with its own core table, without core.
 #include <compute/plugin.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -279,7 +279,7 @@ TEST_P(CpuPlugin, MarksAreReachedInOrder) {
   }
   EXPECT_OK(table_->stream_sync(stream_, 10, INT64_MAX, &reached));
   EXPECT_EQ(reached, 10u);
-  EXPECT_OK(table_->stream_sync(stream_, 11, 1'000'000, &reached));  // the time is over, and it is no error
+  EXPECT_OK(table_->stream_sync(stream_, 11, 1'000'000, &reached));  // the time limit has passed, which is not an error
   EXPECT_EQ(reached, 10u);
 }
 
@@ -394,7 +394,7 @@ TEST_P(CpuPlugin, AFaultWithoutARecordIsAnError) {
   EXPECT_EQ(z, 2);
 }
 
-// From a quarter on all segments are bad, so that each thread finds some of its own.
+// All segments from a quarter on are bad, so that each thread finds some.
 TEST_P(CpuPlugin, TheFirstBadSegmentIsReportedWhicheverThreadComesFirst) {
   constexpr int64_t kSegments = 1 << 17, kRows = kSegments, kFirst = kSegments / 4;
   std::vector<float> x(kRows, 1), y(kSegments);
@@ -810,7 +810,7 @@ TEST_P(CpuPluginBits, RunningSumsAreTheSameForEveryNumberOfThreads) {
   }
 }
 
-// An OpenMP team, once there, spins and starves everybody else.
+// An OpenMP team would spin and starve all other threads.
 TEST_P(CpuPluginThreads, AProductStartsNoThread) {
   const int64_t n = 600;
   std::vector<float> a(static_cast<size_t>(n * n), 1), b = a, c = a;

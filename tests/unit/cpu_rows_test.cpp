@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which elementwise ops the CPU plugin runs as one compiled loop, found by the digest that core computes, and what
-// loops over much memory compute.
+// Which elementwise ops the CPU plugin runs as one compiled loop, found by the digest that core computes, and the
+// results of loops over much memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ TEST_P(CpuRows, OthersAreInterpreted) {
   EXPECT_GT(cpu::BlockProgram(view, *table_).function_count(), 1);
 }
 
-// Rows of much memory go through another loop: its results are those of the short one.
+// Long rows use another loop, with the same results as the short one.
 TEST_P(CpuRows, LongRowsAreShortOnes) {
   const int64_t n = (int64_t{1} << 19) + 5;
   std::vector<float> x[3], whole(n), pieces(n);
@@ -118,7 +118,7 @@ TEST_P(CpuRows, LongRowsAreShortOnes) {
   EXPECT_NE(std::set<float>(whole.begin(), whole.end()).size(), 1u);
 }
 
-// Rows of large tensors go through other functions, whose results are those of small ones, to the bit.
+// Rows of large tensors use other functions, with bitwise the same results.
 TEST_P(CpuRows, FarRowsAreNearOnes) {
   const cpu::NetworkKernels& kernels = *cpu::select_isa(GetParam())->network;
   constexpr int64_t kMost = 2048;

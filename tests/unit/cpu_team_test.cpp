@@ -391,7 +391,7 @@ TEST(CpuTeam, ALoopThatFailsBesideOthersLeavesNothingBehind) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(failures.load(), kCallers * 100);
-  ASSERT_TRUE(team.reserve());  // nobody counts as a caller any more
+  ASSERT_TRUE(team.reserve());  // no thread counts as a caller any more
   team.unreserve();
   run_on_all(team, [](int64_t) {});
 }

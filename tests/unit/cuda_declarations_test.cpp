@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA plugin's own declarations beside NVIDIA's headers: every function, constant and struct, at compile time.
+// Compares the CUDA plugin's declarations with NVIDIA's headers: every function, constant and struct, at compile time.
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
@@ -34,7 +34,7 @@ constexpr bool passed_alike() {
   }
 }
 
-// What pointers point to matters too, where it is no opaque handle: an int* for a size_t* would be a fault.
+// Pointee types matter too, unless they are opaque handles: int* instead of size_t* would be an error.
 template <class A, class B>
 constexpr bool points_alike() {
   if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>) {

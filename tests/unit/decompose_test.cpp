@@ -122,7 +122,7 @@ TEST(Decompose, NextafterStepsInHalfTypes) {
                                 infinity,
                                 static_cast<uint16_t>(infinity | 0x8000),
                                 static_cast<uint16_t>(infinity + 1)};
-    // Every pattern next to a power of two, and one in 29 of the others.
+    // Every pattern next to a power of two, and one in 29 of the rest.
     for (uint32_t x = 0; x < 0x10000; ++x) {
       const uint32_t place = x % (dtype == kHalf ? 1024 : 128);
       if (place > 1 && place + 1 < (dtype == kHalf ? 1024u : 128u) && x % 29 != 0) continue;
@@ -190,7 +190,7 @@ TEST(Decompose, ReductionsWithoutElements) {
   EXPECT_EQ(run_op("max", {x}, axes({0})).shape, (std::vector<int64_t>{0}));
 }
 
-// softmax, logsumexp and the maximum of rows, of which the second is stored as float64 and the last one rounded.
+// softmax, logsumexp and the maximum of rows; the second is stored as float64 and the last one rounded.
 Row softmax_row(Steps& steps) {
   const StepOperand x = steps.input(0);
   Row row{{x}, {1}, {}};
@@ -579,7 +579,7 @@ TEST(Decompose, CompositesAreOfferedFirst) {
   EXPECT_STREQ(TestCall("var", inputs).lower(1)->steps.front().name, "row");
   EXPECT_STREQ(TestCall("var", inputs).lower(2)->steps.front().name, "reduce");
   EXPECT_FALSE(TestCall("var", inputs).lower(3));
-  // Not where an operand is no tensor, or has no elements.
+  // Not if an operand is not a tensor, or is empty.
   EXPECT_FALSE(TestCall("var", {scalar_tensor(kFloat, 1)}).lower(0)->is_composite);
   EXPECT_FALSE(TestCall("var", {tensor(kFloat, {1, 0}, {})}, axes({1})).lower(0)->is_composite);
   EXPECT_FALSE(

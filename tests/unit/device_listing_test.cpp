@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What core adds to what a plugin says of its devices.
+// What core adds to a plugin's list of devices.
 #include "core/loading/device_listing.hpp"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(DeviceListing, AddsPartitionsAndPciIdsToTheProperties) {
   listed[1].id = 8;
   listed[1].parent_id = 7;
   listed[2].id = 9;
-  listed[2].parent_id = 99;  // of nobody that is here
+  listed[2].parent_id = 99;  // of a device that is not listed
   listed[2].pci_ids = {0x1002, 0};
   listed[2].properties = {{"pci_vendor_id", "its own word"}};
   const std::vector<KnownDevice> known = name_devices("acme", nullptr, std::move(listed));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds the bytes of small ELF libraries for tests: what a linker would write, without one.
+// Builds the bytes of small ELF libraries for tests, without a linker.
 #ifndef COMPUTE_TESTS_UNIT_ELF_IMAGE_HPP_
 #define COMPUTE_TESTS_UNIT_ELF_IMAGE_HPP_
 

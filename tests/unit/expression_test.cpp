@@ -213,7 +213,7 @@ TEST(ExpressionParse, Limits) {
   std::string powers = "a";
   for (int i = 0; i < 200; ++i) powers += "**a";
   EXPECT_EQ(fault_line(powers), "nested more than 128 levels deep");
-  // A long sum is no deep one.
+  // A long sum is not deeply nested.
   std::string sum = "a";
   for (int i = 1; i < kMaxExpressionNodes / 2; ++i) sum += "+a";
   EXPECT_EQ(typed(sum, {{kFloat}}).output_count(), 1);
@@ -291,7 +291,7 @@ TEST(ExpressionType, ScalarsAreSlots) {
   const TypedExpression mixed = typed("a + b * c", {{kFloat}, {kFloat, true, true}, {kFloat}});
   EXPECT_EQ(mixed.input_count(), 2);
   EXPECT_EQ(std::vector(mixed.input_leaves().begin(), mixed.input_leaves().end()), (std::vector<int32_t>{0, 2}));
-  // Numbers by themselves are what they are.
+  // Numbers alone keep their own dtype.
   EXPECT_EQ(typed("s * 2", {}, {{kFloat, true}}).output_dtype(0), kFloat);
   EXPECT_EQ(typed("s < t", {}, {{kInt, true}, {kFloat, true}}).output_dtype(0), kBool);
   EXPECT_EQ(typed("s & true", {}, {{kBool, true}}).output_dtype(0), kBool);
@@ -376,7 +376,7 @@ TEST(ExpressionType, WantedOutputsKeepTheirKind) {
 
 // ---- The canonical form ---------------------------------------------------------------------------------------------
 
-// A call: its operands are of the dtypes that the intrinsic takes, its own dtype is what it gives.
+// A call: its operands and its result have the intrinsic's dtypes.
 void check_call(const TypedExpression& e, const compute_plugin_node& node, const std::string& what) {
   const auto operands = e.operands(node);
   const bool is_half = computed_in(node.dtype) != node.dtype;
@@ -632,7 +632,7 @@ TEST(ExpressionReplace, TheRestStays) {
   EXPECT_EQ(std::vector(replaced.scalars().begin(), replaced.scalars().end()),
             std::vector(e.scalars().begin(), e.scalars().end()));
   EXPECT_EQ(replaced.output_dtype(1), kHalf);
-  // Without the intrinsic the expression is what it was.
+  // Without the intrinsic the expression is unchanged.
   const TypedExpression same = typed("exp(a) + s", {{kHalf}}, {{kFloat}});
   EXPECT_EQ(replace_intrinsic(same, COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP)->digest(), same.digest());
 }

@@ -239,7 +239,7 @@ class GeneratedText : public testing::Test {
       }
     }
   }
-  // Tiles, of which some divide the depth and some have many taps; columns; rows.
+  // Tiles, some with a divided depth and some with many taps; columns; rows.
   void expect_convolutions_compile(compute_dtype dtype) {
     struct Form {
       std::vector<int64_t> x, weight, y;
@@ -283,7 +283,7 @@ class GeneratedText : public testing::Test {
       EXPECT_EQ(nvrtc.errors_of(source), "") << source.text;
     }
   }
-  // Of halves, which the units of tiles multiply.
+  // Half types, which the matrix units multiply.
   void expect_attention_of_tile_units_compiles(bool is_gradient, compute_dtype dtype, int64_t features) {
     TestOp op = attention(is_gradient, dtype, 300, features, true);
     Dialect units = gpu();

@@ -75,7 +75,7 @@ TEST_F(HostLimits, OfTheFirstVersionToo) {
   EXPECT_EQ(state().available, 500 * kMebibyte);
 }
 
-// A container sees its own group as the root of what is mounted, with or without a name space for it.
+// A container sees its own group as the root of the mount, with or without a namespace.
 TEST_F(HostLimits, InsideAContainer) {
   write("proc/self/cgroup", "0::/docker/abc\n");
   write("proc/self/mountinfo", "25 24 0:22 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n");

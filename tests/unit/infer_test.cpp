@@ -16,7 +16,7 @@ constexpr compute_dtype kComplex = COMPUTE_DTYPE_COMPLEX64;
 
 using Shape = std::vector<int64_t>;
 
-// A tensor whose memory nobody looks at.
+// A tensor whose memory is never read.
 TestTensor like(compute_dtype dtype, Shape shape) {
   TestTensor t{dtype, shape, row_major_strides(shape), {}, 0};
   return t;

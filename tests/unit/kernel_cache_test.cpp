@@ -187,7 +187,7 @@ TEST_F(KernelCacheTest, ClearRemovesEntriesAlone) {
   EXPECT_EQ(cache.clear(), 0);
 }
 
-// The folder may be one that others use too.
+// Other programs may use the folder too.
 TEST_F(KernelCacheTest, ForeignFilesStay) {
   KernelCache cache(directory_, 16 << 10);
   cache.store(kKey, "program");

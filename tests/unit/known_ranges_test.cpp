@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the values of expressions, against values; and the functions that kernels call for it.
+// Checks known ranges of expressions against their values, and the functions that kernels call for them.
 #include "plugins/common/source/known_ranges.hpp"
 
 #include <cmath>

@@ -263,7 +263,7 @@ TEST_F(LoaderTest, AFilesNameSaysWhatItOffers) {
             "its file name is that of other, but compute_plugin_query names it minimal; "
             "rename the file to compute_plugin_minimal.so");
 
-  // a name that says nothing is no word of the plugin's: it is asked once nothing else has the name
+  // a file name without the plugin's name counts only if no other file provides it
   const std::unique_ptr<Loader> loader = load({any, plugin_file("faulty")});
   EXPECT_TRUE(loader->open("faulty"));
   EXPECT_EQ(loader->report().plugins[0].step, LoadStep::kFound);

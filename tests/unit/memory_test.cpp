@@ -344,7 +344,7 @@ TEST(MemoryPool, LentMemoryIsKeptWhereItIsCached) {
   EXPECT_EQ(lent.live(), 0u);
 }
 
-// Also the sum of what is given and has not been touched: the system would end the process where it is.
+// Also counts allocated memory that has not been touched yet: the system would kill the process on touching it.
 TEST(HostMemory, NoMoreIsGivenThanThereIs) {
   const auto memory = make_host_memory();
   const std::optional<MemoryState> state = memory->state();

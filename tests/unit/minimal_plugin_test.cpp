@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the minimal plugin through its table, with a core table of the test's own and without core.
+// Drives the minimal plugin through its table, with its own core table, without core.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -373,7 +373,7 @@ class MinimalPlugin : public testing::Test {
                                     static_cast<int32_t>(op.scalars.size()),
                                     0};
     EXPECT_OK(table_->plan_run(plan, &run));
-    table_->plan_release(device_, plan);  // at once: the queued run keeps it
+    table_->plan_release(device_, plan);  // immediately: the queued run keeps it
   }
   void run(const Op& op) {
     run_on(stream_, op);
@@ -444,7 +444,7 @@ TEST(MinimalPluginLibrary, ClosesWithoutTrace) {
   auto threads = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
   };
-  std::ptrdiff_t after_first = 0;  // a sanitizer may have a thread of its own from then on
+  std::ptrdiff_t after_first = 0;  // a sanitizer may have started its own thread by then
   for (int round = 0; round < 100; ++round) {
     Library library;
     uint64_t device = 0, stream = 0;
@@ -711,9 +711,9 @@ TEST_F(MinimalPlugin, MarksAreReachedAndWaitsTimeOut) {
   EXPECT_OK(table_->stream_wait(stream_, other, 5));
   EXPECT_OK(table_->stream_mark(stream_, 3, 0));
   EXPECT_OK(table_->stream_sync(stream_, 3, 20'000'000, &reached));
-  EXPECT_EQ(reached, 0u);  // the time is over and it is no error
+  EXPECT_EQ(reached, 0u);  // the time limit has passed, which is not an error
   EXPECT_OK(table_->stream_mark(other, 5, 0));
-  table_->stream_destroy(other);  // what is queued still runs
+  table_->stream_destroy(other);  // queued work still runs
   EXPECT_OK(table_->stream_sync(stream_, 3, INT64_MAX, &reached));
   EXPECT_EQ(reached, 3u);
   number_ = 3;
@@ -982,7 +982,7 @@ TEST_F(MinimalPlugin, ReducesAnyAxes) {
 }
 
 TEST_F(MinimalPlugin, ReducesAProductOfBroadcastInputs) {
-  // matmul of [2, 3] and [3, 2] as core decomposes it; `after` doubles the result by a scalar of its own.
+  // matmul of [2, 3] and [3, 2] as core decomposes it; `after` doubles the result by its own scalar.
   Operand a = upload(std::vector<float>{1, 2, 3, 4, 5, 6}), b = upload(std::vector<float>{1, 2, 3, 4, 5, 6});
   a.shape = b.shape = {2, 2, 3};
   a.strides = {3, 0, 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wall time is a partition, amounts and tables are readable, and files tell why they are not whole.
+// Wall time is a partition, amounts and tables are readable, and incomplete files report the reason.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

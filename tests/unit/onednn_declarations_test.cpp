@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU plugin's own declarations of oneDNN 2 beside its header: functions, constants and structs, at compile time.
+// Compares the CPU plugin's declarations of oneDNN 2 with its header: functions, constants and structs, at compile
+// time.
 #include "plugins/cpu/contract/onednn_primitives.hpp"
 
 // oneDNN's header comes last, so that ours is seen to need nothing of it.

@@ -47,8 +47,8 @@ struct TestCall {
   }
 };
 
-// The result of every lowering but a composite one, which must agree; also of one into an output with strides of its
-// own, and there as on a GPU with COMPUTE_DETERMINISTIC.
+// The result of every lowering except a composite one; all must agree. Also runs one into an output with other strides,
+// and as on a GPU with COMPUTE_DETERMINISTIC.
 inline TestTensor run_op(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {}) {
   TestCall test(op, std::move(inputs), attributes);
   const Inference inference = infer(test.call());

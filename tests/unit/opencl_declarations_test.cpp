@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL plugin's own declarations against the vendor's headers: the same values, and functions with parameters of
+// Compares the OpenCL plugin's declarations with the vendor's headers: equal values, and functions with parameters of
 // the same kind.
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

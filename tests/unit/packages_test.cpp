@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folders of packages that pip and conda install, on a tree of the test's own.
+// The folders of packages that pip and conda install, on a temporary tree.
 #include "plugins/common/packages.hpp"
 
 #include <dlfcn.h>

@@ -254,7 +254,7 @@ class TrustOfFiles : public PluginSearch {
   files::Trust trust_;
 };
 
-// Whoever may change a link says what is opened, however well what it leads to is kept.
+// A user who can change a link decides which file is opened, however well its target is protected.
 TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   const std::string library = write("good/compute_plugin_acme.so");
@@ -278,7 +278,7 @@ TEST_F(TrustOfFiles, LinksOnTheWayAreJudged) {
   EXPECT_EQ(distrust_of(at("good/link.so")), "the link " + at("good/link.so") + " is owned by user 1234");
   EXPECT_EQ(distrust_of(library), "");
 
-  // a folder where everybody may put links
+  // a folder in which every user can create links
   fs::create_directory(root_ / "tmp");
   fs::create_directory_symlink(root_ / "good", root_ / "tmp/folder");
   ASSERT_EQ(::chmod(at("tmp").c_str(), 01777), 0);
@@ -306,7 +306,7 @@ TEST_F(TrustOfFiles, EveryWayOfNamingAFileIsFollowed) {
   EXPECT_EQ(trust_.why_not(fs::path(at("a/b/"))), "it is writable by everyone (mode 0777)");
 }
 
-// What is judged is what is read.
+// The check applies to the file that is read.
 TEST_F(TrustOfFiles, AFileThatIsOpenIsJudgedItself) {
   const std::string name = write("file");
   const files::File file(name);
@@ -344,7 +344,7 @@ TEST_F(TrustOfFiles, AGroupThatMayWriteToTheLibraryIsANeighbour) {
   ASSERT_EQ(::chmod(library.c_str(), 0755), 0);
   EXPECT_EQ(distrust(), "it is writable by its group (mode 0775)");
   ASSERT_EQ(::chmod(at("lib").c_str(), 0777), 0);
-  EXPECT_EQ(distrust(), "it is writable by its group (mode 0775)");  // everybody is nobody's neighbour
+  EXPECT_EQ(distrust(), "it is writable by its group (mode 0775)");  // the group "everybody" is not private
   ASSERT_EQ(::chmod(at("lib").c_str(), 0775), 0);
   EXPECT_EQ(distrust(), "");
   ASSERT_EQ(::chown(plugin.c_str(), kStranger, kGroup + 1), 0);
@@ -361,7 +361,7 @@ TEST(UserMap, TellsWhetherRootIsThere) {
 
 // As in `unshare -Uc`: root's files seem to be the overflow user's.
 TEST_F(TrustOfFiles, WhereRootIsNotMappedTheOverflowUserIsRoot) {
-  ASSERT_EQ(::chmod(root_.c_str(), 0777), 0);  // for whoever the process becomes
+  ASSERT_EQ(::chmod(root_.c_str(), 0777), 0);  // so that the other user can access it
   enum { kGood, kBad, kNoNamespaces };
   const pid_t child = ::fork();
   if (child == 0) {
@@ -376,7 +376,7 @@ TEST_F(TrustOfFiles, WhereRootIsNotMappedTheOverflowUserIsRoot) {
     const files::Trust trust = files::Trust::of_process(false);
     const fs::path own = root_ / "own";
     if (!files::make_private_folder(own)) ::_exit(kBad);
-    // what everybody may write to is not believed here either
+    // world-writable files are not trusted here either
     const bool good = trust.why_not(fs::path("/usr")).empty() && !trust.why_not(own).empty() && trust.root_seen_as &&
                       trust.why_not(fs::path("/tmp")).empty();
     ::_exit(good ? kGood : kBad);
@@ -414,7 +414,7 @@ class PlacesOfProcess : public testing::Test {
 TEST_F(PlacesOfProcess, AreThoseOfTheDesign) {
   variables_ = {{"HOME", "/home/u"}, {"COMPUTE_PLUGIN_PATH", "/p:q"}, {"COMPUTE_PLUGIN_FILES", "/f.so"}};
   PluginPlaces found = places(false);
-  // core is linked into this test, so what stands beside libcompute stands beside the test
+  // core is linked into this test, so its folder is the test's folder
   const std::string beside = (fs::canonical("/proc/self/exe").parent_path() / "compute/plugins").string();
   Names names = folders(found);
   ASSERT_GE(names.size(), 3U);

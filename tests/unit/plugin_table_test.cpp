@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Core's side of slots that no function of compute.h enters yet, on tables of the test's own.
+// Core's side of slots that no function of compute.h uses yet, on fake tables.
 #include "core/loading/plugin_table.hpp"
 
 #include <compute/compute.h>

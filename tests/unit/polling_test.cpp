@@ -20,7 +20,7 @@ namespace {
   while (asked < 10) std::this_thread::yield();
   end_polling();
   const int before = asked;
-  const Polling own;  // the thread that ends the process goes on
+  const Polling own;  // the exiting thread continues
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   std::_Exit(asked == before ? 0 : 1);
 }

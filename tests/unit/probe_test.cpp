@@ -112,7 +112,7 @@ TEST(ProbeRun, TellsOfAPluginThatItDidNotSee) {
   EXPECT_EQ(untried.detail, "no such file");
 }
 
-// What it left running keeps no descriptor of ours and no one waits for it.
+// Its orphaned processes hold no descriptor of ours, and nothing waits for them.
 TEST(ProbeRun, InheritsNothingAndWaitsForItselfAlone) {
   const int open_file = ::fcntl(STDIN_FILENO, F_DUPFD, 10);  // without O_CLOEXEC
   ASSERT_GE(open_file, 10);
@@ -131,7 +131,7 @@ TEST(ProbeRun, InheritsNothingAndWaitsForItselfAlone) {
 TEST(Prober, WithoutAHelperSaysSo) {
   ProbeOptions options;
   options.when = ProbeWhen::kNew;
-  Prober prober(options);  // beside this test there is none
+  Prober prober(options);  // there is none next to this test
   EXPECT_EQ(prober.reason_against({}), "");
   EXPECT_EQ(prober.reason_against({}), "");
   ASSERT_EQ(prober.notes().size(), 1U);
@@ -188,7 +188,7 @@ TEST_F(VerdictKey, ChangesWithWhateverTheVerdictDependsOn) {
   ::setenv("COMPUTE_ACMES", "1", 1);  // another plugin's
   EXPECT_EQ(verdict_key(plugin_), setting);
   ::unsetenv("COMPUTE_ACMES");
-  // the same bytes and the same time in another file: a package that was installed anew
+  // the same bytes and the same time in another file: a reinstalled package
   const auto time = fs::last_write_time(plugin_.real);
   fs::copy_file(plugin_.real, root_ / "new");
   fs::rename(root_ / "new", plugin_.real);

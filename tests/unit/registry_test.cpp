@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The registry is one to a process, so each test looks at it in a child of its own.
+// There is one registry per process, so each test runs in a child process.
 #include "core/selection/registry.hpp"
 
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ TEST(Registry, OpensOnlyWhatTheSelectorCanMean) {
   });
 }
 
-// What one plugin lacks keeps nobody from the others, and it may have it at the next call.
+// A shortage of one plugin does not affect the others, and the next call tries it again.
 TEST(Registry, AShortageOfOnePluginIsNoFaultOfTheOthers) {
   for (const std::string step : {"open", "enumerate"}) {
     in_child({"minimal", "faulty"}, [&](Registry& registry) {
@@ -194,9 +194,9 @@ TEST(Registry, TellsOnceWhichDeviceWasChosen) {
               nullptr);
     selected(registry, nullptr);
     selected(registry, nullptr);
-    selected(registry, "cpu");  // memory of the program's own, beside its device
+    selected(registry, "cpu");  // the program's own memory, in addition to its device
     EXPECT_EQ(lines, "using minimal0: Minimal device 0, chosen by auto\n");
-    // What a user chooses is told, also if the program has opened it for itself before.
+    // A device that the user chose is logged, also if the program opened it before.
     lines.clear();
     set_setting("COMPUTE_DEVICE", Origin::kFlag, "cpu");
     selected(registry, nullptr);

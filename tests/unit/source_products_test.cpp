@@ -49,7 +49,7 @@ TEST_F(GeneratedText, CompilesProductsOfTileUnits) {
   multiply({40, 333}, {1, 40}, {333, 100000}, {1, 333}, 1);
 }
 
-// A tile of which a small part is empty, whichever side of the product is short.
+// Tiles have little empty space, whichever side of the product is short.
 TEST(ProductsOfTileUnits, HaveTilesThatFit) {
   const auto tiles = [](int64_t rows, int64_t columns) { return choose_unit_tiles(1, rows, columns, 1600, 132); };
   EXPECT_EQ(tiles(4096, 4096).rows(), 128);
@@ -132,8 +132,8 @@ TEST(Products, DivideTheirDepthWhereTilesAreFew) {
   EXPECT_EQ(launches(kF32, 2048, 2048), 1U);
 }
 
-// Devices that are not at hand, by what they would say of themselves: every one has a form for every product and
-// convolution that fits its groups and its local memory, and shares large ones among most of its units.
+// Descriptions of other devices: each has a form for every product and convolution that fits its groups and its local
+// memory, and divides large ones among most of its units.
 TEST(Products, SuitDevicesOfAllSizes) {
   for (const bool is_host : {false, true}) {
     for (const int32_t units : {1, 8, 20, 64, 304}) {
@@ -196,7 +196,7 @@ TEST(Convolutions, OnCpuCoresAreBlocks) {
   EXPECT_EQ(group_size(8, 8), cores.group_size);
 }
 
-// Where a multiprocessor has registers for two groups, OpenCL's compiler is told so beside the text.
+// If a multiprocessor has registers for two groups, a compiler option of OpenCL says so.
 TEST(Products, OfLargeTilesStateTheirRegisters) {
   for (const int64_t side : {64, 4096}) {
     TestOp op("contraction");
@@ -299,7 +299,7 @@ TEST_F(GeneratedText, CompilesAttentionOfFloat32ByUnits) {
   }
 }
 
-// Where rows are no words, or a mask is there, items multiply.
+// If rows are not whole words, or with a mask, items multiply.
 TEST(Attention, OfFloat32TakesUnitsWhereRowsAreWords) {
   Dialect units = gpu();
   units.has_tile_units = true;

@@ -13,7 +13,7 @@
 
 namespace compute {
 
-// compute_attribute structs and what they point to, which copies share.
+// compute_attribute structs and their data, which copies share.
 class TestAttributes {
  public:
   TestAttributes& int64(const char* name, int64_t value) { return ints(name, {value}); }

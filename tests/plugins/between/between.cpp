@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table between core and a real plugin: shows that plugin's devices, forwards every slot to it, and lets work fail
-// when it is told to.
+// A table between core and a real plugin: shows that plugin's devices, forwards every slot to it, and makes work fail
+// on demand.
 //
 // COMPUTE_BETWEEN is the file of the real plugin, and COMPUTE_BETWEEN_CELL the address of a std::atomic<int> of the
-// program. While that is not 0, the next op, graph or kernel that is submitted sets it to 0 and is struck. Kinds:
+// program. While that is not 0, the next submitted op, graph or kernel resets it to 0 and fails. Kinds:
 //   1 submit    the call returns an error; nothing is queued, and the stream is as good as before
 //   2 later     the call returns well, nothing of it and of what follows on its stream runs, and stream_reached and
 //             stream_sync say so later
@@ -82,7 +82,7 @@ compute_error* make_error(compute_error_code code, std::string_view message) {
 compute_error* lost_error() { return make_error(COMPUTE_ERROR_CONTEXT_LOST, "between: the device is lost as asked"); }
 compute_error* later_error() { return make_error(COMPUTE_ERROR_STREAM_FAILED, "between: the stream fails as asked"); }
 
-// What a submission that may be struck does instead of going on; kNone: it goes on.
+// What a submission does instead of continuing; kNone: it continues.
 Kind strike() { return armed->load() == kNone ? kNone : static_cast<Kind>(armed->exchange(kNone)); }
 
 template <class F>
@@ -237,7 +237,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   if (compute_error* error = real_table.device_open(id, options, out_device, &inner)) return error;
   static compute_plugin_device_table table;
   std::lock_guard lock(mutex);
-  // The devices of a plugin have one table. It is written before others read it.
+  // The devices of a plugin have one table. It is written before other threads read it.
   if (table.table_size == 0) {
     copy_table(&real, inner);
     table = real;

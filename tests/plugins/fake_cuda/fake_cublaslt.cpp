@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcublasLt.so.13 for the fake driver's memory: float32 and float64 products by three loops, so that what the
-// plugin makes of strides, transpositions and batches is tested by results. A handle works in the context in which it
-// was made, and in no other.
+// A libcublasLt.so.13 for the fake driver's memory: float32 and float64 products by three loops, so that tests can
+// check by results how the plugin passes strides, transpositions and batches. A handle works only in the context in
+// which it was made.
 #include <dlfcn.h>
 
 #include <atomic>

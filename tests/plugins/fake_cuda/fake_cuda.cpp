@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 without a GPU: memory is host memory, copies and fills happen at once, kernels are taken and not run.
-// With it the CUDA plugin is tested from enumeration to launch where there is no device. cuMemcpyHtoD returns before
-// its copy has ended, as it may from pageable memory; the copy ends when somebody waits for the default stream.
+// A libcuda.so.1 without a GPU: memory is host memory, copies and fills happen at once, kernels are accepted but not
+// run. It tests the CUDA plugin from enumeration to launch without a device. cuMemcpyHtoD returns before its copy has
+// ended, as it may from pageable memory; the copy ends when a caller waits for the default stream.
 //
 //   FAKE_CUDA_CAPABILITY   90: the devices' compute capability
 //   FAKE_CUDA_MEMORY       bytes of each device
@@ -67,7 +67,7 @@ struct UnfinishedCopy {
 struct State {
   std::mutex mutex;
   std::vector<UnfinishedCopy> copies;  // of the default stream
-  int64_t copy_count = 0;              // so many were begun
+  int64_t copy_count = 0;              // number of copies begun
   std::map<uint64_t, size_t> allocations;
   int64_t used = 0;
   std::vector<FakeLaunch> launches;
@@ -163,7 +163,7 @@ extern "C" __attribute__((visibility("default"))) void fake_cuda_fail(const char
 // ---- The driver -----------------------------------------------------------------------------------------------------
 
 FAKE cuInit(unsigned) { return CUDA_SUCCESS; }
-// NVRTC asks for it, and goes without what it does not get.
+// NVRTC queries it, and works without it.
 FAKE cuGetExportTable(const void** table, const CUuuid*) {
   *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;

@@ -8,7 +8,7 @@
 
 #include "plugins/cuda/driver_api.hpp"
 
-/// A kernel that was launched, by itself or as a graph's node, with its parameters as one block of words.
+/// A launched kernel, alone or as a graph's node, with its parameters as one block of words.
 struct FakeLaunch {
   std::string kernel;
   std::vector<uint64_t> words;
@@ -17,8 +17,8 @@ struct FakeLaunch {
 
 using FakeTakeLaunches = std::vector<FakeLaunch>* (*)();  // fake_cuda_take_launches; the caller deletes
 using FakeKeepLaunches = void (*)(int);                   // fake_cuda_keep_launches; off for measurements
-using FakeCopies = int64_t (*)();      // fake_cuda_copies: those of the default stream that were begun
-using FakeUsedBytes = int64_t (*)();   // fake_cuda_used_bytes: of all devices
-using FakeHostBlocks = int64_t (*)();  // fake_cuda_host_blocks: blocks of pinned memory
-// fake_cuda_fail: so many calls of a function from now on, that call fails, with CUDA_ERROR_OUT_OF_MEMORY.
+using FakeCopies = int64_t (*)();                         // fake_cuda_copies: copies begun on the default stream
+using FakeUsedBytes = int64_t (*)();                      // fake_cuda_used_bytes: of all devices
+using FakeHostBlocks = int64_t (*)();                     // fake_cuda_host_blocks: blocks of pinned memory
+// fake_cuda_fail: makes the call-th call of a function from now on fail with CUDA_ERROR_OUT_OF_MEMORY.
 using FakeFail = void (*)(const char* function, int64_t call);

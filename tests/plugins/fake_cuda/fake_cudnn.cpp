@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcudnn.so.9 for the fake driver's memory: it runs the graphs that the plugin describes, operation by operation,
-// so that what the plugin makes of strides, pads, groups and masks is tested by results. It proposes two engines: the
-// first has a property that the plugin may not accept, and fails.
+// so that tests can check by results how the plugin passes strides, pads, groups and masks. It proposes two engines:
+// the first has a property that the plugin must not accept, and fails.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr int32_t kWinograd = 5;  // CUDNN_NUMERICAL_NOTE_WINOGRAD
 struct Descriptor {
   int32_t type = 0;
   std::map<int32_t, std::vector<char>> attributes;
-  int64_t engine = 0;  // of a configuration, and what is made of it
+  int64_t engine = 0;  // of a configuration and of objects made from it
   const Descriptor* graph = nullptr;
 
   template <class T>

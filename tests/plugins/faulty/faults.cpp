@@ -100,7 +100,7 @@ compute_error_code code_from_name(std::string_view name) {
   for (size_t code = 0; code < std::size(kNames); ++code) {
     if (kNames[code] == name) return static_cast<compute_error_code>(code);
   }
-  return std::stoi(std::string(name));  // also numbers that are no code
+  return std::stoi(std::string(name));  // also numbers that are not codes
 }
 
 compute_error* make_error(std::string_view code, std::string_view place, const void* next) {

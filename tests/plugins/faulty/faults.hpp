@@ -30,8 +30,8 @@ inline uint64_t core_device = 0;
 inline const compute_struct_header must_be_understood = {sizeof must_be_understood, COMPUTE_STRUCT_MUST_UNDERSTAND | 77,
                                                          nullptr};
 
-// Does what a fault of any call does: throws, crashes, hangs, or makes an error. False: the call goes on as if nothing
-// were.
+// Does what a fault of any call does: throws, crashes, hangs, or makes an error. False: the call continues
+// normally.
 bool act(const Fault& fault, std::string_view place, compute_error** out_error);
 // The same for the fault that this call of `place` is to have.
 bool strike(std::string_view place, compute_error** out_error);

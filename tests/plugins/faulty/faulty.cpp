@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer around the minimal plugin: tables whose slots ask for faults before they go on.
+// The layer around the minimal plugin: tables whose slots check for faults before they continue.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -82,7 +82,7 @@ struct Layer<Table, R (*)(Arguments...), kSlot, kName> {
     }
   }
 
-  // What the slot has written last becomes 0, or a number that nobody marked.
+  // Changes the slot's last output to 0, or to a number that was never marked.
   template <class Last>
   static void spoil(const Fault& fault, Last last) {
     if constexpr (std::is_same_v<Last, uint64_t*> || std::is_same_v<Last, void**>) {
@@ -102,7 +102,7 @@ struct Layer<Table, R (*)(Arguments...), kSlot, kName> {
   static void spoil(const Fault&) {}
 };
 
-// Puts the layer before a slot, or nothing at all if a rule for `place` says that the table is without it.
+// Wraps a slot, or sets it to NULL if a rule for `place` removes it.
 template <Name kName, class Table, class Slot, Slot Table::*kSlot>
 void cover(Table& table, const std::optional<Fault>& fault) {
   if (real(&table).*kSlot == nullptr) return;
@@ -270,7 +270,7 @@ void deliver(void* context, const compute_plugin_device_info* info) {
     changed.value.property_count = 2;
   }
   if (fault && fault->is("partition")) {
-    changed.value.id = info->id + 1;  // an id of 0 is nobody's parent
+    changed.value.id = info->id + 1;  // an id of 0 means no parent
     changed.value.parent_id = info->id;
     changed.value.pci_vendor_id = 0x10de;
     changed.value.pci_device_id = 0x2335;
@@ -316,7 +316,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   sanitizer.assign(manifest.value.sanitizer.data, manifest.value.sanitizer.size);
   const std::optional<Fault> fault = next_fault("manifest");
   static compute_plugin_setting settings[2];
-  manifest.value.settings = nullptr;  // those of another plugin
+  manifest.value.settings = nullptr;  // another plugin's
   manifest.value.setting_count = 0;
   if (fault && fault->is("setting")) {
     static constexpr std::string_view kSettingName = "COMPUTE_FAULTY_MODE", kHelp = "for tests";

@@ -82,7 +82,7 @@ uint64_t Memory::allocate(int32_t heap, int64_t size_bytes) {
   Block block = {std::make_unique_for_overwrite<std::byte[]>(size_bytes + kAlignment), size_bytes, nullptr};
   const uint64_t address = to_handle(block.storage.get());
   block.base = block.storage.get() + (kAlignment - address % kAlignment) % kAlignment;
-  std::memset(block.base, 0xCB, size_bytes);  // so that nobody takes memory for zeroed
+  std::memset(block.base, 0xCB, size_bytes);  // so that no code relies on zeroed memory
   const uint64_t buffer = kPrivate | ++last_;
   blocks_.emplace(buffer, std::move(block));
   used_bytes_ += size_bytes;

@@ -62,7 +62,7 @@ compute_error* guard(F&& body) noexcept {
 
 // ---- Handles --------------------------------------------------------------------------------------------------------
 
-// Devices, streams and plans are addresses of objects of ours. (Buffers are not: see Memory.)
+// Handles of devices, streams and plans are addresses of objects. (Buffers are not: see Memory.)
 template <class T>
 uint64_t to_handle(T* object) {
   return reinterpret_cast<uintptr_t>(object);
@@ -99,7 +99,7 @@ void understand(const T& given, const char* what, uint32_t known_entry = 0) {
   if constexpr (requires { given.flags; }) understand_flags(given.flags, what);
 }
 
-// An entry of a `next` chain, by its type; NULL where there is none.
+// An entry of a `next` chain, by its type; NULL if there is none.
 template <class T>
 const T* find_entry(const void* next, uint32_t struct_type) {
   while (next != nullptr) {
@@ -203,7 +203,7 @@ class Timeline {
   std::unordered_map<uint64_t, std::optional<int64_t>> times_;
 };
 
-// The clock of the devices: the host's, an hour ahead, so that nobody takes one for the other.
+// The clock of the devices: the host's, an hour ahead, so that tests detect confusion of the two.
 int64_t device_clock_ns();
 int64_t host_clock_ns();
 
@@ -216,10 +216,10 @@ struct Device;
 class Stream {
  public:
   explicit Stream(Device& owner);
-  ~Stream();  // waits for what is queued
+  ~Stream();  // waits for queued work
 
   void submit(std::function<void()> task);
-  void retire();  // nothing follows: the thread ends after what is queued
+  void retire();  // no work follows: the thread ends after the queued work
   bool finished();
   void settle();  // waits until nothing is queued and nothing runs
 

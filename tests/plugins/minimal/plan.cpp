@@ -144,7 +144,7 @@ void understand_all(const compute_plugin_op& op) {
 
 namespace {
 
-// The op's plan; NULL once `refuse` was told why there is none.
+// The op's plan; NULL after a call of `refuse` with the reason.
 SharedPlan make_plan(const compute_plugin_op& op, compute_plugin_refuse refuse, void* context) {
   try {
     return std::make_shared<const Plan>(op);

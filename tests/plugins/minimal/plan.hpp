@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: ops made ready, immutable, free to run on several streams at once.
+// Plans: prepared ops. They are immutable and may run on several streams concurrently.
 #pragma once
 
 #include <functional>
@@ -39,8 +39,8 @@ struct Operands {
   std::vector<compute_plugin_scalar> scalars;
 };
 
-// A primitive: what it wants to know at prepare beyond the tensors and expressions, and how it runs. The fault that
-// `run` returns has the code NONE if all went well.
+// A primitive: how it is prepared, beyond tensors and expressions, and how it runs. `run` returns a fault, with the
+// code NONE on success.
 struct Primitive {
   std::string_view name;
   void (*prepare)(Plan& plan, const compute_plugin_op& op);  // throws Refused
@@ -70,11 +70,11 @@ struct Plan {
   int64_t axis = 0;              // of gather and scatter
 
   Function locate = nullptr;   // gather, scatter: an element of the indices as int64
-  Function widen = nullptr;    // copy, scatter: an element as what it is computed in
+  Function widen = nullptr;    // copy, scatter: converts an element to the computed dtype
   Function combine = nullptr;  // reduce, scatter: two values into one; NULL: the later one stays
   Function narrow = nullptr;   // scatter: the way back
   int64_t scalar_count;
-  int64_t before_scalars = 0;  // reduce: those of the first program
+  int64_t before_scalars = 0;  // reduce: scalars of the first program
 
   // row: per stage, per program, and per stored result.
   std::vector<Function> combines;
@@ -90,7 +90,7 @@ using SharedPlan = std::shared_ptr<const Plan>;
 // The op and all that it points to.
 void understand_all(const compute_plugin_op& op);
 
-// A run, made ready to be executed on a stream's thread. Refuses what it cannot reach.
+// A run, prepared for execution on a stream's thread. Refuses inaccessible memory.
 std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run& run, Device& device);
 
 }  // namespace minimal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans as data. A plan here is made as fast as it is read, so its data is what it depends on: build, device and op.
+// Serialized plans. Making a plan is as fast as reading one here, so the data only identifies build, device and op.
 #include "plan.hpp"
 
 namespace minimal {

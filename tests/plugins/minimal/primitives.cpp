@@ -209,7 +209,7 @@ compute_plugin_fault run_gather(const Plan& plan, const Operands& operands) {
   return fault;
 }
 
-// In row-major order, which is what the flag DETERMINISTIC asks for.
+// In row-major order, as the flag DETERMINISTIC requires.
 compute_plugin_fault run_scatter(const Plan& plan, const Operands& operands) {
   const Tensor &updates = plan.tensors[1], &output = plan.tensors[2];
   compute_plugin_fault fault = {};

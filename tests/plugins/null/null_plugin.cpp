@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that does nothing, at once: what remains of a call's time is core's own. For the overhead benchmark and the
-// instruction count, not for results.
+// A device that does nothing, so that a call's time is core's own. For the overhead benchmark and the instruction
+// count, not for results.
 #include <compute/plugin.h>
 
 #include <array>
