@@ -10,7 +10,7 @@ namespace {
 
 using oracle::Inputs;
 
-// A convolution, of which each op is a part: the shapes of x and the weight, and its attributes.
+// A convolution, for all four ops: the shapes of x and the weight, and its attributes.
 struct Geometry {
   Shape x, weight;
   Attributes attributes = {};
@@ -87,8 +87,8 @@ class Case {
     return shape;
   }
 
-  // The shapes of the op's inputs, and its attributes. The transposed one goes from x to what a convolution would come
-  // from, so that its weight has its first two axes the other way around.
+  // The shapes of the op's inputs, and its attributes. The transposed convolution maps x to the input of a convolution,
+  // so the first two axes of its weight are swapped.
   std::vector<Shape> input_shapes(const Geometry& g) const {
     if (op_ == "convolution") {
       std::vector<Shape> shapes = {g.x, g.weight};
@@ -286,8 +286,8 @@ class Case {
     session_.expect(op_, {}, all, bound_, what("special values everywhere"));
   }
 
-  // The op is linear in each factor, so that a difference is exact where the values are small integers: the gradient
-  // along an element is what the sum of dy * y changes by if the element grows by 1.
+  // The op is linear in each factor, so differences are exact for small integers: the gradient of an element is the
+  // change of the sum of dy * y if the element grows by 1.
   void exact_differences() {
     if (dtype_ != dtype::FLOAT64 || (op_ != "convolution_grad_input" && op_ != "convolution_grad_weight")) return;
     const Geometry g = {{2, 4, 6, 5}, {6, 2, 3, 2}, lists({2, 1}, {1, 2}, {1, 1}, {0, 2}, 2)};

@@ -130,7 +130,7 @@ void statistics(const Session& session) {
   EXPECT_EQ(after.blocks_live, before.blocks_live);
 }
 
-// An op without an oracle, or with a bound that nobody can judge, fails here by its name.
+// An op without an oracle, or with an unknown bound, fails here, and the failure names it.
 void every_op_has_an_oracle(const Session&) {
   const std::vector<OpRow> rows = op_rows();
   EXPECT_GE(rows.size(), 90u);

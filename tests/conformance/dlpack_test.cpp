@@ -92,7 +92,7 @@ void to_dlpack_unversioned(const Session& session) {
   EXPECT_TRUE(oracle::judge(session.download(back), same, {Bound::EXACT, 0}).passed());
 }
 
-// The memory comes back as that of another library would: the device takes it by its DLPack description.
+// The memory comes back as if from another library: the device imports it by its DLPack description.
 void take_as_foreign(const Session& session, const Operand& x, const Operand& part) {
   DLManagedTensor* ours = nullptr;
   const Error error(compute_tensor_to_dlpack_unversioned(part.tensor, 1, &ours));
@@ -131,7 +131,7 @@ void foreign_memory(const Session& session) {
   for (const int64_t first : {0, 1, 2, 4}) take_as_foreign(session, row, sliced(row, {first}, {900}, {1}));
 }
 
-// A borrowed view says what an export says, and needs no deleter.
+// A borrowed view has the same fields as an export, and needs no deleter.
 void dltensor(const Session& session) {
   Inputs inputs(86);
   const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {6, 4}, -3, 3));

@@ -18,7 +18,7 @@ Dtype operand_dtype(const Elementwise& op, int index, Dtype dtype) {
   return op.output == Elementwise::SECOND && index == 0 ? static_cast<Dtype>(dtype::BOOL) : dtype;
 }
 
-// One case: the operands of an op in a dtype, made anew for each layout.
+// One case: the operands of an op in a dtype, created for each layout.
 class Case {
  public:
   Case(const Session& session, const OpRow& row, Dtype dtype)
@@ -59,7 +59,7 @@ class Case {
     run(operands(shape, layout), name(layout), stream);
   }
 
-  // All combinations of special values, and as many others.
+  // All combinations of special values, and as many random ones.
   void special_values(Layout layout) {
     const int64_t all = op_.arity < 3 ? Inputs::combinations(row_.name, op_.arity, dtype_) : 1500;
     const int64_t count = std::min<int64_t>(all, 4096) + 333;
@@ -154,7 +154,7 @@ class Case {
     run({session_.upload(x), session_.upload(y)}, "large exponents");
   }
 
-  // Exponents for which devices have shorter ways: each for all bases, and one beside the other.
+  // Exponents for which devices have fast paths: each for all bases, and next to each other.
   void short_exponents() {
     constexpr oracle::Real kExponents[] = {2, 3, -1, 0.5L, 1, 0, -2, 4, 1.75L};
     const Array bases = oracle::is_complex(dtype_) ? inputs_.uniform(dtype_, {261}, -9, 9)

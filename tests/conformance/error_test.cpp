@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bad input gets: an error object whose message names the op, the argument and the values, and nothing else
-// happens.
+// Bad input gives an error object whose message names the op, the argument and the values, and has no other
+// effect.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -98,7 +98,7 @@ void extents(const Session& session) {
   expect_error(make(2, huge), COMPUTE_ERROR_OUT_OF_RANGE, {}, "a size that overflows");
   expect_error(make(1, nullptr), kInvalid, {}, "no shape");
   EXPECT_EQ(x.get(), nullptr);
-  // An extent of 0 takes the size of the others away.
+  // An extent of 0 makes the other extents irrelevant.
   const int64_t nothing[] = {int64_t{1} << 40, 0, int64_t{1} << 40};
   const Error fine = make(3, nothing);
   EXPECT_TRUE(!fine || fine.code() == COMPUTE_ERROR_OUT_OF_RANGE) << fine.message();
@@ -279,7 +279,7 @@ void sizes_and_access(const Session& session) {
   EXPECT_TRUE(run(session, "negative", {}, {{Array(dtype::FLOAT32, {}), scalar}}, scalar)) << "a scalar as an output";
 }
 
-// An error object tells what it is about.
+// An error object names its subject.
 void error_objects(const Session& session) {
   const Error error = run(session, "add", {}, {floats(session, {2, 3}), floats(session, {4, 3})});
   ASSERT_TRUE(error);

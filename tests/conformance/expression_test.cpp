@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of the program's own, run in one pass.
+// Expressions defined by the program, run in one pass.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -149,8 +149,8 @@ void conversions(const Session& session) {
                 {Bound::EXACT, 0}, "to bool");
 }
 
-// What an expression says of its values may spare a function its special cases. The least and greatest values are among
-// these, and each argument is a float32 without a rounding but that of the conversion.
+// Known ranges of an expression's values allow functions to skip special cases. The test includes the least and
+// greatest values, and each argument is a float32 rounded only by the conversion.
 void functions_of_known_ranges(const Session& session) {
   session.need(dtype::UINT32, COMPUTE_DTYPE_CONVERT);
   session.need(dtype::FLOAT32, COMPUTE_DTYPE_ARITHMETIC);

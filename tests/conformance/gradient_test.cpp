@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients against what does not come of this library: results of PyTorch (gradients.py), derivatives by formulas in
-// 50 digits (derivatives.py), and central differences.
+// Gradients against independent values: results of PyTorch (gradients.py), derivatives by formulas in 50 digits
+// (derivatives.py), and central differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -161,7 +161,7 @@ void errors_while_recording(const Session& session) {
   end(stream);
 }
 
-// The graph holds what it uses: handles may be released after recording.
+// The graph keeps its tensors alive: handles may be released after recording.
 void keeps_what_it_uses(const Session& session) {
   Inputs inputs(65);
   const Stream stream = session.stream();

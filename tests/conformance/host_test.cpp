@@ -75,7 +75,7 @@ void wrapped_memory(const Session& session) {
   }
 }
 
-// The outer wrap keeps the memory: the deleter of one inside it is called at once, that of the outer one at the end.
+// The outer wrap keeps the memory: the deleter of an inner wrap is called at once, the outer one's at the end.
 void wraps_inside_wraps(const Session& session) {
   const Operand y = session.upload(Inputs(39).uniform(dtype::FLOAT32, {40, 30}, -4, 4));
   const Array memory = Inputs(38).uniform(dtype::FLOAT32, {40, 30}, -4, 4);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of programs in the portable dialect, launched by themselves and as registered ops.
+// User kernels in the portable dialect, launched directly and as registered ops.
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
@@ -83,7 +83,7 @@ void expect_equal(const Session& session, compute_tensor* actual, const Array& e
   }
 }
 
-// Views of every layout: offsets that are no multiples of anything, steps backwards, repeats.
+// Views of every layout: arbitrary offsets, negative steps, repeats.
 void strides(const Session& session) {
   const struct {
     Dtype dtype;
@@ -232,7 +232,7 @@ class Headers {
   std::string folder_ = "/tmp/compute-headers-XXXXXX";
 };
 
-// The text that is passed is the same; what it includes is not.
+// The same text with a changed include file.
 void changed_headers(const Session& session) {
   const Headers headers;
   const Tensor y = session.empty(dtype::INT32, {1});
@@ -247,7 +247,7 @@ void changed_headers(const Session& session) {
   }
 }
 
-// Barriers by other names, one of which a header makes.
+// Barriers behind macros, one defined in a header.
 void barriers_by_macros(const Session& session) {
   const Headers headers;
   headers.write("#define MEET_IN(x) COMPUTE_##x()\n#define MEET MEET_IN(BARRIER)\n");
@@ -410,7 +410,7 @@ void complex_at_halves(const Session& session) {
     judge(x, session.run(op, {}, std::span(&x, 1), nullptr, y.tensor), "written");
   }
   judge(stepped, session.run("test.conjugates", {}, std::span(&stepped, 1)), "every second element");
-  // The kernel was told of the strides, so that the elements stay where they are.
+  // The kernel gets the strides, so the elements are not copied.
   Tensor result;
   if (const Error error = session.try_run("test.strided_conjugates", {}, std::span(&stepped, 1), nullptr, result)) {
     EXPECT_EQ(error.code(), COMPUTE_ERROR_UNSUPPORTED) << error.message();

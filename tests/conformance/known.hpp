@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plugin's devices cannot do: two lists, each entry with its reason.
+// What a plugin's devices do not support: two lists, each entry with its reason.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compute-cts: opens the devices, runs every test on each of them and says how it went.
+// compute-cts: opens the devices, runs every test on each, and reports the results.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
@@ -97,7 +97,7 @@ class ConformanceTest : public testing::Test {
     }
   }
 
-  // The dtypes that the test is about or used, of which the device does not state what the test needs.
+  // The dtypes that the test needs and the device does not support sufficiently.
   std::string missing_dtypes() const {
     constexpr uint32_t kComputes = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
     const Session& session = *target_.session;
@@ -147,7 +147,7 @@ std::vector<compute_device_info> visible_devices() {
   return infos;
 }
 
-// The installed lists lie beside the program; in the build tree, where they are kept.
+// The lists are installed next to the program; in the build tree they are in the source tree.
 std::string known_file(const std::string& plugin) {
   std::error_code ignored;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
@@ -355,7 +355,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::cerr << "compute-cts: " << error.what() << "\n";
   }
-  // All handles are released: what is left are the plugins' threads.
+  // All handles are released: only the plugins' threads are left.
   int32_t drained = 0;
   compute_error_free(compute_shutdown(int64_t{10} * 1000 * 1000 * 1000, &drained));
   if (!drained) std::cerr << "compute-cts: work was still running 10 seconds after the last test\n";

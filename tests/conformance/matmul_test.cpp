@@ -92,7 +92,7 @@ class Case {
     run(session_.upload(special), session_.upload(ones), "special values by ones");
   }
 
-  // Nothing to add gives zeros, not what the memory held.
+  // Empty sums give zeros, not the memory's previous contents.
   void degenerate_extents() {
     run({3, 0}, {0, 4});
     run({0, 3}, {3, 4});

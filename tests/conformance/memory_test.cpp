@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not grow: memory in a steady loop, plans and kernels over many shapes.
+// Memory must not grow in a steady loop, nor plans and kernels over many shapes.
 #include <gtest/gtest.h>
 
 #include "registry.hpp"
@@ -33,7 +33,7 @@ void steady_loop(const Session& session) {
   EXPECT_EQ(after.kernels_compiled, before.kernels_compiled);
 }
 
-// Shapes make plans, of which some thousands are kept, and no kernels.
+// New shapes make plans, of which some thousands are kept, but no kernels.
 void many_shapes(const Session& session, int64_t count) {
   // Rank 4 has this many shapes of few elements, so that the time goes into plans.
   constexpr int64_t kElements = 1200;
@@ -55,7 +55,7 @@ void many_shapes(const Session& session, int64_t count) {
     const Operand operand{Array(), shaped};
     session.run("exp", {}, std::span(&operand, 1));
   };
-  // The first ones may bring layout classes of their own: a row, a column, a vector.
+  // The first ones may introduce new layout classes: a row, a column, a vector.
   for (int64_t i = 0; i < 1000; ++i) step(shapes[static_cast<size_t>(i * 7919 % count)]);
   check(compute_device_synchronize(session.device()));
   const compute_device_statistics before = session.statistics();

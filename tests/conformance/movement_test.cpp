@@ -79,7 +79,7 @@ void test_cast(Case& c) {
     const std::string what = std::string("to ") + to.name;
     c.run(attributes, {c.operand({1500})}, what);
     if (!c.full()) continue;
-    // Around what the target can hold.
+    // Values around the limits of the target.
     if (oracle::is_float(c.dtype()) && oracle::is_integer(to.id)) {
       const Real limit = static_cast<Real>(oracle::integer_max(to.id));
       c.run(attributes, {c.session().upload(c.inputs().uniform(c.dtype(), {777}, -1.5L * limit, 1.5L * limit))}, what);
@@ -299,7 +299,7 @@ void index_out_of_range(const Session& session) {
   fail("take", {}, {5}, 3, -6);
   for (int64_t index : {5, -6, 1 << 30}) fail("take", {}, {5}, 70, index);
   fail("take", {}, {5, 1024}, kManyRows, 5);
-  // The device goes on.
+  // The device still works.
   const Operand good[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(Array(dtype::INT64, {3}))};
   session.expect("take", {}, good, kExact, "after a fault");
   for (int64_t index : {5, -6}) {

@@ -30,7 +30,7 @@ class Case {
   Operand integers(const Shape& shape, int64_t extent, Dtype type = dtype::INT64) {
     return session.upload(inputs.indices(type, shape, extent, false));
   }
-  // The results of another op, as operands: their arrays are what the device has computed.
+  // The results of another op as operands: their arrays are the device's results.
   std::vector<Operand> results(const std::string& other, const Attributes& attributes,
                                const std::vector<Operand>& given, size_t count) {
     std::vector<Tensor> outputs(count);
@@ -456,7 +456,7 @@ void check_memory(Case& c) {
   EXPECT_LE(c.session.statistics().memory_peak, std::max(before.memory_peak, before.memory_used + score_bytes / 2));
 }
 
-// Numbers of which parts with fewer bits would underflow: each of q, k and v in turn.
+// Numbers whose low parts would underflow: each of q, k and v in turn.
 std::vector<std::vector<Operand>> extreme_numbers(Case& c) {
   const auto numbers = [&](long double most) {
     return c.session.upload(c.inputs.uniform(c.dtype, {1, 1, 70, 64}, -most, most));
@@ -629,7 +629,7 @@ void test_take_grad(Case& c) {
     c.run_into({{"size", int64_t{7}}, {"deterministic", deterministic}}, {c.numbers({40, 6}), c.integers({40}, 7)},
                Layout::NEGATIVE);
   }
-  // Of one row, and of as many as need one to three digits of the sorted indices, of which there are several tiles.
+  // One row, and numbers of rows that need one to three digits of the sorted indices, with several tiles.
   run({300, 5}, {300}, 0, 1, dtype::INT64, Layout::CONTIGUOUS, 1);
   run({60, 100, 8}, {60, 100}, 0, 256, dtype::INT32, Layout::CONTIGUOUS, 1);
   run({9000, 4}, {9000}, 0, 700, dtype::INT64, Layout::CONTIGUOUS, 1);

@@ -11,8 +11,8 @@ namespace compute::conformance {
 
 struct Options {
   std::vector<std::string> devices;      // selectors; empty: every visible device
-  std::vector<std::string> known_files;  // besides that of the plugin
-  std::vector<std::string> plugins;      // plugin files to be loaded in place of the installed ones
+  std::vector<std::string> known_files;  // in addition to the plugin's
+  std::vector<std::string> plugins;      // plugin files to load instead of the installed ones
   std::string json;
   Level level = Level::FULL;
   int jobs = 1;           // processes

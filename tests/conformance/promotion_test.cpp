@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dtypes of mixed operands, scalars that are weak or not, and what is refused with a cast as the hint.
+// Dtypes of mixed operands, weak and strong scalars, and refusals that suggest a cast.
 #include <gtest/gtest.h>
 
 #include "registry.hpp"

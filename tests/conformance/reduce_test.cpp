@@ -205,7 +205,7 @@ class Case {
       Array a = array({50});
       a.set(17, Value::of(x));
       run(session_.upload(a), {}, "one special value");
-      // And the rows beside it are as before.
+      // The rows next to it are unchanged.
       Array rows = array({12, 75});
       rows.set(5 * 75 - 1, Value::of(x));
       rows.set(7 * 75, Value::of(x));
@@ -341,7 +341,7 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
   EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << op << " of no element: " << error.message();
 }
 
-// A sum of -0 alone is -0: what a device begins with or fills up with must not show.
+// A sum of only -0 is -0: initial values and padding of a device must not show.
 void sums_negative_zeros(const Session& session, Dtype dtype) {
   oracle::Value zero;
   zero.re = -0.0L;

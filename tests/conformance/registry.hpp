@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests, before it is known on which devices they run.
+// The list of tests, independent of devices.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tests of each device ended, and the support matrix that is made of it.
+// The outcomes of each device's tests, and the support matrix made from them.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ namespace compute::conformance {
 enum class Ending { PASS, FAIL, UNSUPPORTED, XFAIL };
 const char* ending_name(Ending ending);
 
-/// A device under test, with what is known of its plugin and how its tests ended, by their names.
+/// A device under test, with its plugin and the outcome of each test.
 struct Target {
   std::unique_ptr<Session> session;
   std::string description;

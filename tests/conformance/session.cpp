@@ -19,7 +19,7 @@ void fill_with_pattern(Array& array) {
   if (array.size() > 0) std::fill_n(array.data(), array.size_bytes(), kPattern);
 }
 
-// What is true becomes 1, 2 or 255 in turn: memory of others may hold any of them.
+// Changes true to 1, 2 or 255 in turn: foreign memory may contain any of them.
 void vary_truths(Array& array) {
   if (array.dtype() != dtype::BOOL || array.size() == 0) return;
   static constexpr std::byte kTruths[] = {std::byte{1}, std::byte{2}, std::byte{255}};

@@ -33,13 +33,13 @@ namespace dtype = oracle::dtype;
 /// How much is tested: smoke is every op once; quick every op once per category of dtypes; full everything.
 enum class Level { SMOKE, QUICK, FULL };
 
-/// The device refuses what the test asks for: the test counts as UNSUPPORTED if the device's dtypes or the known list
+/// The device refuses a request of the test: the test counts as UNSUPPORTED if the device's dtypes or the known list
 /// say so.
 struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The same, and what is missing is optional: no list has to say so.
+/// The same for an optional feature, which needs no entry in a list.
 struct Lacking : Unsupported {
   using Unsupported::Unsupported;
 };
@@ -55,7 +55,7 @@ struct Stop {};
 /// Throws Unsupported or UnexpectedError for an error object, which it frees.
 void check(compute_error* error);
 
-/// An error object of which the test wants to know more.
+/// An error object whose fields the test reads.
 class Error {
  public:
   Error(compute_error* error) : error_(error) {}
@@ -93,7 +93,7 @@ class Handle {
 
   T* get() const { return handle_; }
   operator T*() const { return handle_; }
-  /// For an out-parameter; what was held is released.
+  /// For an out-parameter; releases the previous object.
   T** out() {
     release(std::exchange(handle_, nullptr));
     return &handle_;
@@ -198,8 +198,8 @@ class Session {
   Operand upload(const Array& array, Layout layout) const;
   Array download(compute_tensor* tensor) const;
 
-  /// Runs a built-in op, of which only the first output is kept; a NULL `output` is made by the library. An absent
-  /// optional input is Operand{}.
+  /// Runs a built-in op and keeps only the first output; the library makes a NULL `output`. An absent optional input is
+  /// Operand{}.
   Tensor run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
              compute_stream* stream = nullptr, Tensor output = {}) const;
   /// With all outputs; NULL ones are made.
@@ -208,11 +208,11 @@ class Session {
   Error try_run(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                 compute_stream* stream, Tensor& output) const;
 
-  /// Runs the op and judges what it gives; `what` says in a failure which case it was. `output` is a view to write
+  /// Runs the op and judges the result; `what` names the case in a failure. `output` is a view to write
   /// into.
   void expect(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs, const Bound& bound,
               const std::string& what, compute_stream* stream = nullptr, Tensor output = {}) const;
-  /// The same into memory of another layout, of which nothing but the result's elements may change.
+  /// The same into memory of another layout, in which only the result's elements may change.
   void expect_into(const std::string& op, const Attributes& attributes, std::span<const Operand> inputs,
                    const Bound& bound, const std::string& what, Layout layout) const;
   void judge(compute_tensor* actual, const oracle::Result& expected, const Bound& bound, const std::string& what) const;

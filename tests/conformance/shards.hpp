@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests divided among processes (--jobs), and what each tells the one that started it.
+// Divides the tests among processes (--jobs), which report to the one that started them.
 #pragma once
 
 #include <cstdio>
@@ -34,7 +34,7 @@ class ShardLog {
 };
 
 /// Runs this program again in `options.jobs` processes, each with a share of the tests, and prints one summary. The
-/// exit status is that of the whole: 1 also if a process crashed, 2 if one could not test at all.
+/// exit status covers all processes: 1 also if a process crashed, 2 if one could not test at all.
 int run_in_shards(const Options& options, int argc, char** argv);
 
 /// The last lines of a run.

@@ -153,7 +153,7 @@ void notify(const Session& session) {
   EXPECT_FALSE(notified.failed);
 }
 
-// Work runs to its end though its stream and tensors are released at once.
+// Work completes although its stream and tensors are released immediately.
 void early_release(const Session& session) {
   const Operand x = session.upload(filled(dtype::FLOAT32, {50000}, 0)),
                 one = session.upload(filled(dtype::FLOAT32, {50000}, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors and views: what they say, and that reading and writing through them reaches the right bytes.
+// Tensors and views: their properties, and that reading and writing through them reaches the right bytes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -232,7 +232,7 @@ void view_errors(const Session& session) {
   EXPECT_EQ(other_size.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << other_size.message();
 }
 
-// Writing through a view changes the elements of its tensor and no others.
+// Writing through a view changes only the elements of the view.
 void write_through_views(const Session& session) {
   for (Layout layout : {Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE, Layout::OFFSET, Layout::PERMUTED}) {
     const Shape shape = {5, 7};

@@ -13,7 +13,7 @@ namespace compute::oracle {
 using Shape = std::vector<int64_t>;
 
 int64_t element_count(const Shape& shape);
-/// Strides in elements of a row-major array; those of a shape without elements too.
+/// Strides in elements of a row-major array, also of an empty one.
 Shape row_major_strides(const Shape& shape);
 /// The common shape of two; throws std::invalid_argument where they do not broadcast.
 Shape broadcast(const Shape& a, const Shape& b);
@@ -54,7 +54,7 @@ class Array {
   Array expand(int axis) const;
   /// Needs a row-major array.
   Array reshape(const Shape& shape) const;
-  /// A row-major array of its own.
+  /// A separate row-major array.
   Array copy() const;
 
  private:

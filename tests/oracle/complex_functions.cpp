@@ -49,7 +49,7 @@ Element exp_of(const Complex& z) {
 Element cosh_of(const Complex& z) {
   const Real x = z.real(), y = z.imag();
   // The tables state the first quadrant; the rest follows from cosh being even and symmetric under conjugation, which
-  // settles the sign of the imaginary zero: that of x times that of y.
+  // determines the sign of the imaginary zero: sign of x times sign of y.
   const Real imaginary_zero = std::copysign(0.0L, x) * std::copysign(1.0L, y);
   if (y == 0) {
     if (std::isnan(x)) return element(z, {kNan, 0}, kImSign);
@@ -87,8 +87,8 @@ Element tanh_of(const Complex& z) {
   return element(z, {s * std::cosh(x) / divisor, std::sin(y) * c / divisor});
 }
 
-// The inverse functions are those of the C library in long double, whose special cases are annex G's. What the tables
-// leave open is added: signs "unspecified", and zero with NaN, where C99 and C17 differ.
+// The inverse functions use the C library in long double, with annex G's special cases. Cases that the tables leave
+// open are marked: "unspecified" signs, and zero with NaN, where C99 and C17 differ.
 Element asinh_of(const Complex& z) {
   const bool open_sign = std::isnan(z.real()) && std::isinf(z.imag());
   return element(z, std::asinh(z), open_sign ? kReSign : 0);
@@ -164,7 +164,7 @@ Element complex_sign(const Operands& o) {
 
 Element complex_exp(const Operands& o) { return exp_of(o.c(0)); }
 
-// The table of expm1 is that of exp less 1, but for the zeros of its imaginary part.
+// The table of expm1 is exp's minus 1, except for zeros of the imaginary part.
 Element complex_expm1(const Operands& o) {
   const Complex z = o.c(0);
   const Real x = z.real(), y = z.imag();
@@ -184,7 +184,7 @@ Element complex_log(const Operands& o) { return log_of(o.c(0)); }
 Element complex_log10(const Operands& o) { return scaled_log(o.c(0), 1 / std::numbers::ln10_v<Real>); }
 Element complex_log2(const Operands& o) { return scaled_log(o.c(0), 1 / std::numbers::ln2_v<Real>); }
 
-// The table of log1p is that of log of 1 + x.
+// The table of log1p is the table of log for 1 + x.
 Element complex_log1p(const Operands& o) {
   const Complex z = o.c(0);
   const Real x = z.real(), y = z.imag();
@@ -231,8 +231,8 @@ Element complex_acosh(const Operands& o) {
   return element(z, std::acosh(z));
 }
 
-// exp(y * log(x)): the bound is that of the product's exponential, whose relative error is the absolute one of y
-// log(x). The standard leaves all special cases to the implementation; 0 ** 0 is 1 here, any other power of 0 is not
+// exp(y * log(x)): the bound follows from the exponential, whose relative error is the absolute error of y log(x).
+// The standard leaves all special cases to the implementation; here 0 ** 0 is 1, and other powers of 0 are not
 // judged.
 Element complex_pow(const Operands& o) {
   const Complex x = o.c(0), y = o.c(1);

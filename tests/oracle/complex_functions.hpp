@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of complex functions, with the special cases of the array API standard (those of C's annex G).
+// References of complex functions, with the special cases of the array API standard (C's annex G).
 #pragma once
 
 #include "elementwise.hpp"

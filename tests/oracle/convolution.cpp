@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions as one walk over every pair of an output element and a kernel element, for every two channels.
+// Convolutions as one loop over all pairs of output and kernel elements and all pairs of channels.
 #include <cmath>
 #include <stdexcept>
 #include <vector>

@@ -8,7 +8,7 @@ namespace compute::oracle {
 
 namespace {
 
-// A number attribute keeps what it was given as: an integer all its bits.
+// A number attribute keeps its kind: an integer keeps all its bits.
 struct Number {
   bool is_integer;
   Integer integer;
@@ -62,7 +62,7 @@ Result reference_eye(std::span<const Array>, const Attributes& attributes) {
   return result;
 }
 
-// Floats: the product and the sum may round in float64 each, so ULPs are those of the larger of the two terms.
+// Floats: the product and the sum may round in float64 each, so ULPs are measured at the larger of the two terms.
 Result reference_arange(std::span<const Array>, const Attributes& attributes) {
   const Number start = number(attributes, "start", 0), step = number(attributes, "step", 1);
   Result result = made(attributes, {integer_or(attributes, "size", 0)});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dtypes as the oracle sees them, and the wide value that it computes with.
 //
-// Nothing here comes from core or a plugin: only the ids, names and sizes of dtypes.def are shared with what is judged.
+// Nothing here comes from core or a plugin: it shares only the ids, names and sizes of dtypes.def with the code that it
+// judges.
 #pragma once
 
 #include <cfloat>
@@ -97,8 +98,8 @@ Integer wrap(Dtype dtype, Bits x);
 Real largest(Format format);
 Real smallest_normal(Format format);
 Real smallest_subnormal(Format format);
-/// The distance between neighbours at |x|: that of the subnormals below the smallest normal number, that of the last
-/// binade above the largest number.
+/// The distance between neighbours at |x|: the subnormals' below the smallest normal number, the last binade's above
+/// the largest number.
 Real ulp(Format format, Real x);
 /// `x` rounded once to nearest, ties to even, with gradual underflow; beyond the range to infinity.
 Real round_to(Format format, Real x);

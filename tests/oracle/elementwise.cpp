@@ -72,8 +72,8 @@ Element integer_squared_difference(const Operands& o) {
 }
 
 // The floor of the exact quotient, a zero with the quotient's sign; with infinities the quotient. Beyond 2^precision,
-// where the quotient is no longer an exact integer of the dtype, the way through the remainder rounds twice: one ULP
-// more.
+// where the quotient is not an exact integer of the dtype, computing it through the remainder rounds twice: one more
+// ULP.
 Element real_floor_divide(const Operands& o) {
   const Real x = o.r(0), y = o.r(1);
   if (unordered(o)) return real(kNan);
@@ -143,7 +143,7 @@ Element real_logaddexp(const Operands& o) {
   if (unordered(o)) return real(kNan);
   if (x == y) return {Value::of(x + std::numbers::ln2_v<Real>), kReSign, std::fabs(x)};
   const Real greater = std::max(x, y);
-  // max + log1p(0), which makes +0 of -0.
+  // max + log1p(0), which turns -0 into +0.
   if (std::isinf(x) || std::isinf(y)) return {Value::of(greater), static_cast<uint8_t>(greater == 0 ? kReSign : 0)};
   return {Value::of(greater + std::log1p(std::exp(-std::fabs(x - y)))), kReSign, std::max(std::fabs(x), std::fabs(y))};
 }
@@ -448,7 +448,7 @@ const Elementwise kRows[] = {
 #undef C
 #undef ROUND
 
-// Ops that take bool; those of the integers proper refuse it. copy-like ones and comparisons take everything.
+// Ops that take bool; integer-only ops refuse it. Copy-like ops and comparisons take everything.
 constexpr std::string_view kTakesBool[] = {"bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor", "equal",
                                            "logical_and", "logical_not",    "logical_or", "logical_xor", "not_equal"};
 

@@ -9,7 +9,7 @@
 
 namespace compute::oracle {
 
-/// A generator of its own (splitmix64), so that a seed gives the same numbers with every standard library.
+/// A generator (splitmix64) that gives the same numbers for a seed with every standard library.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}

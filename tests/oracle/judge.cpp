@@ -60,7 +60,7 @@ Real allowance(const Context& c, const Element& e, Real exact) {
 
 Outcome within(Real error, Real allowed) { return {!!(error <= allowed), error, allowed}; }
 
-// One part that is no finite number in the reference, or the rounded value itself.
+// One part that is not finite in the reference, or the rounded value itself.
 Outcome special(Real exact, Real actual, bool sign_open) {
   if (std::isnan(exact)) return {std::isnan(actual)};
   if (std::isinf(exact)) return {std::isinf(actual) && (sign_open || std::signbit(exact) == std::signbit(actual))};

@@ -20,7 +20,7 @@ struct Bound {
   } kind = EXACT;
   Real ulp = 0;
 
-  /// "exact", "n", "log2" or "ulp:N"; throws std::invalid_argument for others.
+  /// "exact", "n", "log2" or "ulp:N"; throws std::invalid_argument for other texts.
   static Bound parse(std::string_view text);
 };
 
@@ -28,7 +28,7 @@ struct Verdict {
   int64_t failures = 0;
   int64_t judged = 0;   // elements about which something was stated
   int64_t first = -1;   // row-major position of the first failure
-  Real worst = 0;       // the greatest error as a fraction of what was allowed
+  Real worst = 0;       // the greatest error as a fraction of the allowed one
   std::string message;  // the first failure in words; "" if there is none
 
   bool passed() const { return failures == 0; }
@@ -38,8 +38,8 @@ struct Verdict {
 /// NaN, an infinity with one of the same sign, a zero with one of the same sign where the reference states the sign.
 Verdict judge(const Array& actual, const Result& expected, const Bound& bound);
 
-/// Leaves open what a device that takes subnormal numbers of float32 for zero may do: zero in place of a subnormal
-/// result, and everything where an operand of an elementwise op is one.
+/// Leaves results open for devices that flush subnormal float32 numbers: zero for a subnormal result, and anything if
+/// an operand of an elementwise op is subnormal.
 void open_flushed(Result& expected, std::span<const Array> operands, bool is_elementwise);
 
 std::string describe(const Shape& shape);

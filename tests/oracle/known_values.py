@@ -48,7 +48,7 @@ UNARY = {
     "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), -90, 90), "sin": (mp.sin, -30, 30), "sinh": (mp.sinh, -60, 60),
     "tan": (mp.tan, -30, 30), "tanh": (mp.tanh, -9, 9),
 }
-# Behind the others, whose arguments stay as they are.
+# Appended last, so that the arguments of the others stay the same.
 SPECIAL = {
     "digamma": (mp.digamma, -9, 20), "erfc": (mp.erfc, -3, 20), "erfinv": (mp.erfinv, -1, 1),
     "lgamma": (lambda x: mp.log(abs(mp.gamma(x))), -9, 30), "logit": (lambda x: mp.log(x / (1 - x)), 0, 1),

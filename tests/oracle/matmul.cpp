@@ -35,7 +35,7 @@ Tracked activated(const std::string& activation, const Tracked& z) {
 
 }  // namespace
 
-// activation(x weight + bias): n roundings of the sum, then those of the activation.
+// activation(x weight + bias): n roundings of the sum, then the activation's.
 Result reference_affine(std::span<const Array> inputs, const Attributes& attributes) {
   const Field x(inputs[0]), weight(inputs[1]);
   const Field bias = is_given(inputs, 2) ? Field(inputs[2]) : Field();

@@ -215,7 +215,7 @@ Shape pooled(const Shape& shape, const std::vector<Window>& windows) {
   return result;
 }
 
-// The elements in the window of a result that are no padding, row-major.
+// The elements in the window of a result that are not padding, row-major.
 std::vector<Shape> elements_of(const Shape& result, const std::vector<Window>& windows) {
   Shape sizes;
   for (const Window& w : windows) sizes.push_back(w.size);
@@ -605,7 +605,7 @@ Result reference_rotary_embedding(std::span<const Array> inputs, const Attribute
     b.back() = interleaved ? 2 * pair + 1 : pair + half;
     const Real position = positions[{i[i.size() - 2]}].value;
     const Real angle = position * std::pow(base, -2.0L * static_cast<Real>(pair) / static_cast<Real>(d));
-    // The angle is computed in the accumulator's precision where there is no float64.
+    // Without float64, the angle is computed in the accumulator's precision.
     const Tracked c(std::cos(angle), 8 * std::fabs(angle) + 4), s(sign * std::sin(angle), 8 * std::fabs(angle) + 4);
     y[a] = x[a] * c - x[b] * s;
     y[b] = x[b] * c + x[a] * s;
@@ -626,7 +626,7 @@ Result steps(std::span<const Array> inputs, const std::vector<Field>& outputs) {
 
 Result adam(std::span<const Array> inputs, const Attributes& attributes, bool decoupled) {
   const Field p(inputs[0]), g(inputs[1]), m(inputs[2]), v(inputs[3]);
-  // Numbers reach the device as one of the accumulator's dtype.
+  // Numbers reach the device in the accumulator's dtype.
   const auto given = [&](const char* name, Real fallback) { return Tracked(number(attributes, name, fallback), 0); };
   const Tracked rate = given("rate", 0.001L), b1 = given("beta1", 0.9L), b2 = given("beta2", 0.999L);
   const Tracked epsilon = given("epsilon", 1e-8L), decay = given("decay", decoupled ? 0.01L : 0);

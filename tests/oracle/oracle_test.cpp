@@ -99,7 +99,7 @@ const Known kKnown[] = {
 #include "known_values.inc"
 };
 
-// Against mpmath: what the reference errs by is small beside half an ULP of float64.
+// Against mpmath: the error of the reference is small compared with half an ULP of float64.
 TEST(Oracle, FunctionsAgreeWithMpmath) {
   std::set<std::string> ops;
   for (const Known& known : kKnown) {
@@ -338,7 +338,7 @@ TEST(Ops, Reductions) {
   EXPECT_EQ(reals(reference_prod(empty, {})), (Reals{1}));
   EXPECT_EQ(reals(reference_all(empty, {})), (Reals{1}));
   EXPECT_EQ(reals(reference_any(empty, {})), (Reals{0}));
-  // 1 + 2^-100, thousands of times over: the compensated sum keeps what a plain one loses.
+  // 1 + 2^-100, thousands of times over: the compensated sum keeps what a plain sum loses.
   std::vector<Real> values(2001, 1.0L);
   values[0] = 1e20L;
   values[2000] = -1e20L;
@@ -515,7 +515,7 @@ TEST(Judge, ComplexByModulus) {
     Result expected{c, {1}, {{Value::of(exact), static_cast<uint8_t>(open)}}};
     return judge(list(c, std::vector<Complex>{actual}), expected, bound).passed();
   };
-  EXPECT_TRUE(accepted({1, 1e-10L}, {1, -0x1p-22L}, ulps(8)));  // small beside the modulus
+  EXPECT_TRUE(accepted({1, 1e-10L}, {1, -0x1p-22L}, ulps(8)));  // small compared with the modulus
   EXPECT_FALSE(accepted({1, 0}, {1, 9 * 0x1p-23L}, ulps(8)));
   EXPECT_FALSE(accepted({1, 0}, {1, kNan}, ulps(8)));
   EXPECT_TRUE(accepted({kNan, 2}, {kNan, 2}, ulps(8)));

@@ -93,7 +93,7 @@ Real at_log_tail(Real log_probability, Real low, Real high) {
   return low;
 }
 
-// The number between the limits below which a part v of the probability lies.
+// The number between the limits below which the fraction v of the probability lies.
 Real truncated_deviate(Real v, Real lower, Real upper) {
   if (upper < 0) return -truncated_deviate(1 - v, -upper, -lower);
   if (lower > 1) {  // relative to the tail from `lower` on

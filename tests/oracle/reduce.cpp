@@ -12,7 +12,7 @@ namespace {
 
 constexpr Real kNan = std::numeric_limits<Real>::quiet_NaN();
 
-// A sum whose error does not grow with the number of terms (Neumaier): what is lost is added at the end.
+// A sum whose error does not grow with the number of terms (Neumaier): the lost parts are added at the end.
 class Sum {
  public:
   void add(Real x) {
@@ -131,7 +131,7 @@ Moments moments(const Reduction& r, int64_t result) {
   return {Complex(re.value() / n, im.value() / n), modulus.value() / n};
 }
 
-// A row of bound "log2", whose u is that of the accumulator.
+// A row of bound "log2", with the accumulator's u.
 Real mean_error(const Result& result, Real modulus) {
   const Real bound = std::log2(static_cast<Real>(std::max<int64_t>(result.terms, 1))) + 8;
   return bound * std::ldexp(1.0L, -format(result.accumulator).precision) * modulus;
@@ -152,7 +152,7 @@ Result variance(const Array& x, const Attributes& attributes, bool root) {
     Element& e = result.elements[static_cast<size_t>(i)];
     const Real var = r.points == 0 ? kNan : divisor > 0 ? squares.value() / divisor : kNan;
     if (r.points > 0 && divisor <= 0) e.open = kAny;
-    // Two passes leave the square of the mean's own error besides the rounding of the terms.
+    // Two passes add the square of the mean's error to the rounding of the terms.
     const Real error = mean_error(result, m.modulus);
     const Real slack = divisor > 0 ? error * error * static_cast<Real>(r.points) / divisor : 0;
     e.open |=
@@ -252,7 +252,7 @@ Result reference_prod(std::span<const Array> inputs, const Attributes& attribute
     Element& e = result.elements[static_cast<size_t>(i)];
     Bits integer = 1;
     Complex product = 1;
-    // The partial products of any order lie between that of the factors below 1 and that of those above.
+    // Partial products in any order lie between the product of the factors below 1 and the product of those above.
     Real above = 1, below = 1;
     bool special = false;
     for (int64_t j = 0; j < r.points; ++j) {
@@ -291,7 +291,7 @@ Result reference_mean(std::span<const Array> inputs, const Attributes& attribute
     Element& e = result.elements[static_cast<size_t>(i)];
     e.value = Value::of(m.mean);
     if (!is_complex(x.dtype())) e.value.im = 0;
-    // A real NaN is as good a mean of no complex number as one in both parts.
+    // For the mean of no complex numbers, a NaN in the real part alone is accepted too.
     if (r.points == 0) e.open = kAnyIm;
     e.scale = m.modulus;
     const Real total = m.modulus * static_cast<Real>(std::max<int64_t>(r.points, 1));

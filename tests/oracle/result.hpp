@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a reference returns: the wide values, and what the judge needs besides them.
+// What a reference returns: the wide values, and what else the judge needs.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ enum Open : uint8_t {
   kAnyRe = 4,        // the real part altogether
   kAnyIm = 8,        // the imaginary part altogether
   kAny = 12,         // the whole element
-  kNotFinite = 16,   // any value of which a part is an infinity or NaN
-  kOneUlp = 32,      // one ULP besides the bound
+  kNotFinite = 16,   // any value with an infinite or NaN part
+  kOneUlp = 32,      // one ULP in addition to the bound
   kExactParts = 64,  // a complex result that is correctly rounded part by part, whatever the row's bound
-  kFlushed = 128,    // zero in place of a part that is a subnormal number of the dtype computed in
+  kFlushed = 128,    // zero for a part that is subnormal in the computed dtype
 };
 
 struct Element {
   Value value;
   uint8_t open = 0;
   Real scale = 0;  // elementwise: ULPs are those at max(|value|, scale). Adding ops: the sum of the terms' moduli
-  Real slack = 0;  // an absolute error that is allowed besides the bound
+  Real slack = 0;  // an absolute error allowed in addition to the bound
 };
 
 struct Result {

@@ -45,7 +45,7 @@ inline Tracked sqrt(const Tracked& a) {
   const Real v = std::sqrt(a.value);
   return {v, v > 0 ? a.error / (2 * v) : 0};
 }
-/// The sum of few or many terms, in any order of blocks: (log2(n) + 8) u sum|terms| besides the errors of the terms.
+/// The sum of few or many terms, in any order of blocks: (log2(n) + 8) u sum|terms| plus the errors of the terms.
 class Sum {
  public:
   void add(const Tracked& term) {

@@ -131,7 +131,7 @@ std::set<const void*> all_ops() {
   return ops;
 }
 
-// A pointer that is no op is refused, also after a good handle was remembered.
+// A pointer that is not an op is refused, also after a valid handle was cached.
 ISOLATED_TEST(BadInput, HandlesOfOpsAreLookedUp) {
   const compute_op* op = nullptr;
   ASSERT_EQ(compute_op_find("exp", 0, &op), nullptr);

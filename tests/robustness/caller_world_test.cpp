@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to the calling thread: rounding mode, flush-to-zero, traps, sticky flags, x87's control word, errno and
-// signal mask. No call changes them, and results do not depend on them, nor do those of threads that were made while
-// they were set.
+// State of the calling thread: rounding mode, flush-to-zero, traps, sticky flags, x87's control word, errno and
+// signal mask. No call changes it, and results do not depend on it, not even on threads created while it was
+// set.
 #include <fenv.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several threads make, use and release streams and graphs on one device, with faults in data and slow work beside.
-// Each result is compared bit by bit. A fault must be reported by what is computed from it, and by nothing else.
+// Several threads make, use and release streams and graphs on one device, together with faults in data and slow work.
+// Each result is compared bit by bit. Results computed from a fault must report it, and no others may.
 //
 //   churn [--device NAME] [--seconds N] [--threads N] [--seed N]
 //
@@ -30,7 +30,7 @@ struct Options {
   unsigned seed = 1;
 };
 
-// What all threads use, and nobody writes.
+// Tensors that all threads read and none writes.
 struct World {
   explicit World(const std::string& name) : device(open(name.c_str())) {
     for (size_t i = 0; i < kCount; ++i) values.push_back(static_cast<float>(i) + 0.25f);
@@ -53,7 +53,7 @@ struct World {
 
 std::atomic<int64_t> wrong{0};
 
-// One thread, with a tensor of its own.
+// One thread, with its own tensor.
 class Worker {
  public:
   Worker(const World& world, unsigned seed)
@@ -186,7 +186,7 @@ class Worker {
     holds(y, negated(), "op");
   }
 
-  // From stream to stream, some of which go before their work is done.
+  // A chain across streams, some of which are released before their work is done.
   void chain() {
     Tensor x;
     Event event;
@@ -216,7 +216,7 @@ class Worker {
     holds(y, picked(-1), "graph at the end");
   }
 
-  // Run on a stream of its own each time, with indices that may be out of range.
+  // Runs on a new stream each time, with indices that may be out of range.
   void own_graph() {
     for (size_t i = 1 + pick(3); i > 0; --i) {
       const bool is_bad = pick(3) == 0;

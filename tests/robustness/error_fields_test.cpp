@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an error says beside its message: the op, the operand or attribute at fault, the device; and the labels and
+// The fields of an error besides its message: the op, the operand or attribute at fault, the device; and labels and
 // scopes in messages.
 #include <compute/ops.h>
 
@@ -141,7 +141,7 @@ ISOLATED_TEST(ErrorFields, OfReleasedHandlesThatAreKept) {
                 {"exp", 0, "", ""}, {"exp: input 0: wrong type of handle: expected tensor, got device"});
 }
 
-// Functions that are no ops name the device of their handle.
+// Functions other than ops name the device of their handle.
 ISOLATED_TEST(ErrorFields, OfOtherFunctions) {
   Minimal at;
   float value = 0;

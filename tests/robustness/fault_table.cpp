@@ -41,7 +41,7 @@ constexpr compute_error_code code_of(Kind kind) {
 // The kind by which `between` strikes the next submission; 0 lets it go.
 std::atomic<int> armed{0};
 
-constexpr float kBefore = 5;  // what the failed op was to overwrite
+constexpr float kBefore = 5;  // the value that the failed op should have overwritten
 
 // ---- The world of one device ----------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ struct World {
   std::vector<float> as_read, negated;
   std::vector<int64_t> in_range;
   Tensor values;
-  std::vector<std::vector<float>> chain;  // what work beside the failure must give
+  std::vector<std::vector<float>> chain;  // the expected results of independent work
   bool exports = false;                   // whether the device hands memory out by DLPack
 };
 
@@ -112,7 +112,7 @@ struct Report {
   std::string op, device, message;
 };
 
-// A failed op, and what is found wrong in how it is reported.
+// A failed op, and the problems found in how it is reported.
 class Case {
  public:
   Case(const World& in_world, Kind kind, uint64_t seed)
@@ -157,7 +157,7 @@ class Case {
     armed = static_cast<int>(kind_);
     is_struck_ = true;
     const Report report = Report::take(call());
-    // A graph may be several submissions, the second of which meets a device that is lost.
+    // A graph may be several submissions; the second one then finds a lost device.
     if (report.code != (fails_later() ? COMPUTE_OK : COMPUTE_ERROR_INTERNAL) && !is_excused(report))
       complain(what, report);
     if (armed.exchange(0) != 0 && !fails_in_the_kernel()) complain("nothing was struck", report);
@@ -190,7 +190,7 @@ class Case {
     complain(what, report);
   }
   void fails(compute_error* error, const char* what) { fails(Report::take(error), what); }
-  // The same for what failed with it, by an op of its own.
+  // The same for work that failed with it, by another op.
   void is_lost(compute_error* error, const char* what) {
     const Report report = Report::take(error);
     if (report.code != code_of(kind_)) complain(what, report);
@@ -260,7 +260,7 @@ class Case {
     succeeds(compute_device_synchronize(device()), "device_synchronize when the failure is known");
   }
 
-  // A fault in data is reported once at most, and the stream goes on. One that failed says so each time.
+  // A fault in data is reported at most once, and the stream continues. A failed stream reports it each time.
   void finish_stream() {
     const Report report = Report::take(compute_stream_synchronize(bad));
     if (!fails_in_the_kernel()) return fails(report, "synchronize afterwards");
@@ -324,7 +324,7 @@ class Case {
 
  public:
   Stream bad;  // the stream whose work fails
-  Tensor y;    // what the failed work was to write
+  Tensor y;    // the output of the failed work
 };
 
 // ---- Ways to look ---------------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ void tensor_read(Case& c) {
   if (!c.fails_later()) c.holds(c.y, std::vector<float>(c.count(), kBefore), "what was not overwritten");
 }
 
-// The stream that copies is not the one that failed: it says so once and goes on.
+// The copying stream is not the one that failed: it reports the failure once and continues.
 void tensor_read_async(Case& c) {
   std::vector<float> values(c.count());
   const Stream other = c.another_stream();
@@ -625,8 +625,8 @@ struct Way {
   const char* name;
   void (*look)(Case&);
   bool queues_the_fault = false;
-  // Asks the stream itself, which knows what it lost when its device is lost. What is refused by such a device says so
-  // alone.
+  // Queries the stream itself, which knows what it lost with its device. Calls that a lost device refuses report only
+  // that.
   bool asks_the_stream = false;
 };
 
@@ -778,7 +778,7 @@ int64_t see_fault(const World& world, const Origin& origin, bool on_another_thre
     const Tensor indices = world.make_indices(true), apart = make_tensor(world.device, world.as_read);
     Tensor y = make_full(world.device, {static_cast<int64_t>(world.count)}, kBefore);
     Graph graph;
-    Report raised;  // by an immediate stream, at once
+    Report raised;  // by an immediate stream, directly
     if (origin.is_graph) {
       const Stream recording = make_stream(world.device);
       EXPECT_OK(compute_graph_begin(recording));
@@ -803,7 +803,7 @@ int64_t see_fault(const World& world, const Origin& origin, bool on_another_thre
     bool is_right = must_fail ? seen.code == COMPUTE_ERROR_KERNEL_FAILED && seen.op == "take"
                               : seen.code == COMPUTE_OK && values == world.as_read;
     is_right = is_right && (raised.code == COMPUTE_OK || raised.code == COMPUTE_ERROR_KERNEL_FAILED);
-    // The stream goes on.
+    // The stream continues.
     Tensor z;
     const Report next = Report::take(run_op("negative", stream, {world.values}, z.out()));
     is_right = is_right && next.code == COMPUTE_OK && read<float>(z) == world.negated;
@@ -829,7 +829,7 @@ int64_t see_faults(const World& world) {
         }
       }
     }
-    static_cast<void>(Report::take(compute_device_synchronize(world.device)));  // tells of what nobody has looked at
+    static_cast<void>(Report::take(compute_device_synchronize(world.device)));  // takes unreported failures
     std::printf("%-10s who sees: %-13s index    %6lld runs %6lld wrong\n", compute_device_name(world.device),
                 origin.name, static_cast<long long>(runs), static_cast<long long>(wrong));
     total += wrong;
@@ -861,8 +861,8 @@ int64_t run_cell(const World& world, const Way& way, Kind kind, int first_round,
   return wrong;
 }
 
-// A device is lost for good, and `cpu` cannot be opened again: so each run has a process of its own there, and a few
-// share one elsewhere.
+// A device is lost for good, and `cpu` cannot be opened again: so there each run is a separate process; otherwise a few
+// runs share one.
 int64_t run_lost_cell(const std::string& name, const Way& way, int rounds) {
   const int in_one_process = name == "cpu" ? 1 : 50;
   int64_t wrong = 0;
@@ -904,7 +904,7 @@ int64_t run_lost(const std::string& name, const Options& options) {
   return total;
 }
 
-// How many runs were wrong. Extents: one that is done at once, one that takes a while.
+// Returns how many runs were wrong. Extents: one is done immediately, one takes a while.
 int64_t run_device(Device device, const Options& options) {
   const std::string name = compute_device_name(device);
   compute_device_retain(device);

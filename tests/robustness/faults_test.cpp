@@ -21,7 +21,7 @@ struct Faulty {
   Device device;
 };
 
-// The device computes what it should.
+// The device computes right results.
 void expect_works(compute_device* device) {
   set_faults("");
   const Stream stream = make_stream(device);
@@ -170,7 +170,7 @@ ISOLATED_TEST(Faults, ARefusedSubmissionLeavesWhatItsOutputIsToHold) {
 ISOLATED_TEST(Faults, OutOfMemoryIsSurvived) {
   const Faulty faulty;
   const Tensor kept = make_full(faulty.device, {1000}, 3.0f);
-  // Once: core gives back what it cached and asks again.
+  // Once: core releases its cache and tries again.
   set_faults("memory_allocate@1=error:OUT_OF_DEVICE_MEMORY");
   EXPECT_OK(allocate(faulty.device, nullptr));
   set_faults("memory_allocate=error:OUT_OF_DEVICE_MEMORY");
@@ -237,7 +237,7 @@ TEST_P(Refusals, BecomeTheErrorOrTheAnswer) {
 }
 
 #if defined(COMPUTE_HAS_CPU_PLUGIN)
-// What happens where the device refuses an op, and what the log says of it.
+// What happens if the device refuses an op, and the log's message.
 struct Fallback {
   const char* setting;
   bool runs;
@@ -286,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, Fallbacks,
 #endif
 
 #if defined(COMPUTE_HAS_CPU_PLUGIN)
-// What is moved to the host for an op must not need an op itself: `copy` packs what is not row-major.
+// Moving operands to the host must not need an op on the device: `copy` packs operands that are not row-major.
 ISOLATED_TEST(Faults, AFallbackNeedsNoOpOfTheDevice) {
   const Faulty faulty;
   ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", "allow"));

@@ -28,7 +28,7 @@ struct Stuck {
     static std::atomic<int> cell{0};
     return cell;
   }
-  // Queues square, then exp, of which the first hangs.
+  // Queues square, which hangs, then exp.
   void hang() {
     EXPECT_OK(compute_stream_synchronize(stream));
     armed() = kHang;
@@ -119,7 +119,7 @@ ISOLATED_TEST(Hang, KeepsMemoryOfTheProgram) {
   EXPECT_FALSE(is_given_back);
 }
 
-// What takes long is no hang as long as one submission after the other ends.
+// Long work is not a hang while submissions keep ending.
 ISOLATED_TEST(Hang, IsNotAWaitWithProgress) {
   setenv("COMPUTE_HANG_SECONDS", "2", 1);
   use_plugins({"minimal"});

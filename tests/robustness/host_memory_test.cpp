@@ -98,7 +98,7 @@ void fail_without_trace(const char* what, compute_device* device, F&& call) {
     EXPECT_OK(compute_device_get_statistics(device, &statistics));
     return statistics.memory_used;
   };
-  for (int round = 0; round < 3; ++round) fail_each_allocation(call);  // what is cached is there then
+  for (int round = 0; round < 3; ++round) fail_each_allocation(call);  // now everything is cached
   const int64_t used_before = used(), live_before = live_allocations.load();
   const int64_t failures = fail_each_allocation(call);
   EXPECT_EQ(used(), used_before) << what;
@@ -301,7 +301,7 @@ TEST_P(HostMemory, NothingIsHandedOverTwiceOrNotAtAll) {
         const auto wait_for_calls = [&] {
           for (int i = 0; i < 1000 && called < accepted; ++i)
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
-          std::this_thread::sleep_for(std::chrono::milliseconds(5));  // what the callback's thread frees after it
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));  // for the callback's thread to free memory
         };
         in_turn("notify", [&] {
           const auto count = [](const compute_error* error, void*) { called += error == nullptr ? 1 : 100; };
@@ -534,8 +534,8 @@ TEST_P(HostMemory, NothingIsLostWhereACallHasNoMemory) {
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
 }
 
-// Opening a device reads configuration, folders, plugins and tables, and tries plugins in a process of their own: it
-// must come back to a state in which it can be tried again.
+// Opening a device reads configuration, folders, plugins and tables, and probes plugins in separate processes: after a
+// failure it must be possible to try again.
 void open_with_failing_allocations(const char* variable, const std::string& place, bool knows_verdict) {
   namespace fs = std::filesystem;
   std::string scratch = fs::temp_directory_path() / "compute_host_memory_XXXXXX";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts that are killed at any moment, many at once, on one cache: the next start finds it usable.
+// Concurrent starts on one cache that are killed at any moment: the next start finds the cache usable.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ int rounds() {
   return text != nullptr ? std::atoi(text) : 1;
 }
 
-// Opens the OpenCL device if there is one, else cpu, compiles an expression of its own and checks a result.
+// Opens the OpenCL device if there is one, else cpu, compiles a distinct expression and checks a result.
 void start_and_compile(const fs::path& cache, int which) {
   setenv("COMPUTE_CACHE_DIR", (cache / "compute").c_str(), 1);
   setenv("POCL_CACHE_DIR", (cache / "pocl").c_str(), 1);
@@ -75,7 +75,7 @@ TEST(Killed, StartsLeaveACacheThatTheNextOneUses) {
       EXPECT_TRUE(next.exited(0)) << next.output;
     }
   }
-  // what was kept by the last start is whole: it is a verdict or a program, or a file whose writer died
+  // every file in the cache is complete: a verdict, a program, or the temporary file of a killed writer
   int64_t verdicts = 0;
   for (const auto& entry : fs::directory_iterator(cache / "compute/probe"))
     verdicts += entry.path().extension().empty();

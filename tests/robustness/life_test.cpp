@@ -60,7 +60,7 @@ ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
   EXPECT_FAILS(compute_graph_begin(stream), kShutDown);
   Graph graph;
   EXPECT_FAILS(compute_graph_end(stream, graph.out()), kShutDown);
-  // What the library answers by itself goes on.
+  // Functions that need no device still work.
   const compute_op* op = nullptr;
   EXPECT_OK(compute_op_find("add", 0, &op));
   EXPECT_OK(compute_config_get("COMPUTE_DEVICE", &text));
@@ -301,7 +301,7 @@ ISOLATED_TEST(Life, DevicesOpenedBeforeAForkAreForkedInTheChild) {
     EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_FORKED);
     Device again;
     EXPECT_FAILS(compute_device_open("minimal0", again.out()), COMPUTE_ERROR_FORKED, "minimal0", "before fork()");
-    EXPECT_OK(compute_device_open("minimal0,cpu", again.out()));  // a list goes on
+    EXPECT_OK(compute_device_open("minimal0,cpu", again.out()));  // a list falls through
     EXPECT_STREQ(compute_device_name(again), "cpu");
   });
   Tensor z;
@@ -377,7 +377,7 @@ ISOLATED_TEST(Life, HostTensorsOutliveTheirCopiesOnADevice) {
   const Device device = open("minimal0+mem=1M"), host = open("cpu");
   const Stream stream = make_stream(device);
   for (int round = 0; round < 30; ++round) {
-    // A thread's end gives back the storage of what it released.
+    // At its end a thread frees the storage of handles that it released.
     std::thread([&] {
       std::vector<Tensor> tensors;
       for (int64_t i = 0; i < 16; ++i) {
@@ -397,7 +397,7 @@ ISOLATED_TEST(Life, HostTensorsOutliveTheirCopiesOnADevice) {
   }
 }
 
-// No two blocks have one size, and nobody waits for the streams that used them.
+// All blocks have different sizes, and no call waits for the streams that used them.
 ISOLATED_TEST(Life, MemoryOfFinishedWorkIsFreeAlthoughNobodyAsked) {
   use_plugins({"minimal"});
   const Device device = open("minimal0+mem=1M");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins that are not what they should be: each is rejected with a reason in the load report, and never hides the
+// Faulty plugins: each is rejected with a reason in the load report, and never hides the
 // others.
 #include <elf.h>
 #include <sys/stat.h>
@@ -164,7 +164,7 @@ ISOLATED_TEST(Loader, TwoCopiesOfOnePluginAreOne) {
 
 // ---- Manifests and tables -------------------------------------------------------------------------------------------
 
-// One rule of COMPUTE_FAULTY for which the plugin is rejected, with what the report says.
+// A rule of COMPUTE_FAULTY for which the plugin is rejected, and the report's text.
 struct Rejection {
   friend void PrintTo(const Rejection& rejection, std::ostream* out) { *out << rejection.faults; }
 
@@ -324,7 +324,7 @@ ISOLATED_TEST(Loader, FilesWhoseManifestStatesNoGpuAreNotOpenedForGpu) {
   set_faults("load=exit:42");
   EXPECT_OK(compute_device_open("gpu,cpu", device.out()));  // a GPU of another plugin, or cpu
   set_faults("");
-  EXPECT_TRUE(has(device_names(), "faulty0"));  // it is there for whoever asks
+  EXPECT_TRUE(has(device_names(), "faulty0"));  // it is available on request
 }
 
 // ---- What manifests declare -----------------------------------------------------------------------------------------
@@ -411,7 +411,7 @@ ISOLATED_TEST(Loader, OthersMayNotPrepareAPlugin) {
       {"compute_plugin_faulty.so", "it is writable by everyone (mode 0777); set COMPUTE_TRUST_ALL=1 to use it anyway"});
 }
 
-// The way of a link says what is opened as much as the file does.
+// The path of a link decides which file is opened, so it is checked too.
 ISOLATED_TEST(Loader, OthersMayNotLeadToAPlugin) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   const TemporaryFolder theirs;
@@ -425,7 +425,7 @@ ISOLATED_TEST(Loader, OthersMayNotLeadToAPlugin) {
   expect_rejected({"compute_plugin_faulty.so", "is owned by user 1234; set COMPUTE_TRUST_ALL=1 to use it anyway"});
 }
 
-// What one plugin lacks keeps nobody from the others, and it may have it at the next call.
+// A shortage of one plugin does not affect the others, and the next call tries it again.
 ISOLATED_TEST(Loader, AShortageOfOnePluginIsItsOwn) {
   use_plugins({"faulty", "minimal"});
   for (const char* fault : {"open=error:OUT_OF_MEMORY", "enumerate=error:OUT_OF_MEMORY"}) {
@@ -486,7 +486,7 @@ TEST(Loader, ACrashingPluginTakesTheProcessDown) {
 #endif
 
 #if defined(COMPUTE_HAS_PROBE)
-// A plugin that is new here is tried in a process of its own first, with nothing known of it.
+// A new plugin is first probed in a separate process.
 class ProbedPlugins : public testing::TestWithParam<Rejection> {};
 
 TEST_P(ProbedPlugins, CannotTakeTheProcessDown) {
@@ -560,7 +560,7 @@ TEST(Loader, AVerdictHoldsUntilThePluginChanges) {
   const Outcome known = list_with(folder, cache, "load=crash", "1");
   EXPECT_TRUE(known.exited(0) && !says(known, kTrying) && says(known, "minimal1")) << known.output;
 
-  install(folder, "faulty");  // broken anew, after a good verdict
+  install(folder, "faulty");  // broken after a good verdict
   const Outcome broken = list_with(folder, cache, "load=crash", "1");
   EXPECT_TRUE(broken.exited(0) && says(broken, kTrying) && says(broken, kCrashed)) << broken.output;
 }
@@ -617,12 +617,12 @@ TEST(Loader, AutoTellsOfAPluginThatCrashedInItsProbe) {
   }
 }
 
-// As compute doctor does it: a good verdict of yesterday is no reason to die today.
+// Like compute doctor: probes again despite an earlier good verdict.
 TEST(Loader, AlwaysTriesAfresh) {
   const TemporaryFolder folder, cache;
   install(folder, "faulty");
   EXPECT_TRUE(
-      list_with(folder, cache, "", "1").exited(0));  // passed; it is called otherwise than its file, which is no crash
+      list_with(folder, cache, "", "1").exited(0));  // passed; its name differs from its file's, which is not a crash
   const Outcome doctor = list_with(folder, cache, "load=crash", "always");
   EXPECT_TRUE(doctor.exited(0) && says(doctor, "SIGSEGV in dlopen")) << doctor.output;
   const Outcome later = list_with(folder, cache, "load=crash", "1");  // what it found holds

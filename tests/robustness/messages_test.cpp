@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages show of what they were given: UTF-8 on one line, of bearable length, and the names that the caller
-// used.
+// How messages quote the caller's texts: as UTF-8 on one line, limited in length, with the caller's
+// names.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A system that grants no threads, or a few: large work runs on whoever brings it, with the same results.
+// A system that grants few or no threads: large work runs on the calling thread, with the same results.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-std::atomic<int> threads_left{-1};  // below 0: as many as the system has
+std::atomic<int> threads_left{-1};  // below 0: unlimited
 
 using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins may offer and the minimal plugin does when it is told to: padding, times, priorities, graphs with
-// temporaries, plans that are prepared ahead, and settings of devices.
+// Optional features of plugins, which the minimal plugin enables on demand: padding, times, priorities, graphs with
+// temporaries, plans prepared ahead, and device settings.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the robustness tests share: processes of their own, handles, short calls, and the judging of errors.
+// Shared by the robustness tests: child processes, handles, short calls, and checks of errors.
 #pragma once
 
 #include <compute/compute.h>
@@ -35,7 +35,7 @@ struct Outcome {
 // an assertion failed and else with exit(0), so that exit handlers run; it is killed after `timeout_s`.
 Outcome run_in_child(const std::function<void()>& body, int timeout_s = 60);
 
-// A test whose body runs in a child: the library is in its first state, and what the body leaves behind harms nobody.
+// A test whose body runs in a child process: the library is in its initial state, and leftovers of the body do no harm.
 #define ISOLATED_TEST(suite, name)                                                           \
   static void suite##_##name();                                                              \
   TEST(suite, name) {                                                                        \

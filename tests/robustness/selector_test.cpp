@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selectors that are malformed, or name what is not there.
+// Selectors that are malformed, or name missing devices.
 #include "robustness.hpp"
 
 namespace robustness {

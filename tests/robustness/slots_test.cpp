@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every slot of a plugin's tables, broken in every way that it can be: the program goes on, and what is said names
-// plugin and slot.
+// Every slot of a plugin's tables, broken in every possible way: the program continues, and the message names plugin
+// and slot.
 #include <compute/plugin.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ const std::map<std::string, std::string> kLeftOut = {
     {"compute_plugin_native_table.dlpack_device", "the faulty plugin has no native handles"},
 };
 
-// What a slot can do wrong beside what all can, and what is said then.
+// Faults specific to a slot, and the expected message.
 const std::multimap<std::string, std::pair<std::string, std::string>> kOwnBreakages = {
     {"memory_allocate", {"zero", "returned 0"}},
     {"stream_create", {"zero", "returned 0"}},

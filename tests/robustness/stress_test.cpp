@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen threads queue random work over shared tensors on eight streams. Updates of one shared tensor commute and keep
-// all of its elements equal, so that its end is known whatever the order, and every copy of it, taken at any moment,
-// must be uniform: a hazard that was missed shows as a torn copy or a lost update. Private chains of each thread, which
-// hop from stream to stream, must equal those of a serial run bit by bit. So must short calls of one op that many
-// threads make at once.
+// Sixteen threads queue random work over shared tensors on eight streams. Updates of one shared tensor commute
+// and keep all its elements equal, so its final value does not depend on the order, and every copy taken at any
+// moment must be uniform: a missed hazard shows as a torn copy or a lost update. Private chains of each thread,
+// which hop from stream to stream, must equal those of a serial run bit by bit. So must concurrent short calls of
+// one op.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -69,8 +69,8 @@ void expect_uniform(World& world, size_t which, compute_stream* first, compute_s
   ASSERT_EQ(read<int64_t>(least), read<int64_t>(greatest)) << kUpdates[which];
 }
 
-// What one thread does. The numbers of its generator do not depend on the others, and so neither does its private
-// chain.
+// The work of one thread. Its random numbers, and so its private chain, do not depend on other
+// threads.
 void work(World& world, int thread) {
   std::mt19937_64 random(1234 + static_cast<uint64_t>(thread));
   auto pick = [&](uint64_t count) { return static_cast<size_t>(random() % count); };
@@ -186,7 +186,7 @@ TEST_P(Stress, RandomWorkOnSharedTensorsEqualsASerialRun) {
   EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
 }
 
-// One call that every thread makes with the same operands, which nobody writes.
+// One call that every thread makes with the same read-only operands.
 struct SharedCall {
   std::string op;
   std::vector<compute_tensor*> inputs;
@@ -262,8 +262,8 @@ TEST_P(Stress, ThreadsAtOnceGetTheBitsOfOneAlone) {
       add_calls<double>(device, tensors, calls);
       add_calls<int32_t>(device, tensors, calls);
     }
-    // All threads make the same call again and again at once, the short ones more often. First uses meet as well: the
-    // calls alone come last.
+    // All threads repeat the same call concurrently, short ones more often. First uses also race: the plain calls come
+    // last.
     const int repeats = is_interpreter || kSanitizer ? 2 : 60;
     constexpr int kCallers = 8;
     std::barrier together(kCallers);
@@ -297,8 +297,8 @@ TEST_P(Stress, ThreadsAtOnceGetTheBitsOfOneAlone) {
   EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
 }
 
-// Memory that the device cannot reach goes through a ring of chunks, which several threads copy: here those of one
-// caller at a time, while another copies alone.
+// Memory that the device cannot reach goes through a ring of chunks, which several threads copy: here for one caller at
+// a time, while another copies alone.
 ISOLATED_TEST(Transfers, GoThroughTheRingByThreads) {
   setenv("COMPUTE_COPY_THREADS", "4", 1);
   use_plugins({"minimal"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in core's place and asks a plugin for what it cannot know: `next` entries and flags of a newer interface. What
-// must be understood is UNSUPPORTED, everything else is skipped. The argument is the plugin's file.
+// Acts as core, and sends a plugin `next` entries and flags of a newer interface. The plugin must return UNSUPPORTED
+// for those that must be understood, and skip the rest. The argument is the plugin's file.
 #include <compute/plugin.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -117,7 +117,7 @@ class Understood : public testing::Test {
     return buffer;
   }
 
-  // `call` sees what `value` has. A call that succeeds gives back what it made.
+  // `call` receives `value`. Objects made by successful calls are released.
   template <class T>
   static void expect_understood(T& value, const std::function<compute_error*()>& call) {
     const auto expect = [&](compute_error_code code, const char* what) {
@@ -319,7 +319,7 @@ TEST_F(Understood, QueriesAndPlans) {
   }
 }
 
-// A layout that the plugin does not know is refused as one that core can help against by a copy.
+// An unknown layout is refused with LAYOUT, so that core passes a copy.
 TEST_F(Understood, LayoutsOfTensors) {
   const auto keep = [](void* context, const compute_plugin_refusal* refusal) {
     *static_cast<compute_plugin_refusal*>(context) = *refusal;
@@ -354,7 +354,7 @@ TEST_F(Understood, RunsAndGraphs) {
   run.tensors = tensors;
   run.tensor_count = 2;
   expect_understood(run, [&] { return table->plan_run(plan, &run); });
-  // Places of operands are for the plugin of the tests only, so far.
+  // So far only the test plugin uses places of operands.
   const compute_plugin_place places[] = {{device, 0, 0}, {device, 0, 0}};
   auto run_places = sized<compute_plugin_run_places>(COMPUTE_PLUGIN_STRUCT_RUN_PLACES);
   run_places.places = places;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that opens the library at run time and closes it while work and a notification are due: unloaded LIBRARY
-// DEVICE. Exits with 0 if the notification came, 77 if there is no such device.
+// A program that opens the library at run time and closes it while work and a notification are pending: unloaded
+// LIBRARY DEVICE. Exits with 0 if the notification came, 77 if there is no such device.
 #include <compute/compute.h>
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the CPU plugin that get no memory in the middle of an op or a kernel: the call returns an error, and the
-// threads go on to work for later calls.
+// Threads of the CPU plugin that run out of memory during an op or a kernel: the call returns an error, and later calls
+// work.
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -179,7 +179,7 @@ ISOLATED_TEST(WorkerMemory, LocalArraysThatCannotBeHadAreAnError) {
   std::ifstream("/proc/self/statm") >> pages;
   const rlimit tight = {static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)), limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
-  std::vector<void*> taken;  // what the allocator has left
+  std::vector<void*> taken;  // the allocator's remaining memory
   while (void* const some = std::malloc(1 << 19)) taken.push_back(some);
   compute_error* const error = launch(kernel, nullptr, 1, 1, {argument(COMPUTE_ARGUMENT_TENSOR, x, 0)});
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the program's own that ops on another device write: the results come to it, and what the program writes is
-// not lost.
+// Wrapped memory of the program that ops on another device write: it receives the results, and the program's own writes
+// are not lost.
 #include "robustness.hpp"
 
 namespace robustness {
