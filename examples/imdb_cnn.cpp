@@ -5,9 +5,9 @@
 //   imdb_cnn --data=reviews.tsv[.gz] [--compute-device=DEVICE] [--epochs=2] [--train=4000] [--batch=32] [--rate=0.001]
 //            [--words=5000] [--length=400] [--steps=0] [--seed=1] [--graph=0] [--losses=0]
 //
-// Each line of the file is 0 or 1, a tab, and the text. The first `train` reviews are learnt; the others test. The
-// vocabulary is that of the learnt reviews alone. --steps ends an epoch early, --graph=1 records the step once and
-// replays it. --losses=N prints the first N losses.
+// Each line of the file is 0 or 1, a tab, and the text. The first `train` reviews are for training, the others for
+// testing. The vocabulary comes from the training reviews only. --steps ends an epoch early, --graph=1 records the step
+// once and replays it. --losses=N prints the first N losses.
 #include <algorithm>
 #include <numeric>
 #include <random>

@@ -8,7 +8,7 @@
 //     replay.run([&] { ... adam.step(rate, count.as("step")); });
 //   }
 //
-// What the step reads must stay where it is, and so must what it returns: tensors that are written between the runs.
+// The step's inputs and results must stay in the same tensors, which may be written between runs.
 #pragma once
 
 #include "tape.hpp"
@@ -31,7 +31,7 @@ class Counter {
 
 class Replay {
  public:
-  /// Steps are queued on a stream of `device`: that of tape.hpp's functions.
+  /// Queues steps on a stream of `device`, which the functions of tape.hpp use.
   Replay(const compute::Device& device, bool records) : records_(records) { tape::stream = compute::Stream(device); }
 
   [[nodiscard]] Counter counter() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the ops in Rust, Go and Fortran. Each fills a Call of its package, which runs the op of its own
-// version through compute_op_run. A call in each language has the methods input, optional_input and inputs, and one per
-// type of attribute.
+// The functions of the ops in Rust, Go and Fortran. Each fills a Call of its package, which runs the op in its version
+// through compute_op_run. A call in each language has the methods input, optional_input and inputs, and one per type of
+// attribute.
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
@@ -59,7 +59,7 @@ std::string joined(const std::vector<std::string>& parts, const std::string& sep
 
 std::string quoted(const std::string& text, char mark = '"') { return mark + text + mark; }
 
-// "dtype none; axes all": what an option that is left out means.
+// "dtype none; axes all": the meaning of omitted options.
 std::string defaults(const OpSchema& op, std::string (*name)(std::string_view)) {
   std::vector<std::string> parts;
   for (const AttributeSchema* a : attributes(op, false)) parts.push_back(name(a->name) + " = " + a->default_text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// compute/ops.hpp: the functions of compute/ops.h in C++. Each calls the typed C function of its own version.
+// compute/ops.hpp: the functions of compute/ops.h in C++. Each calls the typed C function of its version.
 #include <algorithm>
 #include <cctype>
 #include <iterator>
@@ -109,8 +109,8 @@ std::vector<Parameter> input_parameters(const OpSchema& op) {
   return list;
 }
 
-// A call or a signature broken behind commas where it does not fit, aligned with the parenthesis; where that does not
-// fit either, the arguments stand in a line of their own.
+// A call or a signature broken after commas if it does not fit, aligned with the parenthesis; if that does not fit
+// either, the arguments go on the next line.
 std::string broken(const std::string& head, const std::vector<std::string>& parts, const std::string& tail,
                    size_t indent) {
   const auto lay_out = [&](std::string text, size_t column, size_t margin) {
@@ -137,7 +137,7 @@ std::string broken(const std::string& head, const std::vector<std::string>& part
   return lay_out(start + "\n" + std::string(margin, ' '), margin, margin).first;
 }
 
-// check(call(arguments)); in one line, else the call in a line of its own, else broken behind commas.
+// check(call(arguments)); on one line, else with the call on its own line, else broken after commas.
 std::string checked_call(const std::string& function, const std::vector<std::string>& parts) {
   const std::string text = broken("check(" + function, parts, "));", 2);
   if (text.find('\n') == std::string::npos) return text + "\n";
@@ -227,7 +227,7 @@ std::string prepare(const OpSchema& op) {
   return text + fill_options(op);
 }
 
-// The shape of what an op without inputs makes, from its attributes.
+// The shape of the result of an op without inputs, from its attributes.
 std::string creation_shape(const OpSchema& op) {
   std::string text;
   for (const std::string& name : creation_extents(op)) {
@@ -260,7 +260,7 @@ std::string creation(const OpSchema& op) {
   return text;
 }
 
-// "TopKResult": what an op with several outputs returns.
+// "TopKResult": the result type of an op with several outputs.
 std::string result_name(const OpSchema& op) { return camel(plain_name(op)) + "Result"; }
 
 std::string result_struct(const OpSchema& op) {
@@ -292,7 +292,7 @@ std::string functions(const OpSchema& op) {
     into.push_back({"const Tensor&", output, ""});
     places.push_back(output + ".get()");
   }
-  // Parameters behind one with a default need one too: what is written comes first among them.
+  // Parameters after one with a default need a default too, so written outputs come first among them.
   for (Parameter& one : into) one.value = "";
   for (const Parameter& one : attribute_parameters(op)) {
     parameters.push_back(one);

@@ -10,7 +10,7 @@
 
 namespace compute::opgen {
 
-// A later version of an op is a function of its own: programs keep what they were compiled against.
+// A later version of an op is a separate function, so that programs keep the version that they were compiled against.
 std::string function_name(const OpSchema& op);
 // The same without the prefix, for languages with namespaces.
 std::string plain_name(const OpSchema& op);
@@ -28,7 +28,7 @@ bool is_flag(const AttributeSchema& a);
 // "top_k" as "TopK".
 std::string camel(std::string_view name);
 
-// The required attributes with the extents of what an op without inputs makes: "shape", which is a list, or numbers.
+// The required attributes with the extents of the result of an op without inputs: "shape", a list, or numbers.
 std::vector<std::string> creation_extents(const OpSchema& op);
 
 // What comments say: of an op, of an error bound, and of the dtypes of an elementwise op.

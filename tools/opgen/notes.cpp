@@ -51,7 +51,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   return parts;
 }
 
-// Whether `text` is `word`, or goes on behind it.
+// Whether `text` begins with the word `word`.
 bool begins_with_word(std::string_view text, std::string_view word) {
   return text.starts_with(word) && (text.size() == word.size() || text[word.size()] == ' ');
 }
@@ -109,7 +109,7 @@ void check_gradient(const OpSchema& op, std::string_view inputs, std::string_vie
   }
 }
 
-// "expression", or "0" if that is what the gradients of all inputs are.
+// "expression", or "0" if the gradients of all inputs are 0.
 std::string derived_gradient(const OpSchema& op, compute_dtype dtype) {
   std::vector<int32_t> wanted;
   std::vector<LeafDesc> leaves;

@@ -44,7 +44,7 @@ class NativeOps {
   std::map<std::string, std::string> texts_;
 };
 
-// What docs/ops.md and ops.h say of a rule of ops.def; throws for a rule that nobody explained.
+// The text of docs/ops.md and ops.h for a rule of ops.def; throws for a rule without a text.
 std::string_view dtype_rule_text(const OpSchema& op);
 std::string_view shape_rule_text(const OpSchema& op);
 std::string_view result_text(const OpSchema& op);  // of an elementwise op
@@ -52,8 +52,8 @@ std::string_view result_text(const OpSchema& op);  // of an elementwise op
 // Throws where a generated name is taken in compute.h, whose text this is, or made twice.
 void check_names(std::string_view compute_header);
 
-// `words`, separated by blanks, in lines of at most `width` characters, the first after `first`, the others after
-// `rest`.
+// `words`, separated by blanks, in lines of at most `width` characters; the first line begins with `first`, the others
+// with `rest`.
 std::string wrapped(std::string_view words, std::string_view first, std::string_view rest, size_t width = 120);
 
 }  // namespace compute::opgen

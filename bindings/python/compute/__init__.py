@@ -52,7 +52,7 @@ nan = _math.nan
 newaxis = None
 pi = _math.pi
 
-# Every elementwise op, except those that are written in Python above and those of neural networks.
+# Every elementwise op, except those written in Python above and those of neural networks.
 _NETWORK = {"binary_cross_entropy_with_logits", "elu", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu",
             "log_sigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softplus", "softsign", "squared_difference"}
 for _name, _row in _ops.ROWS.items():

@@ -295,7 +295,7 @@ def _wrap(obj, copy):
     try:
         x = _core.wrap_buffer(obj)
         return x, memoryview(obj).readonly
-    except (NotImplementedError, ValueError):  # memory that overlaps with that of another array, or in an odd layout
+    except (NotImplementedError, ValueError):  # memory that overlaps another array's, or in an odd layout
         if copy is False:
             raise
     return _core.copy_buffer(obj), False
@@ -352,7 +352,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
             obj, copy = _core.to_device(obj, device), None
         return _convert(obj, dtype, copy)
     if dtype is not None and not isinstance(obj, (list, tuple, range)):
-        obj = _dtypes.number(obj)  # of NumPy, whose range is checked as that of a number of Python
+        obj = _dtypes.number(obj)  # NumPy's; its range is checked like a Python number's
     if isinstance(obj, _dtypes.NUMBERS) and type(obj).__module__ == "builtins":
         if copy is False:
             raise ValueError("asarray: a number needs a copy")
@@ -381,7 +381,7 @@ def _capsule(x, copy):
         raise TypeError(f"from_dlpack: {type(x).__name__} has no __dlpack__; use compute.asarray")
     kind, _ = x.__dlpack_device__()
     if kind == _CUDA:
-        options["stream"] = 1  # the legacy default stream, which waits for all others
+        options["stream"] = 1  # the legacy default stream, which waits for all other streams
     try:
         return x.__dlpack__(**options)
     except TypeError:  # from before DLPack 1.0
@@ -400,7 +400,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     else:
         try:
             array = _core.from_dlpack_capsule(_capsule(x, copy))
-        except (NotImplementedError, ValueError) as error:  # memory that partly overlaps with that of another array
+        except (NotImplementedError, ValueError) as error:  # memory that partly overlaps another array's
             if copy is not None:
                 raise
             try:

@@ -85,7 +85,7 @@ class _Plan:
                 axis += isinstance(one, slice)
                 source += 1
         self.view = x[tuple(basic)] if basic else x
-        # A mask without axes adds an axis of its own, which is in the view as an axis of extent 1.
+        # A mask without axes adds an axis, which the view has with extent 1.
         self.axes = [where for where, _ in arrays]
         self.indices = _broadcast([index for _, index in arrays])
         # Integers count as arrays here, as in NumPy: what stands between the two brings the new axes to the front.

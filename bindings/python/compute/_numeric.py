@@ -348,7 +348,7 @@ def interp(x, xp, fp, /, *, left=None, right=None, period=None):
         xp = concat([xp[-1:] - period, xp, xp[:1] + period])
         fp = concat([fp[-1:], fp, fp[:1]])
     if xp.size > 1:
-        # Places are those of values, through which no gradient passes.
+        # Positions depend on values only, so no gradient passes through them.
         below = _functions.searchsorted(constant(xp), constant(x), side="right") - 1
         below = _ops.clip(below, 0, xp.size - 2)
         x0, x1, y0, y1 = (_ops.take(one, below + i, axis=0) for one in (xp, fp) for i in range(2))

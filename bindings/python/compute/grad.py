@@ -31,7 +31,7 @@ class Variable:
     def __init__(self, value, inputs=(), backward=None, name=None, needed=()):
         self.value = value
         self.inputs = inputs        # the variables that it was computed from, None for constants
-        self.backward = backward    # from its gradient to those of the inputs
+        self.backward = backward    # maps its gradient to the inputs' gradients
         self.name = name            # of the op
         self.watch = _core.watch(needed) if needed else None  # of arrays whose elements `backward` reads
 
@@ -198,7 +198,7 @@ def _reshaped(x, shape):
 
 # ---- Recording ------------------------------------------------------------------------------------------------------
 
-_RULES, _OTHER_RULES = {}, {}  # those of the module _rules, once one was needed
+_RULES, _OTHER_RULES = {}, {}  # from the module _rules, imported at first use
 
 # Ops whose rules read the shapes and dtypes of the inputs and outputs alone.
 _LINEAR = {"add", "average_pool", "cast", "concat", "conj", "copy", "cumulative_sum", "diagonal", "diff", "dropout", "imag",

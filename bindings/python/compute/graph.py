@@ -29,7 +29,7 @@ class Graph:
         if kind is None:
             self._graph = _core.end_graph(self.stream)
             return
-        try:  # the exception in flight says more than that the recording failed
+        try:  # the current exception is more useful than the failed recording
             _core.end_graph(self.stream)
         except _core.hooks["Error"]:
             pass

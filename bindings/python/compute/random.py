@@ -189,8 +189,8 @@ class Generator:
             return self.categorical(_ops.log(p), count)
         if int(_ops.count_nonzero(p)) < count:
             raise ValueError(f"choice: fewer than {count} probabilities are not 0")
-        # The greatest of log(p) and noise of Gumbel's distribution are those of draws one after the other. The noise is
-        # finite, so that a probability of 0 is never chosen.
+        # The largest values of log(p) plus Gumbel noise are successive draws without replacement. The noise is finite, so that a probability of 0 is
+        # never chosen.
         p = p if p.dtype is _dtypes.float64 else _ops.cast(p, dtype=_dtypes.float32)
         least = _dtypes.finfo(p.dtype).eps / 4
         drawn = self.uniform((n,), least, 1.0, dtype=p.dtype, device=device)

@@ -322,7 +322,7 @@ PyMemberDef array_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weak_references), READONLY, nullptr}, {}};
 
 /// ndim_of(x) and the like: an attribute of an argument of a function, which must be an array or a variable of
-/// compute.grad. It costs no more than x.ndim, and anything else is a TypeError that names the function.
+/// compute.grad. It costs no more than x.ndim; other arguments raise a TypeError that names the function.
 template <PyObject* (*kGet)(PyObject*, void*), auto kName>
 PyObject* argument(PyObject*, PyObject* object) {
   if (is_array(object)) [[likely]]
@@ -400,7 +400,7 @@ PyObject* element_of_row(PyObject* base, int64_t index) {
 }
 
 PyObject* element_object(PyObject* base, int32_t count, const int64_t (&indices)[2 * kLazyRank], int64_t offset) {
-  if (tensor_of(base) == nullptr) return nullptr;  // the indices are those of a tensor
+  if (tensor_of(base) == nullptr) return nullptr;  // the indices refer to a tensor
   ArrayObject* const element = make_lazy(base);
   if (element == nullptr) return nullptr;
   element->rank = 0;

@@ -231,7 +231,7 @@ bool wait_in_slices(compute_stream* stream) {
       const Unlocked unlocked(timeout_ns > 0);
       error = compute_stream_wait_until(stream, timeout_ns, &reached);
     }
-    if (error != nullptr) {  // work failed: whoever uses a result of it is told
+    if (error != nullptr) {  // work failed: uses of its results report it
       compute_error_free(error);
       return true;
     }

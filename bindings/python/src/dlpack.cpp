@@ -78,7 +78,7 @@ PyObject* import_capsule(PyObject* capsule) {
   Managed* const copy = deferred(managed);
   const ProgramLine line;
   compute_tensor* tensor = nullptr;
-  if (!succeeded(import(copy, &tensor))) {  // the capsule still owns what is in it
+  if (!succeeded(import(copy, &tensor))) {  // the capsule still owns its content
     delete copy;
     return nullptr;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Basic indices: integers, slices, None and an ellipsis, whose results are views. compute/_indexing.py has the others.
+// Basic indices: integers, slices, None and an ellipsis, whose results are views. compute/_indexing.py has the other
+// kinds.
 #include <algorithm>
 
 #include "module.hpp"
@@ -42,7 +43,7 @@ struct View {
   int64_t offset = 0;        // in elements
   int32_t axis = 0;
   int32_t count = 0;
-  int64_t indices[2 * kLazyRank];  // of the first axes, if they are those of an element
+  int64_t indices[2 * kLazyRank];  // of the first axes, if they select an element
   int64_t shape[COMPUTE_MAX_RANK];
   int64_t strides[COMPUTE_MAX_RANK];
 };
@@ -53,7 +54,7 @@ bool is_basic(PyObject* object) {
   return PySlice_Check(object) != 0 || is_integer(object) || object == Py_None || object == Py_Ellipsis;
 }
 
-/// The index from the beginning; -1 with an exception set if there is no such element.
+/// The non-negative index; -1 with an exception set if there is no such element.
 int64_t position_of(Py_ssize_t index, int64_t extent, int32_t axis) {
   const int64_t position = index < 0 ? index + extent : index;
   if (position >= 0 && position < extent) [[likely]]
@@ -128,7 +129,7 @@ PyObject* finish(View& view) {
   return array_object(result);
 }
 
-/// The keys of an index, which is a tuple of them or a single one, and how many of them use up an axis.
+/// The keys of an index, which is a tuple or a single key, and how many of them consume an axis.
 struct Keys {
   explicit Keys(PyObject* index) : tuple(PyTuple_Check(index) != 0 ? index : nullptr), single(index) {
     count = tuple != nullptr ? PyTuple_Size(tuple) : 1;

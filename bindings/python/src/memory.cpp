@@ -20,7 +20,7 @@ namespace {
 // ---- Garbage --------------------------------------------------------------------------------------------------------
 //
 // The library calls deleters on any thread, perhaps inside a call that holds its locks. A deleter that waited for the
-// interpreter there could wait for ever. So deleters only put what they are to free on a list.
+// interpreter there could deadlock. So deleters only queue objects to free.
 
 struct Garbage {
   void (*free)(void*);

@@ -165,7 +165,7 @@ bool reports_places() noexcept {
                                  "COMPUTE_LEAKS", "COMPUTE_TRANSFERS"}) {
     compute_text* text = nullptr;
     if (compute_error* const error = compute_config_get(name, &text)) {
-      compute_error_free(error);  // who needs the settings for work is told
+      compute_error_free(error);  // calls that need the settings report the error
       continue;
     }
     std::string_view value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));

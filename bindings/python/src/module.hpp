@@ -91,19 +91,19 @@ struct DeviceObject {
   compute_stream* default_;  // its default stream; NULL on cpu, which has one for each thread
 };
 
-/// A basic index of an array gives a view that keeps the array, and gets a tensor of its own when it is used as one.
-/// Reading the value of an element or asking for a shape does not use it as one. Results with more axes than kLazyRank,
-/// and those of arrays without axes, have a tensor from the start.
+/// A basic index of an array gives a view that keeps the array, and gets its own tensor at first use. Reading the value
+/// of an element or the shape needs no tensor. Results with more axes than kLazyRank, and views of arrays without axes,
+/// have a tensor from the start.
 constexpr int32_t kLazyRank = 2;
 struct ArrayObject {
   PyObject_HEAD;
   compute_tensor* tensor;  // NULL of a view that was not used yet
   PyObject* weak_references;
   PyObject* shape;  // once it was asked for
-  PyObject* base;   // an array that has a tensor, of views without one; NULL of all others
+  PyObject* base;   // for views without a tensor, an array that has one; else NULL
   // What indices need to know of an array. A view without a tensor has it from the start.
   int8_t rank;         // kUnknown until an index asks
-  int8_t index_count;  // of an element that is `base[numbers[0], ...]`; 0 of all others
+  int8_t index_count;  // for an element `base[numbers[0], ...]`; else 0
   int8_t is_on_cpu;    // kUnknown until an element of the array was read
   compute_dtype dtype;
   int64_t offset;                  // of a view without a tensor, in elements of its base
@@ -154,7 +154,7 @@ struct State {
   PyTypeObject* graph_type;
   PyObject* dtypes[COMPUTE_DTYPE_COMPLEX128 + 1];
   compute_device* cpu;  // once it was seen; see is_cpu
-  PyObject* hooks;      // a dict of functions that the package sets: what is written in Python
+  PyObject* hooks;      // a dict of Python functions that the package sets
   bool profiles;        // a profile is being taken
   // Whether something reports places in the program.
   enum class Lines : int8_t { kUnknown, kNamed, kNotNamed } lines;
@@ -220,7 +220,7 @@ inline compute_stream* stream_for(compute_device* device) {
 bool add_arrays(PyObject* module);
 /// An array over `tensor`, whose reference it takes. NULL with an exception set.
 PyObject* array_object(compute_tensor* tensor);
-/// A view of `base`, which has a tensor, that gets its own later. The caller fills in what it is. NULL with an
+/// A view of `base`, which has a tensor; the view gets its own later. The caller fills in its fields. NULL with an
 /// exception set.
 ArrayObject* lazy_view(PyObject* base);
 /// The element of an array with axes whose index, one for each axis, is in range.
@@ -244,7 +244,7 @@ inline compute_tensor* tensor_of(PyObject* object) {
   auto* const array = reinterpret_cast<ArrayObject*>(object);
   return array->tensor != nullptr ? array->tensor : make_view(array);
 }
-/// The tensor of an array, or that of the array that it is a view of: for what both have in common.
+/// The tensor of an array, or of the array that it is a view of, for properties that both share.
 inline compute_tensor* source_of(PyObject* object) {
   auto* const array = reinterpret_cast<ArrayObject*>(object);
   return array->tensor != nullptr ? array->tensor : reinterpret_cast<ArrayObject*>(array->base)->tensor;
@@ -274,7 +274,7 @@ class IntegerRange {
 
  private:
   compute_dtype dtype_ = COMPUTE_DTYPE_NONE;
-  bool mixed_ = false;  // numbers of an array that has other elements than integers are the library's to judge
+  bool mixed_ = false;  // the library checks numbers combined with arrays of other dtypes than integers
 };
 /// A weak scalar for a number of Python; NULL without an exception if it is none.
 compute_tensor* weak_scalar(PyObject* number);

@@ -64,7 +64,7 @@ class Operands {
     }
   }
 
-  /// Returns false for an object that is no operand, with an exception if it is a number that does not fit.
+  /// Returns false for an object that is not an operand, with an exception if it is a number that does not fit.
   bool add(PyObject* object) {
     if (is_array(object)) {
       compute_tensor* const tensor = tensor_of(object);
@@ -91,7 +91,7 @@ class Operands {
     }
     return true;
   }
-  /// The device of the operands: that of the first one that is not on cpu.
+  /// The device of the operands: the first one's that is not on cpu.
   [[nodiscard]] compute_device* device() const {
     compute_device* device = nullptr;
     for (int i = 0; i < count_; ++i) {

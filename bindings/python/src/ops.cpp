@@ -228,7 +228,7 @@ struct Tensors {
     }
     return std::all_of(integers.begin(), integers.end(), [&](const Ref& number) { return range.holds(number.get()); });
   }
-  /// The device of the work: that of the first tensor that is not on cpu.
+  /// The device of the work: the first tensor's that is not on cpu.
   [[nodiscard]] compute_device* device() const {
     compute_device* device = nullptr;
     for (const auto* const list : {&inputs, &outputs}) {
@@ -242,7 +242,7 @@ struct Tensors {
   }
 };
 
-/// For pickle, which sees a function of the table as an attribute of its op: that attribute is one of this module.
+/// For pickle, which looks up a function of the table as an attribute of its op in this module.
 PyObject* op_reduce(PyObject*, PyObject*) {
   const Ref import_module(PyImport_ImportModule("importlib"));
   const Ref load(import_module ? PyObject_GetAttrString(import_module.get(), "import_module") : nullptr);
@@ -404,7 +404,7 @@ PyObject* make_function(PyObject* op, std::string name, std::string doc, PyCFunc
   return PyCFunction_NewEx(&kept->definition, op, module_name);
 }
 
-/// A text about x, y and z, which are called x1, x2 and x3 in functions of several arguments.
+/// Renames x, y and z in a text to x1, x2 and x3 for functions of several arguments.
 std::string with_numbers(std::string_view text, int32_t input_count) {
   const auto is_word = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
   std::string out;
@@ -474,7 +474,7 @@ OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
   return op;
 }
 
-/// A dict of what is known of an op, with its functions: "run", and "row" of an elementwise one.
+/// A dict that describes an op, with its functions: "run", and "row" if it is elementwise.
 PyObject* entry(const compute_op_info& info) {
   const compute_op* handle = nullptr;
   if (!succeeded(compute_op_find(info.name, info.version, &handle))) return nullptr;
@@ -492,7 +492,7 @@ PyObject* entry(const compute_op_info& info) {
                        "bound", info.bound, "run", generic.get(), "row", row.get());
 }
 
-/// op_table(): what is known of each op, by name.
+/// op_table(): the description of each op, by name.
 PyObject* op_table(PyObject*, PyObject*) {
   int64_t count = 0;
   if (!succeeded(compute_op_list(nullptr, 0, &count))) return nullptr;
