@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays on CPUs, CUDA and OpenCL devices, at the Python array API standard 2025.12.
+"""Arrays on CPUs, CUDA and OpenCL devices, following the Python array API standard 2025.12.
 
     import compute as cp
 

@@ -119,7 +119,7 @@ def in_bfloat16(number):
 def set_default_dtype(dtype, /):
     """Makes float32 or float64 the dtype of floating-point numbers without one, and complex64 or complex128 likewise.
 
-    It is the setting COMPUTE_FLOAT, float32 if nobody sets it. Code that was written for NumPy may rely on float64.
+    It is the setting COMPUTE_FLOAT, float32 by default. Code that was written for NumPy may rely on float64.
     """
     dtype = _from_object(dtype)
     if dtype not in (float32, float64):

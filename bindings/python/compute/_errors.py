@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions of the package. Each is also the exception of Python that a caller would expect."""
+"""The exceptions of the package. Each is also the matching Python exception."""
 from __future__ import annotations
 
 import re

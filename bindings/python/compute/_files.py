@@ -75,7 +75,7 @@ def _save_safetensors(path, arrays):
 def load(path, /, *, device=None):
     """Reads a .npy file as an array, or a .safetensors file as a dict of arrays.
 
-    A file that its format does not allow is a ValueError, one with a dtype that this package has not a TypeError.
+    A malformed file raises ValueError, and an unsupported dtype raises TypeError.
     """
     with open(path, "rb") as file:
         data = memoryview(file.read())

@@ -422,7 +422,7 @@ def bincount(x, /, weights=None, *, minlength=0):
     """How often each integer from 0 to the greatest element of the vector `x` occurs, as int64.
 
     With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
-    waits for `x`. A negative element is a ValueError.
+    waits for `x`. A negative element raises ValueError.
     """
     rank = ndim_of(x)
     minlength = _whole(minlength, "bincount", "minlength")

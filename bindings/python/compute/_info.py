@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the namespace says of itself."""
+"""The inspection functions of the namespace."""
 from __future__ import annotations
 
 from . import _core, _devices, _dtypes

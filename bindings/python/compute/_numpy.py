@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """NumPy's protocols: its functions called on arrays of this package, as Dask calls them on the blocks of its arrays.
 
-Those that are named here run on the device of the array. NumPy runs all others, and these with parameters that ours do
-not have, on a copy on the host, and returns arrays of its own.
+Functions named here run on the array's device. Other functions, and unsupported parameters, run in NumPy on a host copy
+and return NumPy arrays.
 """
 from __future__ import annotations
 

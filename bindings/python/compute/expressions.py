@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise expressions of the user's own, evaluated in one pass over memory."""
+"""User-defined elementwise expressions, evaluated in one pass over memory."""
 from __future__ import annotations
 
 import re

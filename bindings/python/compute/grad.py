@@ -6,7 +6,7 @@
 
     value, (dw, db) = compute.grad.value_and_gradients(loss)(w, b)
 
-The function is called with variables in the place of its arrays. Functions and expressions of this package that get a
+The function is called with variables instead of its arrays. Functions and expressions of this package that get a
 variable record what they compute. Gradients of elementwise ops are derived by the library from their expressions.
 Comparisons, argmax, conversions to integers and the like give plain arrays, and so do float(x) and x.item() numbers,
 through which no gradient passes. An op whose gradient is not known raises a TypeError, and so does a variable that is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of the user's own, from source text."""
+"""User kernels, compiled from source text."""
 from __future__ import annotations
 
 from . import _core, _creation, _dtypes
@@ -16,7 +16,7 @@ class Reads:
 
 
 def reads(array):
-    """Marks an argument of a kernel that it only reads, so that others may read it at the same time."""
+    """Marks an argument of a kernel that it only reads, so that other work may read it concurrently."""
     return Reads(array)
 
 

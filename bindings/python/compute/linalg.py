@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extension `linalg` of the standard, as far as it can be composed of other ops: products, norms, diagonals.
 
-Decompositions, and what needs them (`inv`, `solve`, `det`, `svd`, `eigh`, ...), are not there.
+Decompositions, and functions that need them (`inv`, `solve`, `det`, `svd`, `eigh`, ...), are not implemented.
 """
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cross(x1, x2, /, *, axis=-1):
 
 
 def matrix_power(x, n, /):
-    """The matrices of `x` multiplied by themselves `n` times. Negative powers need inverses, which are not there."""
+    """The matrices of `x` multiplied by themselves `n` times. Negative powers need inverses, which are not implemented."""
     _inexact(_matrices(x, "matrix_power"), "matrix_power")
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power: matrices of the shape {x.shape[-2:]} are not square")

@@ -21,7 +21,7 @@ from ._manipulation import _axis
 
 
 def _check_probability(name, p):
-    """Raises ValueError if `p` is a number outside of [0, 1]. To look at an array would wait for it."""
+    """Raises ValueError if `p` is a number outside of [0, 1]. Checking an array would wait for it."""
     p = _dtypes.number(p)
     if isinstance(p, _dtypes.NUMBERS) and not isinstance(p, complex) and not 0 <= p <= 1:
         raise ValueError(f"{name}: p is {p}, which is no probability")
