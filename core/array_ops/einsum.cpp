@@ -15,8 +15,8 @@ struct Named {
   std::string labels;
 };
 
-// What an equation says. Without "->" the output has the labels that occur once, in alphabetical order, behind the axes
-// of ellipses.
+// A parsed equation. Without "->" the output has the labels that occur once, in alphabetical order, after the axes of
+// ellipses.
 struct Equation {
   std::vector<std::string> inputs;
   std::string output;

@@ -83,7 +83,7 @@ IndexPlace place_of(const OpCall& call) {
   return place;
 }
 
-// Positions [m] repeated over the axes that are not indexed, which x has behind its first.
+// Positions [m] repeated over the axes that are not indexed, all but the first of x.
 StepOperand repeated(StepOperand positions, const StepOperand& selected) {
   for (size_t i = 1; i < selected.shape.size(); ++i)
     positions = with_axis(std::move(positions), static_cast<int32_t>(i));

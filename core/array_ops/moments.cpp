@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mean, var and std. The latter two go over x twice: a mean first, then the squares of what differs from it.
+// mean, var and std. The latter two read x twice: first for the mean, then for the squares of the differences from it.
 #include <limits>
 
 #include "core/array_ops/reduction.hpp"

@@ -131,7 +131,7 @@ std::vector<OutputDesc> infer_take_grad(const OpCall& call) {
   return {{dy.dtype, std::move(shape)}};
 }
 
-// A plugin that takes the op whole goes over the indices alone.
+// A plugin that supports the whole op reads only the indices.
 IndexPlace indices_of_take_grad(const OpCall& call) {
   const OperandDesc &dy = call.inputs[0], &indices = call.inputs[1];
   const std::vector<int64_t> shape(indices.shape, indices.shape + indices.rank);

@@ -272,7 +272,7 @@ int32_t Call::output_alignment(const Tensor* tensor) const {
 }
 
 // Gives `take` the words of everything that a plan depends on, key_size() of them, until it returns false. One word per
-// operand tells its dtype, rank, kind and alignment; extents and strides follow.
+// operand has its dtype, rank, kind and alignment; extents and strides follow.
 template <class Take>
 [[gnu::always_inline]] inline bool Call::each_key_word(Take&& take) const {
   if (!take(callee_.identity()) || !take(reinterpret_cast<uint64_t>(device_)) || !take(counts_word())) return false;
@@ -320,7 +320,7 @@ uint64_t Call::hash_key() const {
   return mix_hash(hash, counts_word());
 }
 
-// Compares without writing the key down. Words before the first difference tell how many follow, so none is read behind
+// Compares without storing the key. Words before the first difference determine how many follow, so none is read beyond
 // the end.
 bool Call::is_for(const CallPlan& plan) const {
   const uint64_t* known = plan.key.data();

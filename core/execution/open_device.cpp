@@ -70,7 +70,7 @@ class PluginMemory final : public RawMemory {
 
 constexpr int64_t kTensorAlignment = 64;  // as compute.h promises
 
-// The last one opened. One that has lost its context stays behind a newer one, for the handles to it.
+// The last one opened. A device that has lost its context stays after a newer one, for existing handles.
 Device* find_open(const DeviceEntry& entry) {
   for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
     if (&device->entry == &entry) return device;
@@ -252,7 +252,7 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
 namespace compute {
 namespace {
 
-// COMPUTE_DEBUG=plugin: whether a heap is what its flags say, tried with one small allocation.
+// COMPUTE_DEBUG=plugin: tests a heap's flags with one small allocation.
 void try_heap(Device& device, int32_t index) {
   constexpr int64_t kBytes = 4096;
   const compute_plugin_heap& heap = device.heaps[static_cast<size_t>(index)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ran where and why, and what memory is cached: reports about all open devices.
+// Reports about all open devices: where ops ran and why, and the cached memory.
 #pragma once
 
 #include <cstdint>

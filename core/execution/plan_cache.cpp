@@ -16,7 +16,7 @@
 namespace compute {
 namespace {
 
-// The calling thread's own table in front of the shared one: no lock, no sharing.
+// The calling thread's table, searched before the shared one without a lock.
 struct ThreadPlans {
   static constexpr size_t kEntries = 64;
   std::array<CallPlan*, kEntries> entries{};
@@ -150,7 +150,7 @@ void PlanCache::dispose(std::vector<uint64_t> plans) noexcept {
     }
     std::lock_guard guard(lock_);
     for (const uint64_t plan : plans) disposed_.push_back({plan, accesses});
-    // Looked through when it has doubled: a device that is far behind makes a long list.
+    // Scanned each time it has doubled: a slow device makes a long list.
     if (disposed_.size() >= settle_from_) {
       settle_locked();
       settle_from_ = 2 * disposed_.size() + 16;

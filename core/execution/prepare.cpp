@@ -255,8 +255,8 @@ std::optional<PluginRefusal> refuse_hidden(const compute_device& device, const S
   return std::nullopt;
 }
 
-// Gives `take(step)` the steps of a lowering in order, each again once it is adapted to what take refused it for. Empty
-// if all were taken, else the refusal that nothing helps against.
+// Passes the steps of a lowering to `take(step)` in order, and again after adapting a refused step to the refusal.
+// Empty if all were taken, else the refusal that nothing helps against.
 template <class F>
 std::optional<PluginRefusal> offer(const PlanRequest& request, Lowering& lowering, F&& take) {
   for (size_t i = 0; i < lowering.steps.size();) {

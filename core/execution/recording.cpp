@@ -29,7 +29,7 @@ void Recording::note_unfilled(Timeline& timeline, Buffer& made) {
   }
   unfilled.push_back(&made);
   std::lock_guard guard(made.lock);
-  const Access before = made.last_write;  // of what used the memory before
+  const Access before = made.last_write;  // by the memory's previous user
   made.record_write(*unfilled_at.timeline, unfilled_at.number);
   if (before.timeline != nullptr) made.record_read(*before.timeline, before.number);
 }

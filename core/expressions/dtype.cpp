@@ -60,7 +60,7 @@ compute_dtype integer_of(bool is_signed, int32_t size_bytes) {
   return COMPUTE_DTYPE_NONE;
 }
 
-// bool, integer, real, complex: what promotion never crosses, except from real to complex.
+// bool, integer, real, complex: promotion never crosses kinds, except from real to complex.
 int kind_rank(compute_dtype dtype) {
   switch (dtype_info(dtype).category) {
     case kBool:
@@ -342,7 +342,7 @@ compute_dtype common_dtype(std::span<const PromotionOperand> operands, Promotion
     }
     return result;
   }
-  // Numbers alone: the greatest kind decides, and bool stays by itself.
+  // Only numbers: the highest kind decides, and bool mixes with none.
   first = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     const compute_dtype dtype = operands[i].dtype;

@@ -79,8 +79,8 @@ compute_dtype promote(compute_dtype a, compute_dtype b) noexcept;
 struct PromotionFault {
   int32_t first = 0, second = 0;  // operands, in order
   compute_dtype first_dtype =
-      COMPUTE_DTYPE_NONE;                     // of what `first` stands for: its common dtype with those before `second`
-  int32_t cast = 0;                           // the one of the two to cast
+      COMPUTE_DTYPE_NONE;  // of the operand `first`: its common dtype with the operands before `second`
+  int32_t cast = 0;        // the one of the two to cast
   compute_dtype target = COMPUTE_DTYPE_NONE;  // and to what
 };
 

@@ -67,7 +67,7 @@ class Reverse {
   explicit Reverse(ExpressionBuilder& builder)
       : builder_(builder), count_(builder.size()), needed_(count_), gradients_(count_) {}
 
-  // Only what leads to needed nodes is differentiated.
+  // Differentiates only the paths to needed nodes.
   void need(int32_t node) { needed_[static_cast<size_t>(node)] = true; }
   void spread_needs() {
     for (size_t n = 0; n < count_; ++n) {

@@ -28,7 +28,7 @@ struct Operator {
   int32_t intrinsic;
 };
 
-// Longer spellings stand before their prefixes. `**` binds tighter than a sign and is read with the operand that it
+// Longer spellings come before their prefixes. `**` binds tighter than a sign and is read with the operand that it
 // follows.
 constexpr int kComparison = 1;
 constexpr Operator kOperators[] = {
@@ -86,7 +86,7 @@ class Parser {
     fault(position_, "expected '" + std::string(token) + "' after " + std::string(after));
   }
 
-  // The parenthesis that ends `opened`, which stands at `begin`.
+  // The parenthesis that closes `opened`, which is at `begin`.
   void expect_closing(const std::string& opened, int32_t begin) {
     if (accept(")")) return;
     const size_t column = column_of(text_, static_cast<size_t>(begin));
@@ -135,7 +135,7 @@ class Parser {
     return true;
   }
 
-  // A literal is copied, because a sign in front of it changes it.
+  // A literal is copied, because a preceding sign changes it.
   int32_t local(int32_t node, int32_t begin) {
     const TemplateKind kind = data_.nodes[static_cast<size_t>(node)].kind;
     if (kind != TemplateKind::kInteger && kind != TemplateKind::kReal) return node;

@@ -16,7 +16,7 @@ namespace {
 
 int kind_of(compute_dtype dtype) { return is_bool(dtype) ? 0 : is_integer(dtype) ? 1 : is_float(dtype) ? 2 : 3; }
 
-// The dtype that stands for a weak kind in promotion.
+// The dtype that represents a weak kind in promotion.
 constexpr compute_dtype kKindDtype[] = {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT64,
                                         COMPUTE_DTYPE_COMPLEX128};
 constexpr const char* kKindName[] = {"bool", "integer", "real", "complex"};
@@ -25,7 +25,7 @@ struct Typing {
   compute_dtype dtype = COMPUTE_DTYPE_NONE;     // what it counts as; NONE while it is weak
   int kind = 0;                                 // of a weak node: 1 integer, 2 real, 3 complex
   compute_dtype own = COMPUTE_DTYPE_NONE;       // of a weak node: its default dtype; NONE for literals
-  compute_dtype operands = COMPUTE_DTYPE_NONE;  // of a call: what its operands count as together, where that is known
+  compute_dtype operands = COMPUTE_DTYPE_NONE;  // of a call: the common dtype of its operands, if known
   int32_t node = -1;
 
   bool weak() const { return dtype == COMPUTE_DTYPE_NONE; }

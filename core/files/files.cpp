@@ -56,7 +56,7 @@ struct Step {
 
 /// How the kernel gets to a path.
 struct Way {
-  std::vector<Step> steps;  // in its order; each folder above the path and above each link, each link, what lies there
+  std::vector<Step> steps;      // in order: each folder above the path and above each link, each link, and the target
   std::filesystem::path whole;  // where it ends, without links
   bool is_there = true;
   std::string problem;  // why it could not be followed

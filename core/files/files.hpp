@@ -90,7 +90,7 @@ Descriptor open_for_output(const std::filesystem::path& path);
 bool write_all(int descriptor, std::string_view data) noexcept;
 
 /// Makes `data` the contents of `path`. The file is written under another name and renamed, so a reader sees all of it
-/// or none. False if that fails; then no file is left behind, and errno says why. The folder must exist.
+/// or none. False on failure; then no file is left, and errno has the reason. The folder must exist.
 bool write_whole(const std::filesystem::path& path, std::string_view data);
 
 /// True iff `name` is `digits` lower-case hexadecimal digits followed by `suffix`: the file names of caches.

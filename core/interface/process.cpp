@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface of what concerns the whole process: settings, reports, scopes.
+// The C functions for the whole process: settings, reports, scopes.
 #include <compute/compute.h>
 #include <fmt/format.h>
 

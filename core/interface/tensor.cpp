@@ -81,7 +81,7 @@ void add_deleter(Buffer& buffer, std::unique_ptr<Deleter> deleter, bool outermos
 BufferReference wrap_range(const char* who, uintptr_t begin, uintptr_t end, int32_t promise, bool& out_new) {
   out_new = false;
   WrappedRanges& ranges = wrapped_ranges();
-  BufferReference found, made;  // outlive the lock: a buffer that goes takes itself out of the ranges
+  BufferReference found, made;  // outlive the lock, because a destroyed buffer removes itself from the ranges
   std::lock_guard guard(ranges.mutex);
   for (auto it = ranges.by_end.upper_bound(begin); it != ranges.by_end.end() && it->second.begin < end;) {
     Buffer* buffer = it->second.buffer;

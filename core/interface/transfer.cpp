@@ -96,7 +96,7 @@ bool read_at_once(Buffer& buffer, int64_t offset_bytes, int64_t size_bytes, void
   const Access& last = buffer.last_write;
   const bool has_ended =
       last.timeline == nullptr || (last.timeline->has_ended(last.number) && !last.timeline->has_unsettled());
-  if (!has_ended || any_failure()) return false;  // looked at last: what has ended may have failed just before
+  if (!has_ended || any_failure()) return false;  // checked last: work that has ended may have failed just before
   copy_element(dst, buffer.host_address() + offset_bytes, size_bytes);
   return true;
 }
@@ -126,7 +126,7 @@ void copy_plainly(Submission& submission, compute_plugin_operand place, void* da
                          : table.copy_to_host(timeline.plugin_stream, place, data, size_bytes));
 }
 
-// Whether host memory is pinned, so that the device reaches it itself, or goes by way of memory that is.
+// Whether host memory is pinned, so that the device can access it, or needs staging.
 enum class HostSide : uint8_t { kPageable, kPinned };
 
 // Of `tensor` and host memory.
@@ -343,7 +343,7 @@ struct Mapping {
   TensorReference tensor;
   int32_t access = 0;
   std::unique_ptr<HostCopy> copy;  // of a tensor that the host cannot address
-  void* plugin_map = nullptr;      // what memory_map gave, for memory that only the plugin can make visible
+  void* plugin_map = nullptr;      // the result of memory_map, for memory that only the plugin can map
 };
 
 void wait_to_map(Tensor& tensor, int32_t access) {
@@ -547,7 +547,7 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
       if ((access & COMPUTE_ACCESS_READ) != 0) {
         read(self, data, mapping.copy->side());
       } else {
-        wait_to_map(self, access);  // reports here what would make the copy back fail
+        wait_to_map(self, access);  // reports errors that would make the copy back fail
       }
       *out_is_copy = 1;
     }
@@ -597,7 +597,7 @@ compute_error* compute_tensor_synchronize(compute_tensor* tensor) {
     Tensor& self = checked(tensor);
     const Running running;
     if (self.buffer == nullptr) return;
-    if (self.buffer->promise != 0) bring_home(*self.buffer);  // the program looks at its memory itself
+    if (self.buffer->promise != 0) bring_home(*self.buffer);  // the program reads its memory directly
     if (const BufferReference newest = newest_copy(*self.buffer)) wait_for_buffer(*newest, false);
     wait_for_buffer(*self.buffer, false);
   });

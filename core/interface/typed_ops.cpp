@@ -78,7 +78,7 @@ class AttributeList {
   int64_t count_ = 0;
 };
 
-// A complex number's parts stand side by side, as the attribute's values do.
+// A complex number's parts are adjacent, like the attribute's values.
 static_assert(offsetof(compute_number, imaginary) == offsetof(compute_number, real) + sizeof(double));
 
 // The options that were given, with zeros for the rest.

@@ -72,7 +72,7 @@ ListedDevice copied(const compute_plugin_device_info* given) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                 "a device has an invalid list of " + std::to_string(info.dtype_count) + " dtypes");
   }
-  // what lies beyond is of dtypes that this library does not know
+  // later entries belong to dtypes that this library does not know
   device.dtypes.assign(info.dtypes, info.dtypes + std::min(info.dtype_count, kDtypeCount));
   if (info.property_count < 0 || info.property_count > kMaxProperties ||
       (info.property_count > 0 && info.properties == nullptr)) {

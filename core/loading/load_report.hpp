@@ -19,7 +19,7 @@
 //                         "tried": [...], "found", "error", "effect", "remedy"}],
 //       "remedies": [what the user can do, one string each]
 //     }],
-//     "refused": [{"entry", "reason"}],                    what was named or found and is no plugin
+//     "refused": [{"entry", "reason"}],                    files that were named or found and are not plugins
 //     "searched": [{"place", "source", "exists": bool}],
 //     "notes": [...]
 //   }
@@ -42,7 +42,7 @@ namespace compute {
 // The steps of loading, in order.
 enum class LoadStep { kFound, kManifest, kDependencies, kQuery, kInterface, kOpened };
 
-// A library or driver that a plugin opens by itself at run time.
+// A library or driver that a plugin opens at run time.
 struct RequirementReport {
   enum class State {
     kUnknown = COMPUTE_PLUGIN_LIBRARY_NOT_SEARCHED,
@@ -57,7 +57,7 @@ struct RequirementReport {
   std::vector<std::string> tried;
   std::string found;   // path and version
   std::string error;   // the system's message
-  std::string effect;  // what does not work without it
+  std::string effect;  // features that need it
   std::string remedy;
 };
 

@@ -369,7 +369,7 @@ bool Loader::open(std::string_view name) {
   const auto states_it = [&](const std::unique_ptr<Candidate>& candidate) {
     return candidate->found.name_is_known && candidate->report.name == name;
   };
-  // a file whose name says nothing may be what nothing else is
+  // a file without a name may be the plugin that no other file provides
   if (std::none_of(candidates_.begin(), candidates_.end(), states_it)) ask_unnamed();
   bool opened = false;
   for (const std::unique_ptr<Candidate>& candidate : candidates_) {

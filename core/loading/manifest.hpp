@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin's manifest: a JSON file beside the library, or in /etc/compute/plugins.d, that describes the plugin without
+// A plugin's manifest: a JSON file next to the library, or in /etc/compute/plugins.d, that describes the plugin without
 // loading it. It is optional; without it the plugin's own query gives the same data.
 //
 //   {

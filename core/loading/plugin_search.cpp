@@ -92,7 +92,7 @@ class Search {
   void named_folder(const PluginPlaces::Named& named, std::span<const PluginPlaces::Folder> standard) {
     if (!is_absolute(named)) return;
     std::error_code error;
-    // Who names a standard folder does not change what may lie there.
+    // Naming a standard folder explicitly does not change which files are accepted there.
     const auto same = std::find_if(standard.begin(), standard.end(), [&](const PluginPlaces::Folder& one) {
       std::error_code missing;
       return fs::equivalent(one.folder, named.place, missing);
@@ -159,7 +159,7 @@ class Search {
     const std::string what =
         manifest ? "its library " + printable(library.string(), kLongestPath) + ": " : std::string();
     if (error == std::errc::no_such_file_or_directory && manifest && is_ours_) {
-      return;  // a plugin that is packaged by itself, and not installed
+      return;  // a plugin of a separate package that is not installed
     }
     if (error) {
       refuse(named_in, what + error.message());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where plugins are searched, and what is found there. Nothing is loaded.
+// Search paths of plugins, and the files found there. Loads nothing.
 #pragma once
 
 #include <filesystem>
@@ -34,7 +34,7 @@ struct PluginPlaces {
   std::vector<Folder> standard;    // they need not exist
   files::Trust trust;              // whose files are trusted
 
-  // The places of this process: beside libcompute (also in the build tree), $XDG_DATA_HOME/compute/plugins,
+  // The places of this process: next to libcompute (also in the build tree), $XDG_DATA_HOME/compute/plugins,
   // <libdir>/compute/plugins, /etc/compute/plugins.d. The user's folder is left out if the process is privileged.
   static PluginPlaces of_process(const Config& config);
 };

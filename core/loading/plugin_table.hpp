@@ -317,7 +317,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
     return call<&Table::stream_wait>(stream, other, number);
   }
   // `last_mark` returns the greatest number that has been marked. It is called after the slot: no greater number can
-  // have been reached. *out_reached is 0 if the answer is invalid.
+  // have been reached. *out_reached is 0 if the result is invalid.
   template <class LastMark>
   compute_error* stream_reached(uint64_t stream, LastMark&& last_mark, uint64_t* out_reached) const noexcept {
     *out_reached = 0;

@@ -60,7 +60,7 @@ std::string hexadecimal(std::string_view data) {
 
 std::string contents_of(const fs::path& file) { return files::File(file).read(kMaxSmallFileBytes).value_or(""); }
 
-// The file behind a name: another one, or a changed one, reads otherwise.
+// Identifies a file: another file, or a changed one, gives another text.
 std::string identity_of(const fs::path& file) {
   struct stat status {};
   if (::stat(file.c_str(), &status) != 0) return file.string() + " absent\n";
@@ -171,7 +171,7 @@ struct Verdicts {
     for (const fs::path& file : files::entries_of(folder, error)) {
       struct stat status {};
       if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
-      // only what has a name that we give
+      // only files with a name of this cache
       const std::string name = file.filename().string();
       const bool is_abandoned =
           files::is_partial_name(name, kKeyDigits, "") && now - status.st_mtime > kAbandonedAfterSeconds;
@@ -285,7 +285,7 @@ bool Child::has_ended() {
     answer = ::waitpid(pid_, &status, WNOHANG);
   } while (answer < 0 && errno == EINTR);
   if (answer == pid_) status_ = status;
-  ended_ = answer != 0;  // gone without a status where SIGCHLD is ignored
+  ended_ = answer != 0;  // ended without a status if SIGCHLD is ignored
   return ended_;
 }
 

@@ -73,9 +73,9 @@ std::string verdict_key(const PluginCandidate& plugin);
 
 // Runs `command` (an absolute path first) in its own process group and terminates it after `timeout_ms`. It reports in
 // lines on descriptor 3: `ready`, `at STEP` before each step, and at last `passed`, `failed: REASON` or `untried:
-// REASON`. It has passed only if it then exits by itself with status 0. The status is ignored if it is not available,
-// as in programs that discard the status of their children. If a child does not die when it is killed, in the middle of
-// a driver for example, core stops waiting for it after a second.
+// REASON`. It has passed only if it then exits with status 0. The status is ignored if it is not available, as in
+// programs that discard the status of their children. If a child does not die when it is killed, in the middle of a
+// driver for example, core stops waiting for it after a second.
 ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms);
 
 }  // namespace compute

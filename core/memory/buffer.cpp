@@ -30,7 +30,7 @@ void collect_accesses(const Buffer& buffer, Accesses& out) {
   for (const Access& read : buffer.more_reads) out.push_back(read);
 }
 
-// Host buffers that have mirrors or had some, for giving their memory back under pressure.
+// Host buffers that have or had mirrors, to release their memory under pressure.
 struct MirroredBuffers {
   std::mutex mutex;
   std::vector<Buffer*> buffers;
@@ -246,7 +246,7 @@ void wait_to_overwrite(Buffer& buffer) {
   }
   for (const Access& access : accesses) access.timeline->require_end(access.number);
   std::lock_guard guard(buffer.lock);
-  // Another thread may have queued a write meanwhile.
+  // Another thread may have queued a write in between.
   if (buffer.last_write.timeline == last_write.timeline && buffer.last_write.number == last_write.number)
     buffer.last_write = {};
 }

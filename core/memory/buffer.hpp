@@ -18,8 +18,8 @@ namespace compute {
 
 struct Buffer;
 
-// What the address of a byte is a multiple of: a power of two, at most 64. The byte lies `distance` bytes behind a
-// multiple of 64.
+// The alignment of a byte's address: a power of two, at most 64. The byte is `distance` bytes after a multiple of
+// 64.
 inline int32_t alignment_at(int64_t distance) noexcept {
   const uint64_t bits = static_cast<uint64_t>(distance) | 64;
   return static_cast<int32_t>(bits & -bits);
@@ -43,8 +43,8 @@ struct Buffer : Hazards, Recycled<Buffer> {
   Block block;          // empty for wrapped and imported memory and for buffers without bytes
   int64_t size_bytes;   // of the range that tensors may use
   uint64_t handle = 0;  // passed to plugins: block.buffer, an imported buffer, or for host memory the address of byte 0
-  int64_t base_offset = 0;  // of byte 0 behind `handle`
-  // Of the address of byte 0 behind a multiple of 64 bytes. Other than 0 where core did not choose the address, and in
+  int64_t base_offset = 0;  // of byte 0, relative to `handle`
+  // Distance of byte 0 from the previous multiple of 64 bytes. Not 0 only if core did not choose the address, and in
   // mirrors of such memory.
   int64_t misalignment = 0;
 

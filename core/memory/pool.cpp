@@ -47,7 +47,7 @@ bool has_ended(const Access& last) noexcept {
 // Whether no work can touch the memory any more. Queued work may continue for a while on a failed stream.
 bool is_over(const Access& last) noexcept { return last.timeline == nullptr || last.timeline->immediate; }
 
-// Makes `last` stand for both. False where they are of two timelines that may still be at work.
+// Makes `last` represent both. False if they are on two timelines that may still be busy.
 [[gnu::always_inline]] inline bool join(Access& last, const Access& access) noexcept {
   if (access.timeline == nullptr) return true;
   if (last.timeline == access.timeline) {
@@ -69,7 +69,7 @@ struct MemoryPool::Slab {
 };
 
 // A range of a slab: in use, in a bin, deferred, or free for best fit. It holds the room that it needs in each of them,
-// so that nothing which gives memory back allocates. It is what its holder gets as a block, which is copied as a whole.
+// so that releasing memory never allocates. Its holder gets it as a block, copied as a whole.
 struct Chunk : Block {
   Chunk() { chunk = this; }
   Chunk(const Chunk&) = delete;
@@ -295,7 +295,7 @@ inline Handout MemoryPool::account(Chunk* chunk, const Holding& holding) {
   return Handout(*chunk, chunk->pending);
 }
 
-// In the order of cost: free ranges, what other streams have finished with, the device, and the device once more after
+// In order of cost: free ranges, blocks that other streams have finished with, the device, and the device again after
 // giving back all that is cached.
 std::optional<Handout> MemoryPool::take_slowly(int64_t rounded, Timeline* user, const Holding& holding) {
   Chunk* chunk = shape_.suballocate ? take_best_fit(rounded) : nullptr;
@@ -616,7 +616,7 @@ std::optional<Handout> MemoryPool::take_lent(int64_t size_bytes, const Holding& 
   return account(chunk.release(), holding);
 }
 
-// What stands behind a free that is watched. Allocates nothing.
+// The work of a watched free. Allocates nothing.
 void MemoryPool::after_free(Chunk* chunk, const std::string* label) noexcept {
   Chunk* ended = nullptr;
   bool must_wait = false;

@@ -61,7 +61,7 @@ bool had_released_pattern(const Block& block) noexcept;  // and then no more
 const Access* pending_on(const Block& block) noexcept;
 
 // A block that the pool has just allocated, with the work that may still access it: the timeline that used a block last
-// may get it again while that work is queued. The caller that takes the block states what happens to this work.
+// may get it again while that work is queued. The caller that takes the block states how this work is handled.
 class [[nodiscard]] Handout {
  public:
   Handout(const Block& block, const Access& pending) : block_(block), pending_(pending) {}
@@ -264,7 +264,7 @@ class MemoryPool {
   std::array<int64_t, 3> used_by_{};
 };
 
-// A block whose holder alone knows its users. It goes back to its pool when the object is destroyed.
+// A block whose users only its holder knows. It returns to its pool when the object is destroyed.
 class OwnedBlock {
  public:
   OwnedBlock() = default;

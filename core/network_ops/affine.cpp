@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// affine and gemm: matrix products with what is added to them and an activation, which the product's step applies
-// itself where it can.
+// affine and gemm: matrix products with addends and an activation, which the product's step applies itself where it
+// can.
 #include <cctype>
 
 #include "core/base/printable.hpp"

@@ -68,7 +68,7 @@ Layout read_layout(const OpCall& call, int32_t input, Norm norm) {
   return layout;
 }
 
-// x, or what has its shape, with the axes of the layout.
+// x, or an operand of its shape, with the axes of the layout.
 StepOperand whole(const StepOperand& x, const Layout& layout) {
   return layout.channels.empty() ? x : split_axis(x, 1, layout.channels);
 }

@@ -266,7 +266,7 @@ std::string place_text(const ProgramPlace& place) {
   if (place.address == nullptr) return "";
   static auto* const names = new Names;
   const std::lock_guard guard(names->mutex);
-  const uintptr_t call = reinterpret_cast<uintptr_t>(place.address) - 1;  // in the call, not behind it
+  const uintptr_t call = reinterpret_cast<uintptr_t>(place.address) - 1;  // in the call, not after it
   const auto [entry, is_new] = names->known.try_emplace(call);
   if (is_new) {
     entry->second = names->libdw.line_of(call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places in the user's program: the scope that a binding pushed, else the address behind the call of this library.
+// Places in the user's program: the scope that a binding pushed, else the return address of the call of this library.
 #pragma once
 
 #include <compare>

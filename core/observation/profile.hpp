@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The profile: times per op and per transfer, and what could be saved.
+// The profile: times per op and per transfer, and hints.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Profile {
   explicit Profile(int64_t begin) : begin_(begin), wall_(begin) {}
 
   void add(const Work& work);
-  // For a device that takes no times: what its work takes shows in the waits for it.
+  // For a device without times: its work shows up in the waits for it.
   void add_wait(TimeSpan span);
   void add_preparation(std::string_view device, TimeSpan span);
   // Whether settle() is worth its time. No work that began before `horizon` will be added after it.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kHostProcess = 1;
 
-// Microseconds, with the nanoseconds behind the point.
+// Microseconds, with nanoseconds as decimals.
 std::string micros(int64_t ns) {
   const char* const sign = ns < 0 ? "-" : "";
   const int64_t size = ns < 0 ? -ns : ns;

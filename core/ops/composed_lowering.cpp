@@ -57,7 +57,7 @@ class Joiner {
   }
 
   Lowering take() {
-    // An output that two names stand for.
+    // An output with two names.
     for (size_t i = 0; i < composition_.outputs.size(); ++i) {
       const Place& place = places_[static_cast<size_t>(composition_.outputs[i])];
       if (place.kind == ValueKind::kOutput && place.index != static_cast<int32_t>(i))

@@ -232,7 +232,7 @@ inline constexpr size_t kMaxAttributes = 16;
 // The parts of `text` without the space around them. Empty ones are left out.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
-// Both throw INTERNAL for what ops.def cannot contain.
+// Both throw INTERNAL for values that ops.def cannot contain.
 DtypeClass class_from_text(std::string_view text);
 AttributeSchema parse_attribute(std::string_view text);  // "name: kind = default !"
 
@@ -240,7 +240,7 @@ AttributeSchema parse_attribute(std::string_view text);  // "name: kind = defaul
 OpSchema elementwise(OpId id, std::string_view name, int32_t version, std::span<const std::string_view> names,
                      std::string_view inputs, std::string_view expression, std::string_view summary);
 
-// Fills in what follows from the other members.
+// Fills in derived members.
 void complete(OpSchema& op);
 
 // The values of the attributes that a call without attributes has; none if one is required or run-time.

@@ -37,7 +37,7 @@ const char* kind_name(const DeviceRecord& device) {
   return kNames[kind_rank(device)];
 }
 
-// `auto` always ends in cpu: another plugin's view of the processor never goes before it, whatever its priority.
+// `auto` always ends in cpu: another plugin's view of the processor never precedes it, whatever its priority.
 bool ranks_before(const DeviceRecord& x, const DeviceRecord& y) {
   const auto key = [](const DeviceRecord& d) {
     return std::make_tuple(!d.runs_ops, kind_rank(d), is_foreign_cpu(d), -static_cast<int64_t>(d.priority),

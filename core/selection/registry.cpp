@@ -104,7 +104,7 @@ class Catalogue {
     return host_;
   }
 
-  // Where nothing was found, and one of the plugins that may have had it lacked something.
+  // If nothing was found, and a candidate plugin could not be loaded because of a shortage.
   void throw_if_short(const Selector& selector) const {
     for (const PluginProblem& shortage : loader_->shortages()) {
       if (selector.may_choose_from(shortage.plugin)) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, shortage.problem);
@@ -161,7 +161,7 @@ class Catalogue {
   bool has_loader() const { return loader_.has_value(); }
 
  private:
-  // The same as Selector's, with what manifests say: `gpu` takes nothing from a plugin that states no GPU.
+  // The same as Selector's, using manifests: `gpu` excludes a plugin whose manifest lists no GPU.
   bool may_choose_from(const Selector& selector, const std::string& name) const {
     if (!selector.may_choose_from(name)) return false;
     const std::vector<int32_t> kinds = loader_->kinds_of(name);

@@ -45,7 +45,7 @@ class Registry {
   // throws if it cannot be opened; then a list continues with the next item.
   DeviceSelection select(const char* selector, const std::function<void(const DeviceSelection&)>& open);
 
-  // The answer for `compute which`, without opening a device.
+  // The result for `compute which`, without opening a device.
   std::string which(const char* selector, int32_t format);
 
   std::string load_report(int32_t format);

@@ -23,8 +23,8 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 4096;  // longer texts are refused, and would not fit in a message
 constexpr int32_t kMaxIndex = 65535;
-constexpr size_t kMaxItems = 256;  // of one text, with all that its names stand for: names double with each level
-constexpr int kMaxDepth = 16;      // of names that stand for names
+constexpr size_t kMaxItems = 256;  // of one text, after expanding names, whose number can double with each level
+constexpr int kMaxDepth = 16;      // of names defined by names
 
 bool is_name_letter(char c) { return is_letter(c) || c == '_'; }
 bool is_alias_letter(char c) { return is_name_letter(c) || is_digit(c); }
@@ -118,7 +118,7 @@ class Parser {
     return text_.substr(begin, offset_ - begin);
   }
 
-  // What stands at `offset`, for a message: one character, or the end.
+  // The character at `offset` for a message, or the end.
   std::string at(size_t offset) const {
     if (offset >= end_) return "the end";
     return in_quotes(first_character(text_.substr(offset)));
@@ -399,7 +399,7 @@ class Parser {
     return bits;
   }
 
-  // The device settings of `plugin`, which is asked for them where none is called what stands at `offset`.
+  // The device settings of `plugin`. Loads them if the name at `offset` is unknown.
   std::vector<const Setting*> settings_for(const std::string& plugin, size_t offset) const {
     size_t end = offset;
     while (end < end_ && is_alias_letter(text_[end])) ++end;

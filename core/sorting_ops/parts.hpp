@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitives scan and sort as parts of decompositions, and what takes their place where a plugin has none.
+// The primitives scan and sort as parts of decompositions, and their replacements if a plugin lacks them.
 #pragma once
 
 #include <cstdint>

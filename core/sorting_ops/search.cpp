@@ -21,7 +21,7 @@ compute_dtype searched_dtype(const OpCall& call) {
   return is_bool(common) ? compute_dtype{COMPUTE_DTYPE_UINT8} : common;  // it is compared as numbers
 }
 
-// Whether a value that is found (y) is before the wanted one (z), or not behind it. NaN is behind all numbers.
+// Whether a found value (y) sorts before the wanted one (z), or not after it. NaN sorts after all numbers.
 std::string before_text(compute_dtype dtype, bool is_right) {
   const bool has_nan = is_float(dtype);
   if (is_right) return has_nan ? "~((isnan(y) & ~isnan(z)) | (z < y))" : "(y <= z)";

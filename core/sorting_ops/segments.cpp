@@ -96,7 +96,7 @@ std::vector<OutputDesc> infer_histogram(const OpCall& call) {
   return {{COMPUTE_DTYPE_INT64, {bins}}};
 }
 
-// The edges of the bins: what linspace gives, in the dtype of x, or float32 for integers.
+// The edges of the bins: linspace in the dtype of x, or float32 for integers.
 StepOperand bin_edges(Steps& steps, const OpCall& call, compute_dtype dtype, int64_t bins, bool has_float64) {
   const compute_dtype computed = has_float64 ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
   const int64_t count[] = {bins + 1};

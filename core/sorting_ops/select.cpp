@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // nonzero and unique. The number of results depends on the data: outputs have room for all elements, and `count` says
-// how many are used. What is behind them is 0.
+// how many are used. The rest is 0.
 #include "core/ops/rules.hpp"
 #include "core/sorting_ops/parts.hpp"
 
@@ -183,7 +183,7 @@ std::optional<Lowering> lower_unique(const OpCall& call, const LoweringTarget& t
                           COMPUTE_DTYPE_INT64),
              {extent_term(n)}},
             {narrowed(starts, 0, 0, n), total, narrowed(starts, 0, 1, n)}, steps.output(3));
-  // The rank of each value goes back to where the value came from.
+  // The rank of each value is written to the value's original position.
   const StepOperand ranks = steps.temporary(COMPUTE_DTYPE_INT64, shape),
                     back = steps.temporary(COMPUTE_DTYPE_INT64, shape);
   steps.map({convert_text("x - 1", dtype, COMPUTE_DTYPE_INT64)}, {flags.counts}, ranks);

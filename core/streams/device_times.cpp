@@ -74,7 +74,7 @@ Work* PendingTimes::Queue::pop() noexcept {
   return work;
 }
 
-// If the mark has been reached, the device may have been idle since, and only a new mark tells when work begins.
+// If the mark has been reached, the device may have been idle since, and only a new mark shows when work begins.
 uint64_t PendingTimes::begin_of_next(uint64_t before, int64_t now) const noexcept {
   const bool follows = end_ != 0 && end_ == before && now - ended_at_ < kFollowsWithin;
   return follows && !never_shares_.load(std::memory_order_relaxed) && !timeline_.has_reached(end_) ? end_ : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hazards: who used a piece of memory last, and so what later work must wait for.
+// Hazards: the last users of a piece of memory, for which later work must wait.
 #pragma once
 
 #include <atomic>

@@ -262,8 +262,8 @@ const Failure* Timeline::poison(uint64_t number) {
 
 // ---- What the plugin says -------------------------------------------------------------------------------------------
 
-// Reads the records of what has been reached. They are complete because this stream's own plugin stream said so: that
-// another stream, which waited for this one, has come further says nothing about them.
+// Reads the records of reached submissions. They are complete because this stream's own plugin stream reported them:
+// that another stream, which waited for this one, has come further says nothing about them.
 void Timeline::check_faults(uint64_t reached) {
   if (!has_unsettled()) return;
   std::vector<PendingFault> finished;  // destroyed without the lock

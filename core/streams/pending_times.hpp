@@ -32,7 +32,7 @@ class PendingTimes {
     separate();
     never_shares_.store(false);
   }
-  // The program has the stream's native handle: what it submits itself may come before any submission.
+  // The program has the stream's native handle: its own work may precede any submission.
   void always_separate() noexcept { never_shares_.store(true); }
 
   // (L) Work whose marks have been made, at `now`. It is recorded once its times are known. Takes it.

@@ -171,7 +171,7 @@ bool Submission::order_at_once(std::span<const Use> uses, const char* op) {
     if (!use.is_new) use.hazards->lock.lock();
     settled = settled && is_settled(use, timeline_);
   }
-  settled = settled && !any_failure();  // looked at last: what has been reached may have failed just before
+  settled = settled && !any_failure();  // checked last: reached work may have failed just before
   if (settled) {
     number_ = timeline_.next(op, numbers());
     for (const Use& use : uses) record(use, timeline_, number_);
@@ -257,7 +257,7 @@ const Failure* poison_of(const Use& use) {
   return last.timeline != nullptr && any_failure() ? last.timeline->poison(last.number) : nullptr;
 }
 
-// What is waited for, with the mark that stands for it.
+// A dependency, with the mark that represents it.
 struct Ordered {
   Timeline* timeline = nullptr;
   uint64_t number = 0;
@@ -280,7 +280,7 @@ bool is_waited_for_on_host(const Access& access, const Timeline& own) {
 SmallVector<Access, 8> Submission::look_at_contents(std::span<const Use> uses) {
   SmallVector<Access, 8> sources;
   if (unusual_) unusual_->overwritten.clear();
-  // In this order: what has ended by the first look shows how at the second.
+  // In this order: the outcome of work that the first check finds ended is visible to the second.
   for (const Use& use : uses) {
     const Access last = use.hazards->last_write;
     if (!is_open(last, timeline_)) continue;

@@ -44,7 +44,7 @@ class Submission {
   // What the observers learn about it; NULL if it is not observed.
   Work* observed() noexcept { return unusual_ != nullptr ? unusual_->work.get() : nullptr; }
 
-  // Handles the plugin's answer to a part of this submission. Every call that queues work uses it. Throws an error. If
+  // Handles the plugin's result for a part of this submission. Every call that queues work uses it. Throws an error. If
   // a part was queued before it, the outputs have no values; else they are unchanged. `op` is the op that the error
   // names if it names none.
   void check(compute_error* error, const char* op = "") {
@@ -68,7 +68,7 @@ class Submission {
   void end_observed() noexcept;
   void end_unusual() noexcept;  // unlocks the timeline, too
 
-  // What most submissions do without, behind one pointer that they test once.
+  // State that most submissions do not need, behind one pointer that they test once.
   struct Unusual {
     struct Place {
       Hazards* hazards;

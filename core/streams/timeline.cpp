@@ -50,8 +50,8 @@ void Timeline::reach(uint64_t number) noexcept {
   }
 }
 
-// A stream that takes no mark may have failed unseen: stream_reached tells. Needs no memory, since work may be queued
-// that can only be waited for by the mark.
+// A stream that refuses a mark may have failed unnoticed: stream_reached reports it. Needs no memory, since work may be
+// queued that can only be waited for by the mark.
 void Timeline::mark_at_locked(uint64_t number, uint32_t flags) {
   last_mark_.store(number, std::memory_order_release);  // stored first: another thread may see the mark reached at once
   if (compute_error* error = device.table.stream_mark(plugin_stream, number, flags)) {
@@ -63,7 +63,7 @@ void Timeline::mark_at_locked(uint64_t number, uint32_t flags) {
   try {
     marks_.push_back(number);
   } catch (const std::bad_alloc&) {
-    marks_.back() = number;  // stands for the one before it, too
+    marks_.back() = number;  // also represents the previous one
   }
 }
 
@@ -202,7 +202,7 @@ void Timeline::poll() noexcept {
       try {
         marked_locked(submitted());
       } catch (...) {
-        // Asking is enough: the answer below carries the failure.
+        // Querying is enough: the result below has the failure.
       }
     }
   }

@@ -74,7 +74,7 @@ class Timeline {
   std::atomic<bool> immediate{false};          // work is complete when its submission returns
   bool untracked = false;                      // no hazard tracking
   std::atomic<Recording*> recording{nullptr};  // (L) set between compute_graph_begin and _end
-  // (L) Bytes of work behind a result without a mark: about a millisecond. A mark takes up to 2 us of a GPU, where ops
+  // (L) Bytes of work after a result without a mark: about a millisecond. A mark takes up to 2 us of a GPU, where ops
   // of 10 us would otherwise be slower by a fifth.
   int64_t most_behind = int64_t{16} << 20;
   PendingTimes times{*this};
@@ -124,7 +124,7 @@ class Timeline {
   void mark_at_locked(uint64_t number, uint32_t flags = 0);
   void wait_locked(uint64_t number);
 
-  // Whether work behind `number` is queued that a wait for this number does not wait for.
+  // Whether work after `number` is queued, which a wait for this number does not include.
   bool has_work_behind(uint64_t number) const noexcept {
     return !immediate && number < submitted() && last_mark_.load(std::memory_order_acquire) >= number &&
            !has_reached(submitted());
@@ -173,7 +173,7 @@ class Timeline {
   bool wait_quietly(uint64_t number) noexcept;
   // The same, but throws the failure because of which the results of `number` have no values.
   bool wait(uint64_t number, int64_t timeout_ns);
-  // The same without a limit for the caller's own submission, whose failure no wait for the stream tells again.
+  // The same without a limit for the caller's own submission, whose failure no later wait for the stream reports.
   void wait_for_own(uint64_t number);
   // The same for a whole stream: throws the reason why it accepts no more work, or once the failure of results among
   // its numbers up to this one.
@@ -256,7 +256,7 @@ class Timeline {
   // Queries the plugin's stream `stream` of this timeline.
   compute_error* sync_plugin(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) noexcept;
   compute_error* ask_plugin(uint64_t stream, uint64_t* out_reached) noexcept;
-  // The same, and processes the answer.
+  // The same, and processes the result.
   void sync_with_plugin(uint64_t stream, uint64_t mark, int64_t timeout_ns) noexcept;
   void take_plugin_answer(compute_error* error, uint64_t reached, int64_t timeout_ns) noexcept;
   // Once, at most `timeout_ns`.
@@ -282,7 +282,7 @@ class Timeline {
   std::atomic<int64_t> ops_run_{0};
   std::atomic<const Failure*> failure_{nullptr};
   std::atomic<uint64_t> last_mark_{0};  // of the plugin's stream
-  int64_t behind_ = 0;                  // (L) bytes of work behind the first submission after the last mark
+  int64_t behind_ = 0;                  // (L) bytes of work after the first submission since the last mark
   std::atomic<int32_t> users_{0};       // of plugin_stream without the lock
   std::atomic<bool> hung_{false};       // its failure is that it made no progress
   std::vector<uint64_t> marks_;         // (L) ascending, above reached_
@@ -350,7 +350,7 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
 // new one.
 Timeline& default_timeline(compute_device& device);
 
-// A timeline for copies of what has been computed, which then do not wait for other work on the default timeline.
+// A timeline for copies of results, so that they do not wait for other work on the default timeline.
 Timeline& reading_timeline(compute_device& device);
 
 // Every timeline of a device that may have work in flight, for synchronizing a device.
