@@ -18,7 +18,8 @@ namespace robustness {
 bool Outcome::exited(int code) const { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
 bool Outcome::was_killed_by(int signal) const { return WIFSIGNALED(status) && WTERMSIG(status) == signal; }
 
-Outcome run_in_child(const std::function<void()>& body, int timeout_s) {
+Outcome run_in_child(const std::function<void()>& body) {
+  constexpr std::chrono::seconds kHangs(300);
   int ends[2];
   if (pipe(ends) != 0) return {};
   std::fflush(nullptr);
@@ -37,8 +38,7 @@ Outcome run_in_child(const std::function<void()>& body, int timeout_s) {
   bool is_late = false;
   for (char buffer[4096];;) {
     const auto spent = std::chrono::steady_clock::now() - start;
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::seconds(timeout_s) - spent).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(kHangs - spent).count();
     pollfd waiting = {ends[0], POLLIN, 0};
     if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) {
       is_late = true;
@@ -51,7 +51,7 @@ Outcome run_in_child(const std::function<void()>& body, int timeout_s) {
   }
   close(ends[0]);
   waitpid(child, &outcome.status, 0);
-  if (is_late) outcome.output += "\n(killed after " + std::to_string(timeout_s) + " s)";
+  if (is_late) outcome.output += "\n(killed after " + std::to_string(kHangs.count()) + " s)";
   return outcome;
 }
 

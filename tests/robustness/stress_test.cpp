@@ -182,7 +182,7 @@ TEST_P(Stress, RandomWorkOnSharedTensorsEqualsASerialRun) {
       EXPECT_EQ(read<int64_t>(serial.shared[which]), std::vector<int64_t>(kExtent, expected[which])) << kUpdates[which];
     }
   };
-  const Outcome outcome = run_in_child(body, 110);
+  const Outcome outcome = run_in_child(body);
   EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
 }
 
@@ -293,7 +293,7 @@ TEST_P(Stress, ThreadsAtOnceGetTheBitsOfOneAlone) {
         EXPECT_TRUE(first[thread][i] == alone) << calls[i].op << ", call " << i << " of thread " << thread;
     }
   };
-  const Outcome outcome = run_in_child(body, 110);
+  const Outcome outcome = run_in_child(body);
   EXPECT_TRUE(outcome.exited(0)) << "status " << outcome.status << "\n" << outcome.output;
 }
 
