@@ -22,7 +22,7 @@ using common::Op;
 // cost is constant.
 constexpr double kPaysFrom = 7.5e6;
 
-constexpr size_t kClearsParts = 90600;  // cuDNN from this version on zeroes what its groups add to
+constexpr size_t kClearsParts = 90600;  // from this version on cuDNN zeroes the sums of its groups
 
 using Extents = std::array<int64_t, 4>;
 
@@ -347,7 +347,7 @@ std::optional<DnnPlan> plan_of(DnnHandle& handle, const DnnLimits& limits, const
   try {
     const Graph graph(arguments...);
     return DnnPlan::find(handle, graph.operations(), limits);
-  } catch (const Error& error) {  // cuDNN cannot describe what a generated kernel can do
+  } catch (const Error& error) {  // cuDNN does not support everything that a generated kernel does
     common::log(COMPUTE_LOG_DEBUG, "compile", error.message);
     return std::nullopt;
   }

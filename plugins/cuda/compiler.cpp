@@ -54,7 +54,7 @@ class NvrtcProgram {
   nvrtcProgram program_ = nullptr;
 };
 
-// The lowered name and the parameters' kinds stand before the code in an entry of the cache.
+// A cache entry has the lowered name and the parameters' kinds before the code.
 std::string packed(const Program& program) {
   std::string parameters = program.parameters ? "" : "unknown";
   for (const KernelParameter& parameter : program.parameters.value_or(std::vector<KernelParameter>{}))

@@ -243,7 +243,7 @@ std::unique_ptr<Plan> prepare_convolution(Device& device, const Op& op) {
   try {
     const DnnDescriptor operation = describe_operation(op);
     plan = DnnPlan::find(*handle, {&operation, 1}, limits);
-  } catch (const Error& error) {  // cuDNN cannot describe what generated kernels can do
+  } catch (const Error& error) {  // cuDNN does not support everything that generated kernels do
     common::log(COMPUTE_LOG_DEBUG, "compile", error.message);
   }
   if (!plan) return nullptr;

@@ -108,7 +108,7 @@ class Device {
   Math math_ = Math::kStrict;
   KernelTable kernels_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<CUevent> events_;
   std::vector<CUevent> timed_events_;
   std::vector<LaunchMemory> free_memory_;
@@ -127,7 +127,7 @@ class Device {
   // the device's clock is measured from a recent event whose time is known.
   void start_clock();
   void give_timed_events(std::span<const EventTime> events) noexcept;
-  std::mutex clock_mutex_;  // of what follows
+  std::mutex clock_mutex_;  // guards the members below
   CUstream clock_stream_ = nullptr;
   CUevent reference_ = nullptr;
   int64_t reference_ns_ = 0;

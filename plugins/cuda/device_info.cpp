@@ -41,7 +41,7 @@ class Reader {
   DeviceInfo& info_;
 };
 
-// CUDA cores a multiprocessor: a fact of the architecture that the driver does not tell.
+// CUDA cores per multiprocessor, which depend on the architecture and which the driver does not report.
 int cores_per_multiprocessor(int capability) {
   switch (capability) {
     case 60:
@@ -177,7 +177,7 @@ std::vector<DeviceInfo> read_devices() {
     read_properties(info);
     devices.push_back(std::move(info));
   }
-  // What reaches what without the host in between.
+  // Which devices can access each other directly.
   for (DeviceInfo& device : devices) {
     std::string peers;
     for (const DeviceInfo& other : devices) {

@@ -48,7 +48,7 @@ Graph::Graph(Device& device, const compute_plugin_graph& graph)
   }
 }
 
-// Every run has finished, so nothing writes to the memory any more, which the builder gives back.
+// Every run has finished, so nothing writes to the memory any more, and the builder releases it.
 Graph::~Graph() {
   if (executable_ != nullptr) cu.graph_exec_destroy(executable_);
   if (graph_ != nullptr) cu.graph_destroy(graph_);

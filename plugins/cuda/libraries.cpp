@@ -31,7 +31,7 @@ std::string file_of(const void* symbol) {
 
 void add_line(std::string& text, const std::string& line) { text += (text.empty() ? "" : "\n") + line; }
 
-// Folders that the system's search does not know: "" stands for that search itself.
+// Folders that the system's search does not cover; "" is that search itself.
 std::vector<std::string> driver_folders() {
   return {"",
           "/usr/lib/x86_64-linux-gnu/",
@@ -84,7 +84,7 @@ bool open_one(const std::string& name, const std::vector<std::string>& folders, 
       report.state = COMPUTE_PLUGIN_LIBRARY_FOUND;
       return true;
     }
-    // It stays open: vendors' libraries leave threads and handlers behind.
+    // It stays open, because vendors' libraries leave threads and handlers.
     report.error = path + " " + reason;
     report.state = COMPUTE_PLUGIN_LIBRARY_UNUSABLE;
     return false;

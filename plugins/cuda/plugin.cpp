@@ -155,7 +155,7 @@ compute_error* copy_peer(uint64_t stream, uint64_t src_device, const compute_plu
   });
 }
 
-// Libraries free what their plans hold in the context that is current.
+// Libraries free the memory of their plans in the current context.
 void plan_release(uint64_t device, uint64_t plan) {
   common::core().error_free(guard([&] {
     const Current current = object<Device>(device).current();

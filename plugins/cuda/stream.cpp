@@ -193,8 +193,8 @@ void Stream::look_for_faults() {
   });
 }
 
-// With the lock held: takes the marks that have finished. They finish in order, so that one query stands for all marks
-// before it: it is asked for the first, then further and further on, then in halves back to the last.
+// With the lock held: removes finished marks. They finish in order, so that one query covers all marks before it: it is
+// asked for the first, then further and further on, then in halves back to the last.
 void Stream::poll() {
   if (has_failed_.load(std::memory_order_relaxed)) return;
   size_t done = 0, open = marks_.size();  // this many have finished, and this one has not

@@ -17,7 +17,7 @@
 
 namespace compute::cuda {
 
-/// One thread submits at a time. reached() and sync() may be called from any thread meanwhile.
+/// One thread submits at a time. reached() and sync() may be called from any thread at the same time.
 class Stream {
  public:
   Stream(Device& device, int32_t priority);
@@ -100,7 +100,7 @@ class Stream {
   std::atomic<uint64_t> launches_{0};
   std::array<std::atomic<const char*>, kNames> names_{};
 
-  mutable std::mutex mutex_;  // of what follows; never held across a call that blocks
+  mutable std::mutex mutex_;  // guards the members below; never held across a call that blocks
   std::deque<Mark> marks_;
   std::vector<Device::EventTime> timed_;  // marks that have been reached and whose times were not read yet
   uint64_t reached_ = 0;
@@ -113,7 +113,7 @@ class Stream {
 
   // Reads times from the driver in batches and without the lock above, so that submitters do not wait.
   void read_times();
-  std::mutex times_mutex_;      // of what follows; taken before the lock above
+  std::mutex times_mutex_;      // guards the members below; taken before the lock above
   std::deque<MarkTime> times_;  // that were not taken yet
   std::vector<Device::EventTime> being_read_;
 };

@@ -74,7 +74,7 @@ void* open_library(std::initializer_list<const char*> names, LibraryReport* repo
     }
     const char* error = dlerror();
     if (error != nullptr) common::throw_if_short(error);
-    // The first name is the one to be missed, but a file that is there and cannot be opened tells more.
+    // Reports the first name as missing, unless a file exists that cannot be opened, which is more useful.
     if (error != nullptr && (report->error.empty() || std::strstr(error, "No such file") == nullptr))
       report->error = error;
   }

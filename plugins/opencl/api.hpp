@@ -48,7 +48,7 @@ struct Api {
 #undef FUNCTION
 };
 
-/// "1.5.3" where the library at `path` is the file libname.so.1.5.3; empty if its name tells no more than "1".
+/// "1.5.3" where the library at `path` is the file libname.so.1.5.3; empty if its name has only "1".
 std::string version_of_file(const std::string& path);
 
 /// The functions of the loader library, opened by open_api().

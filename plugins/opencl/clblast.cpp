@@ -23,7 +23,7 @@ struct Library {
 #include "plugins/opencl/clblast.inc"
 #undef FUNCTION
     usable = true;
-    // It has no function that tells.
+    // CLBlast has no function for its version.
     if (const std::string version = version_of_file(report.found); !version.empty()) report.found += ", " + version;
   }
 };

@@ -124,7 +124,7 @@ class ClblastPlan final : public Plan {
     common::with_enough_stack([&] {
       const common::Compiling compiling;
       run_now(stream, run);
-      static_cast<void>(api().clFinish(stream.queue()));  // what went wrong is said by who waits
+      static_cast<void>(api().clFinish(stream.queue()));  // waits report the error
     });
     has_run_.store(true, std::memory_order_release);
   }
@@ -406,7 +406,7 @@ std::array<double, 2> time_plans(Device& device, const TrialOp& trial, const std
   return least;
 }
 
-// Whether CLBlast wins for large products of the dtype of `like`. It is tried once: the cache on disk keeps the answer
+// Whether CLBlast wins for large products of the dtype of `like`. It is tried once: the cache on disk keeps the result
 // for the device, its driver, the library and the text of the generated kernel.
 bool wins_trial(Device& device, const Op& like) {
   const compute_dtype dtype = like.output(0).dtype;

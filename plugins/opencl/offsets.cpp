@@ -9,7 +9,7 @@ namespace {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The text with blanks instead of comments and of what quotes contain. Every character keeps its place.
+// The text with comments and quoted text replaced by blanks. Every character keeps its position.
 std::string without_comments(std::string_view source) {
   std::string text(source);
   const auto blank = [&](size_t begin, size_t end) {

@@ -12,7 +12,7 @@
 namespace compute::opencl {
 namespace {
 
-constexpr size_t kMostWords = 512;  // of a block: 4 KiB, which is what max_block_bytes is cut to
+constexpr size_t kMostWords = 512;  // of a block: 4 KiB, the limit of max_block_bytes
 
 // The launches of a recipe.
 class GeneratedPlan final : public Plan {

@@ -198,7 +198,7 @@ std::vector<DeviceInfo> list_devices(cl_int* out_status, std::string* out_idle) 
     // Drivers for OpenCL 1.0 and 1.1 lack the call.
     if (const std::string version = platform_text(platforms[i], CL_PLATFORM_VERSION);
         !version.starts_with("OpenCL 1.0") && !version.starts_with("OpenCL 1.1")) {
-      // Every driver behind an ICD loader has this function (cl_khr_icd), and the loader unloads none.
+      // Every ICD driver has this function (cl_khr_icd), and the loader never unloads drivers.
       const void* const driver = api().clGetExtensionFunctionAddressForPlatform(platforms[i], "clIcdGetPlatformIDsKHR");
       if (driver != nullptr) common::exit_waits_for_compilers_of(driver);
     }

@@ -170,8 +170,8 @@ void Stream::wait(Stream& other, uint64_t number) {
     other.settle_locked();
     if (other.reached_ >= number) return;
     if (other.error_) {
-      // What is queued behind the failure may still write. Its end may count as failed, which this stream must not: it
-      // is waited for here.
+      // Work queued after the failure may still write. Its end may count as failed, which this stream must not: it is
+      // waited for here.
       if (other.is_over_locked() || !other.end_) return;
       check(api().clRetainEvent(other.end_.get()), "clRetainEvent");
       end = Event(other.end_.get());
@@ -295,7 +295,7 @@ uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_e
     if (timeout_ns == INT64_MAX && event) {
       const cl_event waited = event.get();
       api().clWaitForEvents(1, &waited);
-      // PoCL's events become complete a moment after what waits for them is woken.
+      // PoCL's events become complete a moment after their waiters are woken.
       continue;
     }
     // OpenCL has no wait with a time limit.

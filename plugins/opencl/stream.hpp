@@ -18,7 +18,7 @@
 
 namespace compute::opencl {
 
-// One thread submits at a time. reached() and sync() may be called from any thread meanwhile.
+// One thread submits at a time. reached() and sync() may be called from any thread at the same time.
 class Stream {
  public:
   explicit Stream(Device* device);
