@@ -302,7 +302,7 @@ void reduction_between_expressions(const Session& session) {
   }
 }
 
-// Half types sum in float32 and round behind `after`: neither holds 2049 or 6147 exactly, both hold 3.
+// Half types sum in float32 and round after `after`: neither holds 2049 or 6147 exactly, both hold 3.
 void reduction_rounds_once(const Session& session) {
   const Expression before = parse("x", {"x"}), after = parse("x * 3 - 6144", {"x"});
   Inputs inputs(59);

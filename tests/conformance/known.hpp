@@ -31,7 +31,7 @@ class Known {
   std::vector<Entry> expected_to_fail_;
 };
 
-/// Whether `text` is of the form `pattern`, in which * stands for any text.
+/// Whether `text` matches `pattern`, in which * matches any text.
 bool matches(std::string_view pattern, std::string_view text);
 
 }  // namespace compute::conformance

@@ -423,7 +423,7 @@ std::vector<Lengths> lengths(const Case& c) {
 
 std::vector<Attributes> attention_attributes() { return {{}, {{"causal", int64_t{1}}}, {{"scale", Numbers(0.3)}}}; }
 
-// q, k, v with heads behind the positions in memory, as projections leave them.
+// q, k, v with heads inside positions in memory, as projections leave them.
 Operand heads(Case& c, int64_t b, int64_t h, int64_t n, int64_t d) {
   return permuted(c.numbers({b, n, h, d}), {0, 2, 1, 3});
 }

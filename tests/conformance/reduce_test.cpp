@@ -15,7 +15,7 @@ using oracle::Inputs;
 struct Reduction {
   const char* op;
   bool takes_bool, takes_integer, takes_complex;
-  bool empty;  // has a value where there is no element
+  bool empty;  // has a value for no elements
 };
 
 constexpr Reduction kReductions[] = {
@@ -321,7 +321,7 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
       const Operand rows = session.upload(inputs.with_specials(dtype, {9, 20}, -2, 2));
       session.expect(op, {{"axis", int64_t{0}}}, std::span(&rows, 1), bound, "special values in columns, " + what);
     }
-    // The first NaN counts, wherever it stands; before it, whatever beats the rest does not.
+    // The first NaN counts, wherever it is, even after greater elements.
     const int64_t height = 5000, width = 37;
     Array tall = inputs.uniform(dtype, {height, width}, -5, 5);
     for (int64_t j = 0; j < width; ++j) {

@@ -158,7 +158,7 @@ enum class Layout {
 inline constexpr Layout kEveryLayout[] = {Layout::CONTIGUOUS, Layout::TRANSPOSED, Layout::STEPPED, Layout::NEGATIVE,
                                           Layout::BROADCAST,  Layout::OFFSET,     Layout::PERMUTED};
 const char* name(Layout layout);
-/// The shape of the memory behind a view of `shape`, and that view of a tensor of this shape.
+/// The shape of the memory of a view of `shape`, and that view of a tensor of this shape.
 Shape base_shape(Layout layout, const Shape& shape);
 Operand view(Layout layout, const Operand& base, const Shape& shape);
 

@@ -177,7 +177,7 @@ void add_log(Outcome& outcome, const std::string& path, int shard, int status) {
   }
   if (tests > ended) std::cout << "; " << tests - ended << " tests after it were not run";
   std::cout << "\n";
-  // A shard that exits before its first test says why by itself, as a misspelt device does.
+  // A shard that exits before its first test reports the reason itself, for example a misspelt device.
   outcome.status = std::max(outcome.status, WIFEXITED(status) && tests == 0 ? WEXITSTATUS(status) : 1);
 }
 

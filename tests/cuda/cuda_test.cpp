@@ -453,7 +453,7 @@ TEST(CudaFault, IsFinalForCudaAlone) {
   const Device device = Device::open("cuda0");
   const Tensor x = device.from_host(std::vector<float>(64, 1));
   const auto [refused, why] = thrown_by([&] { UserKernel(device, "cuda-c", kScale, "scale"); });
-  if (refused == COMPUTE_ERROR_UNSUPPORTED) GTEST_SKIP() << why;  // there is no NVRTC; a launch would count
+  if (refused == COMPUTE_ERROR_UNSUPPORTED) GTEST_SKIP() << why;  // NVRTC is missing; a launch would count
   const UserKernel scale(device, "cuda-c", kScale, "scale");
   const float factor = 2;
   const int32_t count = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the C++ interface share.
+// Shared by the tests of the C++ interface.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -26,7 +26,7 @@ double loss_of(const Function& f, const std::vector<Tensor>& inputs, const Tenso
   return compute::sum(f(values).tensor() * weights).item<double>();
 }
 
-// The gradients of sum(f(inputs) * weights), with weights that tell the elements of the result apart.
+// The gradients of sum(f(inputs) * weights), with weights that differ between elements of the result.
 void check(const Function& f, const std::vector<Tensor>& inputs, double tolerance = 1e-6) {
   std::vector<Value> parameters;
   for (const Tensor& input : inputs) parameters.push_back(tape::parameter(input));

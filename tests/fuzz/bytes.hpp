@@ -55,7 +55,7 @@ class Bytes {
   size_t size_;
 };
 
-// An error has words and is no fault of the library's own.
+// An error has a message and is not INTERNAL.
 inline bool failed(compute_error* error) {
   if (error == nullptr) return false;
   if (compute_error_message(error)[0] == '\0' || compute_error_get_code(error) == COMPUTE_ERROR_INTERNAL) {

@@ -19,7 +19,7 @@
 
 namespace {
 
-// In a folder that nobody else may write: a file that others can write is not read.
+// In a private folder, because files that other users can write are not read.
 const std::string& config_file() {
   static const std::string path = [] {
     std::string folder = (std::filesystem::temp_directory_path() / "compute-fuzz.XXXXXX").string();

@@ -22,7 +22,7 @@ namespace {
 struct Fuzzer {
   const char* name;
   Entry* entry;
-  int mutations;  // inputs beside the corpus
+  int mutations;  // inputs in addition to the corpus
 };
 
 void PrintTo(const Fuzzer& fuzzer, std::ostream* out) { *out << fuzzer.name; }

@@ -31,7 +31,7 @@ void check_refusal(const compute::Error& error) {
   }
   if (lines.size() == 1 && message.find("the limit is") != std::string::npos) return;
   if (lines.size() != 3 || lines[2].back() != '^') std::abort();
-  if (lines[2].size() > lines[1].size() + 1) std::abort();  // at most just behind the end
+  if (lines[2].size() > lines[1].size() + 1) std::abort();  // at most just past the end
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the OpenCL plugin share.
+// Shared by the tests of the OpenCL plugin.
 #pragma once
 
 #include <compute/compute.hpp>

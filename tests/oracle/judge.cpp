@@ -67,7 +67,7 @@ Outcome special(Real exact, Real actual, bool sign_open) {
   return {actual == exact && same_sign_of_zero(exact, actual, sign_open)};
 }
 
-// Whether a zero may stand for `exact`, which is subnormal or could be within the bound.
+// Whether zero is acceptable for `exact`, which is subnormal or could be within the bound.
 bool flushed_to(const Context& c, const Element& e, Real exact, Real actual) {
   return (e.open & kFlushed) && actual == 0 && exact != 0 &&
          std::fabs(exact) - allowance(c, e, exact) < smallest_normal(c.computed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References of random numbers: Philox 4x32-10 by itself, and the distributions in long double.
+// References of random numbers: Philox 4x32-10, and the distributions in long double.
 #include <algorithm>
 #include <array>
 #include <cmath>

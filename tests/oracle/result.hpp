@@ -39,7 +39,7 @@ struct Result {
   Dtype accumulator = dtype::FLOAT32;
   /// How many u of the accumulator one term may err by: more than 1 where each term takes a complex product.
   Real roundings = 1;
-  /// Of an op with several outputs: those behind the first.
+  /// The outputs after the first, of an op with several.
   std::vector<Result> more = {};
 };
 

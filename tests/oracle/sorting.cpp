@@ -40,7 +40,7 @@ const Shape& list_of(const Attributes& attributes, std::string_view name) {
 
 bool is_nan(Dtype dtype, const Value& x) { return is_inexact(dtype) && (std::isnan(x.re) || std::isnan(x.im)); }
 
-// NaN is behind all numbers; complex numbers are ordered by real and then imaginary part.
+// NaN sorts after all numbers; complex numbers are ordered by real and then imaginary part.
 bool less(Dtype dtype, const Value& x, const Value& y) {
   if (!is_inexact(dtype)) return x.integer < y.integer;
   if (is_nan(dtype, x) || is_nan(dtype, y)) return !is_nan(dtype, x) && is_nan(dtype, y);

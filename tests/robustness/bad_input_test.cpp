@@ -364,7 +364,7 @@ ISOLATED_TEST(BadInput, AttributesThatAreNotKnownOrNotRight) {
   attribute = int_attribute("axes", twice, -1);
   EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "axes");
   attribute = int_attribute("axes", twice, 1);
-  attribute.struct_size = 0xfffffff8u;  // what lies behind is not looked at
+  attribute.struct_size = 0xfffffff8u;  // the bytes after it are not read
   EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute}), kInvalid, "sum", "struct_size");
   attribute = int_attribute("axes", twice, 1);
   EXPECT_FAILS(run_op("sum", nullptr, {x}, &out, {attribute, attribute}), kInvalid, "sum", "axes");  // given twice

@@ -31,7 +31,7 @@ int rounds() {
   return text != nullptr ? std::max(1, std::atoi(text)) : 1;
 }
 
-// A folder of its own for what drivers and plugins keep; gone with the object.
+// A temporary cache folder for drivers and plugins, deleted with the object.
 class CacheFolder {
  public:
   CacheFolder() {
@@ -98,7 +98,7 @@ enum class Stdio { kKept, kLost };
 
 class Ends : public testing::TestWithParam<const char*> {
  protected:
-  // Runs `body(device name, round)` in a process of its own, which ends with its return or in its midst.
+  // Runs `body(device name, round)` in a child process, which exits during the body or when it returns.
   void expect_clean_end(const std::function<void(const char*, int)>& body, Stdio stdio = Stdio::kKept,
                         int cases = rounds(), bool cold = true) {
     double longest = 0;
@@ -208,7 +208,7 @@ TEST_P(Ends, ExitInANotification) {
 
 TEST_P(Ends, ExitInTheLogCallback) {
   expect_clean_end([](const char* name, int round) {
-    // A device opened beside the one under test, so that a line comes while work is in flight.
+    // A second device, so that a log line is written while work is in flight.
     const Workload work(name);
     work.queue(2);
     static int left;
@@ -591,7 +591,7 @@ TEST_P(Ends, ForkDuringShutdown) {
   });
 }
 
-// ---- The library by itself ------------------------------------------------------------------------------------------
+// ---- Only the library ------------------------------------------------------------------------------------------
 
 ISOLATED_TEST(EndsOfCalls, ANotificationWithoutAThreadIsRefusedWhole) {
   use_plugins({"minimal"});
@@ -615,7 +615,7 @@ ISOLATED_TEST(EndsOfCalls, ANotificationWithoutAThreadIsRefusedWhole) {
   EXPECT_EQ(calls, 1);
 }
 
-// A thread that is held back at the greatest number of submissions keeps nobody else.
+// A thread that waits at the limit of submissions does not block other threads.
 ISOLATED_TEST(EndsOfCalls, LimitsOfTimeHoldBesideAThreadThatIsHeldBack) {
   if (kSanitizer) GTEST_SKIP() << "a sanitizer takes too long for as many submissions";
   use_plugins({"minimal"});
@@ -721,7 +721,7 @@ ISOLATED_TEST(EndsOfCalls, SignalsAreTheProgramsOwn) {
     EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal)) << signal;
 }
 
-// Its destructor may wait for ever in the child of a fork.
+// Its destructor may wait forever in the child of a fork.
 ISOLATED_TEST(EndsOfCalls, TheAllocatorOfOneTbbIsNotLoaded) {
   for (const char* name : devices_with_ops()) {
     if (std::string_view(name) != "cpu") continue;
@@ -733,7 +733,7 @@ ISOLATED_TEST(EndsOfCalls, TheAllocatorOfOneTbbIsNotLoaded) {
   }
 }
 
-// As seen from outside, after work that is spread over threads and streams with threads of their own.
+// Checked from outside, after work on many threads and on streams with worker threads.
 ISOLATED_TEST(EndsOfCalls, EveryThreadOfTheLibraryBlocksSignals) {
   for (const char* name : devices_with_ops()) {
     if (std::string_view(name) != "cpu") continue;

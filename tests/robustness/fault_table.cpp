@@ -5,9 +5,9 @@
 //
 //   fault_table [--device NAME]... [--way NAME] [--kind NAME] [--rounds N] [--between PLUGIN]
 //
-// With --between (minimal, cpu, opencl or cuda) the test plugin `between` stands before that plugin, and has the other
-// kinds of failure, too: submissions that fail, streams that do, and a device that is lost. Without --device: cpu,
-// minimal0 and opencl0:0, as far as they are there. COMPUTE_TEST_ROUNDS stands for --rounds.
+// With --between (minimal, cpu, opencl or cuda) the test plugin `between` wraps that plugin, and has the other kinds of
+// failure, too: submissions that fail, streams that do, and a device that is lost. Without --device: cpu, minimal0 and
+// opencl0:0, if they exist. COMPUTE_TEST_ROUNDS replaces --rounds.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -416,7 +416,7 @@ void event_query(Case& c) {
   c.fails(c.ends([&](int32_t* finished) { return compute_event_query(event, finished); }), "event_query");
 }
 
-// To come after the failed work spoils nothing where values are tracked.
+// Work after the failed work is unaffected if values are tracked.
 void event_wait(Case& c) {
   const Stream other = c.another_stream();
   Event event;

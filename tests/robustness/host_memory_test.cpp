@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host has no memory left: every operator new of a call fails in turn. The call then returns OUT_OF_MEMORY, or
-// succeeds all the same, leaks nothing and leaves nothing behind that harms later calls.
+// succeeds anyway, leaks nothing and does not affect later calls.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>

@@ -269,7 +269,7 @@ TEST_P(UselessDevices, FailToOpenAndSayWhy) {
     EXPECT_EQ(device.get(), nullptr);
     for (const std::string& part : GetParam().parts) EXPECT_NE(message.find(part), std::string::npos) << message;
     set_faults("");
-    EXPECT_OK(compute_device_open("faulty0", device.out()));  // it was not spoilt
+    EXPECT_OK(compute_device_open("faulty0", device.out()));  // it still works
   });
   EXPECT_TRUE(outcome.exited(0)) << outcome.output;
 }

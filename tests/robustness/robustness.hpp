@@ -61,7 +61,7 @@ inline std::vector<const char*> devices_with_ops() {
 void use_plugins(std::initializer_list<const char*> names);
 // The folder of one.
 std::string plugin_folder(std::string_view name);
-// Has tests/plugins/between stand before that plugin. `armed` is its cell: see there.
+// Wraps that plugin in tests/plugins/between. `armed` is its cell: see there.
 void put_between(const std::string& plugin, std::atomic<int>* armed);
 // Sets COMPUTE_FAULTY: see tests/plugins/faulty/README.md.
 void set_faults(const std::string& rules);

@@ -291,7 +291,7 @@ TEST(AllocatorsOfOthers, AreRefusedWithTheReason) {
       << thrown.message;
 }
 
-// Ends the process: nothing can be called behind it.
+// Ends the process: no calls are possible after it.
 TEST(AllocatorsAtTheEnd, GetAllBackByShutdown) {
   if (std::getenv("ALLOCATOR_TEST_SHUTDOWN") == nullptr) GTEST_SKIP() << "runs by itself";
   static Counting cpu_memory, device_memory;  // the library may look at them until the end

@@ -17,7 +17,7 @@ using namespace runtime;
 
 constexpr float kOld = -1, kNew = 9;
 
-// Each test queues `kOld` into a tensor behind a gate, lets go of it, and gets its memory again in another way. What it
+// Each test queues `kOld` into a tensor behind a gate, releases it, and gets its memory again in another way. What it
 // writes there is `kNew`, and must be so after the old work has run.
 class Handover : public ::testing::TestWithParam<const char*> {
  protected:

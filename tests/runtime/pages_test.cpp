@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fresh pages cost more than most kernels: a loop that makes and releases results touches none after its first rounds.
-// And nothing is read behind a tensor, where the next page may not be there.
+// Nothing past the end of a tensor is read, because the next page may not be mapped.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>

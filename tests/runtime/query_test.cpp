@@ -65,7 +65,7 @@ TEST(Query, SaysWhatIsOneStepAndWhatIsNot) {
   const Answer sum = ask("sum", {matrix(COMPUTE_DTYPE_FLOAT32)});
   EXPECT_EQ(sum.support, COMPUTE_SUPPORT_NATIVE);
   EXPECT_EQ(sum.reason, "");
-  // The minimal plugin has no contraction: a reduce stands in for it, in one step too.
+  // The minimal plugin has no contraction: a reduce replaces it, also in one step.
   const Answer product = ask("matmul", {matrix(COMPUTE_DTYPE_FLOAT32), matrix(COMPUTE_DTYPE_FLOAT32)});
   EXPECT_EQ(product.support, COMPUTE_SUPPORT_DECOMPOSED) << product.thrown.message;
   EXPECT_EQ(product.reason, "matmul on minimal0: the plugin does not implement it");

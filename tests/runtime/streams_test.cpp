@@ -53,7 +53,7 @@ TEST_P(Streams, TheDefaultStreamHasAHandleUnlessItIsPerThread) {
             COMPUTE_ERROR_INVALID_ARGUMENT);
 }
 
-// Work behind a tensor on its stream is held up until the tensor has been waited for and read.
+// Work queued after a tensor on its stream is held up until the tensor has been waited for and read.
 TEST_P(Streams, ATensorIsWaitedForWithoutTheWorkBehindIt) {
   const size_t count = size_t{1} << 22;
   const Tensor ones = device().from_host(std::vector<float>(count, 1));

@@ -326,7 +326,7 @@ TEST_F(DeclaredSettings, AreReadLikeCoresOwn) {
   EXPECT_EQ(config.get(mode.id).text, "exact");
   EXPECT_EQ(config.get(mode.id).source, "COMPUTE_ACME_MODE");
   EXPECT_EQ(config.misspelt().size(), 1U);
-  EXPECT_EQ(config.get(SettingId::kMath).text, "strict");  // nobody declares one of core's
+  EXPECT_EQ(config.get(SettingId::kMath).text, "strict");  // plugins cannot declare core's settings
   config.set(mode.id, Origin::kApi, "fast");
   EXPECT_EQ(config.get(mode.id).text, "fast");
   EXPECT_THROW(config.set(mode.id, Origin::kApi, "slow"), Error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the CPU's matrix product share: operands of every layout, and the oracle that judges a result.
+// Shared by the tests of the CPU's matrix product: operands of every layout, and the oracle that judges a result.
 #pragma once
 
 #include <gtest/gtest.h>

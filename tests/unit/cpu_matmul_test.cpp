@@ -425,7 +425,7 @@ TEST(CpuMatmulHalf, EveryValueComesThrough) {
   }
 }
 
-/// Sums of two halves that fall between, on and beside the middle of two neighbours, by every instruction set.
+/// Sums of two halves that fall on, between and next to the midpoint of two neighbours, on every instruction set.
 TEST(CpuMatmulHalf, RoundsToNearestEven) {
   std::mt19937_64 random(7);
   for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {

@@ -39,7 +39,7 @@ namespace {
 constexpr char kGuard = 0x5a;
 constexpr size_t kGuardBytes = 64;
 
-// Memory with a guard behind it.
+// Memory followed by a guard.
 class Guarded {
  public:
   explicit Guarded(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), words_((bytes_ + kGuardBytes) / 8 + 1) {

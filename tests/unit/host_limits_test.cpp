@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What memory the process may have, from trees that stand for /proc and /sys.
+// The memory that the process may use, from fake trees of /proc and /sys.
 #include "core/base/host_limits.hpp"
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@
 
 namespace compute {
 
-// A tensor in memory of its own: `start` is the byte of the element with all indices 0.
+// A tensor in separate memory: `start` is the byte of the element with all indices 0.
 struct TestTensor {
   compute_dtype dtype = COMPUTE_DTYPE_NONE;
   std::vector<int64_t> shape, strides;
@@ -35,7 +35,7 @@ struct TestTensor {
 
 inline TestTensor empty_tensor(compute_dtype dtype, std::vector<int64_t> shape) {
   TestTensor t{dtype, shape, row_major_strides(shape), {}, 0};
-  // What is never written stands out.
+  // Unwritten memory is recognizable.
   t.bytes.assign(static_cast<size_t>(t.count() * dtype_size(dtype)), 0xA5);
   return t;
 }

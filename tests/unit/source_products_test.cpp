@@ -97,7 +97,7 @@ TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
   }
 }
 
-// The result is behind inputs that are absent.
+// The result comes after absent inputs.
 TEST(VectorProducts, AreReductions) {
   for (const bool is_row : {false, true}) {
     TestOp op("contraction");
@@ -288,7 +288,7 @@ TEST_F(GeneratedText, CompilesAttentionOfHalvesByTileUnits) {
   }
 }
 
-// Each kernel of units has one behind it for the rows that they do not suit.
+// Each kernel of matrix units is followed by one for the rows that they do not suit.
 TEST_F(GeneratedText, CompilesAttentionOfFloat32ByUnits) {
   for (const int64_t features : {32, 64, 96, 128}) {
     for (const bool is_gradient : {false, true}) {

@@ -49,7 +49,7 @@ struct Stream {
   std::mutex mutex;
   uint64_t marked = 0;     // the greatest number so far
   uint64_t last_good = 0;  // of a struck stream
-  uint64_t end = 0;        // its first mark behind the struck work; 0 before that
+  uint64_t end = 0;        // its first mark after the failed work; 0 before that
   bool struck = false;
   Kind kind = kNone;  // of a struck stream
   bool told = false;

@@ -22,7 +22,7 @@
 using namespace compute::cuda;
 
 namespace compute::cuda {
-// What the driver keeps behind its handles.
+// The objects behind the driver's handles.
 struct CUctx_st {
   int device;
 };

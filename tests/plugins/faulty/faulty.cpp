@@ -22,7 +22,7 @@ struct Name {
   char data[kSize];
 };
 
-// A table or struct that may be handed out with another size than it has: there is readable garbage behind it.
+// A table or struct that may claim a larger size: readable garbage follows it.
 template <class T>
 struct Padded {
   T value;

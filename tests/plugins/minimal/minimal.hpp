@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the plugin share: errors, handles, and the objects behind the handles.
+// Shared by the parts of the plugin: errors, handles, and the objects behind the handles.
 #pragma once
 
 #include <condition_variable>

@@ -84,7 +84,7 @@ struct Plan {
   const std::string described;
 };
 
-// A plan's handle stands for one of these, so that queued runs keep a plan that core has released.
+// A plan's handle points to one of these, so that queued runs keep a plan that core has released.
 using SharedPlan = std::shared_ptr<const Plan>;
 
 // The op and all that it points to.
