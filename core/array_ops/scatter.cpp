@@ -3,10 +3,10 @@
 // and products of float16 and bfloat16 use a float32 copy of that part, which is converted back once.
 #include <algorithm>
 
-#include "core/base/nearest_name.hpp"
-#include "core/base/printable.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/base/lock.hpp"
-#include "core/base/printable.hpp"
 #include "core/base/scope.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

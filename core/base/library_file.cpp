@@ -10,7 +10,7 @@
 #include <string>
 #include <system_error>
 
-#include "core/files/files.hpp"
+#include "core/trusted_files/trusted_files.hpp"
 
 namespace compute {
 namespace {

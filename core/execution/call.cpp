@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/base/mix_hash.hpp"
-#include "core/base/printable.hpp"
 #include "core/execution/execute.hpp"
 #include "core/execution/observed_op.hpp"
 #include "core/execution/open_device.hpp"
@@ -23,6 +22,7 @@
 #include "core/observation/work.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/shapes.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

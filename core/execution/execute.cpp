@@ -5,9 +5,9 @@
 #include <new>
 #include <utility>
 
-#include "core/base/process_config.hpp"
 #include "core/execution/observed_op.hpp"
 #include "core/memory/fault_records.hpp"
+#include "core/process/process_config.hpp"
 #include "core/streams/submission.hpp"
 
 namespace compute {

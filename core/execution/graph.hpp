@@ -9,10 +9,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/handle.hpp"
 #include "core/execution/recording.hpp"
 #include "core/memory/buffer.hpp"
 #include "core/memory/fault_records.hpp"
+#include "core/process/handle.hpp"
 
 struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
   explicit compute_graph(compute::Device& device) : device(device) {}

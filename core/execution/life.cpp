@@ -10,11 +10,7 @@
 #include <vector>
 
 #include "core/base/deadline.hpp"
-#include "core/base/in_use.hpp"
 #include "core/base/lock.hpp"
-#include "core/base/log.hpp"
-#include "core/base/process_config.hpp"
-#include "core/base/service.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/execution/placement_report.hpp"
 #include "core/execution/plan_cache.hpp"
@@ -22,6 +18,10 @@
 #include "core/memory/pool.hpp"
 #include "core/memory/pressure.hpp"
 #include "core/observation/recorder.hpp"
+#include "core/process/in_use.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
+#include "core/process/service.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/device_times.hpp"
 #include "core/streams/timeline.hpp"

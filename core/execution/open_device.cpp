@@ -10,11 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/base/log.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
-#include "core/base/text.hpp"
 #include "core/execution/life.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/execution/plan_cache.hpp"
@@ -25,9 +21,13 @@
 #include "core/memory/pressure.hpp"
 #include "core/memory/tensor.hpp"
 #include "core/observation/recorder.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/async_report.hpp"
 #include "core/streams/timeline.hpp"
+#include "core/text/printable.hpp"
+#include "core/text/text.hpp"
 
 namespace compute {
 namespace {

@@ -8,8 +8,6 @@
 #include <tuple>
 #include <vector>
 
-#include "core/base/json_writer.hpp"
-#include "core/base/printable.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/execution/plan_cache.hpp"
 #include "core/memory/pool.hpp"
@@ -17,6 +15,8 @@
 #include "core/observation/placement.hpp"
 #include "core/observation/text_table.hpp"
 #include "core/selection/device.hpp"
+#include "core/text/json_writer.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

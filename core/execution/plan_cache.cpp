@@ -7,9 +7,9 @@
 #include <mutex>
 
 #include "core/base/per_thread.hpp"
-#include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/plugin_core.hpp"
+#include "core/process/process_config.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 

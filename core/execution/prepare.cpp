@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "core/base/per_thread.hpp"
-#include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/plugin_table.hpp"
 #include "core/memory/tensor.hpp"
@@ -16,6 +15,7 @@
 #include "core/ops/decompose.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/ops/temporaries.hpp"
+#include "core/process/process_config.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 

@@ -4,12 +4,12 @@
 #include <charconv>
 #include <limits>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
-#include "core/base/printable.hpp"
 #include "core/expressions/expression.hpp"
 #include "core/expressions/expression_template.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
-#include "core/base/text.hpp"
 #include "core/execution/open_device.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/execution/plan_cache.hpp"
@@ -20,6 +18,8 @@
 #include "core/memory/pressure.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/timeline.hpp"
+#include "core/text/printable.hpp"
+#include "core/text/text.hpp"
 
 using namespace compute;
 

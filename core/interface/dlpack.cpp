@@ -9,11 +9,11 @@
 #include <memory>
 #include <string>
 
-#include "core/base/log.hpp"
 #include "core/execution/life.hpp"
 #include "core/execution/open_device.hpp"
 #include "core/execution/opened_devices.hpp"
 #include "core/memory/tensor.hpp"
+#include "core/process/log.hpp"
 #include "core/streams/timeline.hpp"
 
 using namespace compute;

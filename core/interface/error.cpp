@@ -3,7 +3,7 @@
 #include <compute/compute.h>
 
 #include "core/base/error.hpp"
-#include "core/base/text.hpp"
+#include "core/text/text.hpp"
 
 extern "C" {
 

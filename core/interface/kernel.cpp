@@ -4,7 +4,6 @@
 
 #include <cstring>
 
-#include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
 #include "core/execution/dispatch.hpp"
 #include "core/execution/graph.hpp"
@@ -14,6 +13,7 @@
 #include "core/observation/work.hpp"
 #include "core/streams/stream.hpp"
 #include "core/streams/submission.hpp"
+#include "core/text/printable.hpp"
 
 struct compute_kernel : compute::Handle<compute::HandleKind::kKernel> {
   explicit compute_kernel(compute::Device& device) : device(device) {}

@@ -7,9 +7,7 @@
 #include <atomic>
 #include <deque>
 
-#include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
-#include "core/base/text.hpp"
 #include "core/execution/dispatch.hpp"
 #include "core/execution/open_device.hpp"
 #include "core/execution/prepare.hpp"
@@ -20,6 +18,8 @@
 #include "core/ops/op_kernels.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/streams/stream.hpp"
+#include "core/text/printable.hpp"
+#include "core/text/text.hpp"
 
 struct compute_op {};  // never made: a handle is the address of an OpSchema
 

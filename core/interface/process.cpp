@@ -5,22 +5,22 @@
 
 #include <string>
 
-#include "core/base/change_settings.hpp"
-#include "core/base/in_use.hpp"
-#include "core/base/json_writer.hpp"
-#include "core/base/log.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/process_config.hpp"
 #include "core/base/scope.hpp"
-#include "core/base/text.hpp"
 #include "core/execution/life.hpp"
 #include "core/execution/placement_report.hpp"
 #include "core/observation/live_tensors.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/ranges.hpp"
 #include "core/observation/recorder.hpp"
+#include "core/process/change_settings.hpp"
+#include "core/process/in_use.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
 #include "core/selection/registry.hpp"
 #include "core/streams/device_times.hpp"
+#include "core/text/json_writer.hpp"
+#include "core/text/printable.hpp"
+#include "core/text/text.hpp"
 
 using namespace compute;
 

@@ -6,10 +6,10 @@
 #include <memory>
 #include <mutex>
 
-#include "core/base/service.hpp"
 #include "core/base/sized.hpp"
 #include "core/execution/graph.hpp"
 #include "core/interface/about.hpp"
+#include "core/process/service.hpp"
 #include "core/streams/stream.hpp"
 #include "core/streams/submission.hpp"
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/plugin_core.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

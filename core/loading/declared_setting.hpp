@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/setting.hpp"
+#include "core/settings/setting.hpp"
 
 namespace compute {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/loading/device_entry.hpp"
 
-#include "core/base/pci_address.hpp"
+#include "core/loading/pci_address.hpp"
 
 namespace compute {
 

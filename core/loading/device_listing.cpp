@@ -10,15 +10,15 @@
 #include <map>
 #include <optional>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/host_limits.hpp"
-#include "core/base/in_use.hpp"
-#include "core/base/pci_address.hpp"
 #include "core/base/sized.hpp"
 #include "core/expressions/dtype.hpp"
+#include "core/loading/pci_address.hpp"
 #include "core/loading/plugin.hpp"
 #include "core/loading/plugin_core.hpp"
+#include "core/process/host_limits.hpp"
+#include "core/process/in_use.hpp"
+#include "core/text/ascii.hpp"
 
 namespace compute {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/pci_address.hpp"
 #include "core/loading/device_entry.hpp"
 #include "core/loading/load_report.hpp"
+#include "core/loading/pci_address.hpp"
 
 namespace compute {
 

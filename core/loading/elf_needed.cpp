@@ -17,8 +17,8 @@
 #include <system_error>
 #include <utility>
 
-#include "core/base/config.hpp"
-#include "core/files/files.hpp"
+#include "core/settings/config.hpp"
+#include "core/trusted_files/trusted_files.hpp"
 
 namespace compute {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/base/json_writer.hpp"
-#include "core/base/printable.hpp"
+#include "core/text/json_writer.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

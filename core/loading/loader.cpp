@@ -12,15 +12,15 @@
 #include <system_error>
 #include <utility>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/log.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/declared_setting.hpp"
 #include "core/loading/plugin_core.hpp"
 #include "core/loading/probe.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
 
 // The plugin and the call that core is in, for readers of core dumps (`p compute_in_plugin`).
 extern "C" char compute_in_plugin[512];

@@ -8,12 +8,12 @@
 #include <span>
 #include <utility>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
-#include "core/files/files.hpp"
 #include "core/loading/declared_setting.hpp"
 #include "core/loading/json_tree.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
+#include "core/trusted_files/trusted_files.hpp"
 
 namespace compute {
 namespace {

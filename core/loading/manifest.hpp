@@ -35,8 +35,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/setting.hpp"
-#include "core/files/files.hpp"
+#include "core/settings/setting.hpp"
+#include "core/trusted_files/trusted_files.hpp"
 
 namespace compute {
 

@@ -11,9 +11,9 @@
 
 #include "core/base/copy_sized.hpp"
 #include "core/base/error.hpp"
-#include "core/base/log.hpp"
-#include "core/base/process_config.hpp"
 #include "core/base/sized.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
 
 namespace compute {
 namespace {

@@ -6,10 +6,10 @@
 #include <system_error>
 #include <utility>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
 #include "core/base/library_file.hpp"
-#include "core/base/printable.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

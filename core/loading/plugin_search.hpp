@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/config.hpp"
 #include "core/loading/manifest.hpp"
+#include "core/settings/config.hpp"
 
 namespace compute {
 

@@ -2,7 +2,7 @@
 // The settings that plugins declare in their manifests.
 #pragma once
 
-#include "core/base/config.hpp"
+#include "core/settings/config.hpp"
 
 namespace compute {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/log.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/plugin_core.hpp"
+#include "core/process/log.hpp"
 
 namespace compute {
 namespace {

@@ -23,12 +23,12 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/ascii.hpp"
-#include "core/base/config.hpp"
 #include "core/base/library_file.hpp"
-#include "core/base/log.hpp"
-#include "core/base/printable.hpp"
 #include "core/loading/elf_needed.hpp"
+#include "core/process/log.hpp"
+#include "core/settings/config.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
 
 extern char** environ;
 

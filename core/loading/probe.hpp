@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/files/files.hpp"
 #include "core/loading/plugin_search.hpp"
+#include "core/trusted_files/trusted_files.hpp"
 
 namespace compute {
 

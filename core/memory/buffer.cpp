@@ -8,14 +8,14 @@
 #include <mutex>
 #include <optional>
 
-#include "core/base/log.hpp"
-#include "core/base/service.hpp"
 #include "core/base/small_vector.hpp"
 #include "core/memory/host_copy.hpp"
 #include "core/memory/pressure.hpp"
 #include "core/memory/residency.hpp"
 #include "core/memory/staging.hpp"
 #include "core/memory/transfer_count.hpp"
+#include "core/process/log.hpp"
+#include "core/process/service.hpp"
 #include "core/streams/submission.hpp"
 #include "core/streams/timeline.hpp"
 

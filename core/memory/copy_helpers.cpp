@@ -13,8 +13,8 @@
 #include <emmintrin.h>
 #endif
 
-#include "core/base/process_config.hpp"
-#include "core/base/thread.hpp"
+#include "core/process/process_config.hpp"
+#include "core/process/thread.hpp"
 
 namespace compute {
 namespace {

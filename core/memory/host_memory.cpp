@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/base/caller_world.hpp"
-#include "core/base/host_limits.hpp"
 #include "core/memory/poison.hpp"
+#include "core/process/host_limits.hpp"
 
 namespace compute {
 namespace {

@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/process_config.hpp"
 #include "core/base/scope.hpp"
-#include "core/base/service.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/memory/poison.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/work.hpp"
+#include "core/process/process_config.hpp"
+#include "core/process/service.hpp"
 #include "core/streams/timeline.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

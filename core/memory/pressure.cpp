@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/deadline.hpp"
-#include "core/base/in_use.hpp"
 #include "core/base/lock.hpp"
+#include "core/process/in_use.hpp"
 
 namespace compute {
 namespace {

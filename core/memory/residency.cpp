@@ -8,11 +8,11 @@
 #include <set>
 #include <string>
 
-#include "core/base/log.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/process_config.hpp"
 #include "core/observation/place.hpp"
 #include "core/observation/placement.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

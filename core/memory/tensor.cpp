@@ -10,10 +10,10 @@
 
 #include "core/base/caller_world.hpp"
 #include "core/base/mix_hash.hpp"
-#include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/live_tensors.hpp"
 #include "core/observation/observed.hpp"
+#include "core/text/printable.hpp"
 
 compute_tensor::compute_tensor(compute::BufferReference owned, compute_dtype dtype, std::span<const int64_t> shape,
                                std::span<const int64_t> strides, int64_t offset_bytes)

@@ -11,11 +11,11 @@
 #include <span>
 #include <string>
 
-#include "core/base/handle.hpp"
 #include "core/base/recycled.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/memory/buffer.hpp"
 #include "core/memory/transfer_count.hpp"
+#include "core/process/handle.hpp"
 
 struct compute_tensor : compute::Handle<compute::HandleKind::kTensor>, compute::Recycled<compute_tensor> {
   enum class Kind : uint8_t { kMemory, kScalar, kSlot };

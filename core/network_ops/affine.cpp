@@ -3,9 +3,9 @@
 // can.
 #include <cctype>
 
-#include "core/base/printable.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

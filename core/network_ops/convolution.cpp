@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/printable.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

@@ -12,12 +12,12 @@
 #include <unordered_map>
 
 #include "core/base/error.hpp"
-#include "core/base/json_writer.hpp"
 #include "core/base/lock.hpp"
-#include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/observed.hpp"
 #include "core/selection/device.hpp"
+#include "core/text/json_writer.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <cstdio>
 
-#include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/amounts.hpp"
 #include "core/selection/device.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

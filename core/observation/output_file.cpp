@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/files/files.hpp"
+#include "core/trusted_files/trusted_files.hpp"
 
 namespace compute {
 

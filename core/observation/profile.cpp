@@ -7,13 +7,13 @@
 #include <array>
 #include <bit>
 
-#include "core/base/json_writer.hpp"
 #include "core/base/mix_hash.hpp"
-#include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/amounts.hpp"
 #include "core/observation/text_table.hpp"
 #include "core/selection/device.hpp"
+#include "core/text/json_writer.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

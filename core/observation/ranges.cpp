@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/base/config.hpp"
-#include "core/base/log.hpp"
-#include "core/base/printable.hpp"
+#include "core/process/log.hpp"
+#include "core/settings/config.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

@@ -11,8 +11,6 @@
 
 #include "core/base/error.hpp"
 #include "core/base/lock.hpp"
-#include "core/base/log.hpp"
-#include "core/base/process_config.hpp"
 #include "core/observation/live_tensors.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/op_list.hpp"
@@ -22,6 +20,8 @@
 #include "core/observation/ranges.hpp"
 #include "core/observation/trace.hpp"
 #include "core/observation/work.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
 #include "core/selection/device.hpp"
 
 namespace compute {

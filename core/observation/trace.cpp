@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "core/base/printable.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/selection/device.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
-#include "core/base/printable.hpp"
 #include "core/base/sized.hpp"
 #include "core/ops/schema.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

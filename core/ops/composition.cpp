@@ -6,11 +6,11 @@
 #include <charconv>
 #include <map>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
-#include "core/base/printable.hpp"
 #include "core/ops/shapes.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

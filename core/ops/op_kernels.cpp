@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/ops/steps.hpp"
 #include "core/ops/temporaries.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
 #include "core/ops/schema.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

@@ -7,10 +7,10 @@
 #include <charconv>
 #include <mutex>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
-#include "core/base/printable.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <optional>
 
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/printable.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

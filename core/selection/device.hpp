@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/base/handle.hpp"
 #include "core/loading/device_entry.hpp"
 #include "core/loading/plugin.hpp"
 #include "core/loading/plugin_table.hpp"
+#include "core/process/handle.hpp"
 #include "core/selection/selector.hpp"
 
 namespace compute {

@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include <compute/compute.h>
-#include "core/base/ascii.hpp"
-#include "core/base/pci_address.hpp"
-#include "core/base/printable.hpp"
+#include "core/loading/pci_address.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

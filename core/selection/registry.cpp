@@ -7,16 +7,16 @@
 #include <mutex>
 #include <set>
 
-#include "core/base/ascii.hpp"
-#include "core/base/change_settings.hpp"
 #include "core/base/error.hpp"
-#include "core/base/json_writer.hpp"
-#include "core/base/log.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/process_config.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/loading/loader.hpp"
+#include "core/process/change_settings.hpp"
+#include "core/process/log.hpp"
+#include "core/process/process_config.hpp"
 #include "core/selection/device_choice.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/json_writer.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

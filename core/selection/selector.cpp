@@ -10,13 +10,13 @@
 #include <utility>
 
 #include <compute/compute.h>
-#include "core/base/ascii.hpp"
 #include "core/base/error.hpp"
-#include "core/base/nearest_name.hpp"
-#include "core/base/pci_address.hpp"
-#include "core/base/printable.hpp"
-#include "core/base/setting.hpp"
 #include "core/expressions/dtype.hpp"
+#include "core/loading/pci_address.hpp"
+#include "core/settings/setting.hpp"
+#include "core/text/ascii.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 namespace {

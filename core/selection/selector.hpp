@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/byte_amount.hpp"
+#include "core/text/byte_amount.hpp"
 
 namespace compute {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/nearest_name.hpp"
-#include "core/base/printable.hpp"
 #include "core/ops/rules.hpp"
 #include "core/sorting_ops/parts.hpp"
+#include "core/text/nearest_name.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 

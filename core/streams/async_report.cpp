@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/base/error.hpp"
-#include "core/base/log.hpp"
+#include "core/process/log.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "core/base/handle.hpp"
+#include "core/process/handle.hpp"
 #include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 

@@ -13,9 +13,9 @@
 #include <sstream>
 #include <string_view>
 
-#include "plugins/cpu/host.hpp"
+#include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 #define TBB_PREVIEW_VERSION 1
 #include <tbb/version.h>

@@ -9,19 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/common/emit.hpp"
-#include "plugins/common/entry.hpp"
-#include "plugins/common/slots.hpp"
-#include "plugins/common/understood.hpp"
+#include "plugins/common/op/understood.hpp"
+#include "plugins/common/table/emit.hpp"
+#include "plugins/common/table/entry.hpp"
+#include "plugins/common/table/slots.hpp"
+#include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/device.hpp"
-#include "plugins/cpu/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/kernels/user_kernel.hpp"
-#include "plugins/cpu/plan.hpp"
-#include "plugins/cpu/spin.hpp"
+#include "plugins/cpu/primitives.hpp"
 #include "plugins/cpu/stream.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/spin.hpp"
+#include "plugins/cpu/threads/threads.hpp"
+#include "plugins/cpu/user_kernels/user_kernel.hpp"
 
 #ifndef COMPUTE_PLUGIN_VERSION
 #define COMPUTE_PLUGIN_VERSION "0.0.0"

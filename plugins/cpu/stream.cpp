@@ -7,11 +7,12 @@
 #include <new>
 #include <system_error>
 
-#include "plugins/common/mark_times.hpp"
-#include "plugins/cpu/host.hpp"
+#include "plugins/common/table/mark_times.hpp"
+#include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/move/copy.hpp"
-#include "plugins/cpu/spin.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/signals_blocked.hpp"
+#include "plugins/cpu/threads/spin.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "plugins/cpu/base/plan.hpp"
 #include "plugins/cpu/command_queue.hpp"
-#include "plugins/cpu/plan.hpp"
 
 namespace compute::cpu {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/common/core.hpp"
+#include "plugins/common/op/core.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
 #include "plugins/cuda/graph.hpp"
 

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <utility>
 
-#include "plugins/common/compiling.hpp"
-#include "plugins/common/core.hpp"
-#include "plugins/common/kernel_cache.hpp"
+#include "plugins/common/driver/compiling.hpp"
+#include "plugins/common/driver/kernel_cache.hpp"
+#include "plugins/common/op/core.hpp"
 #include "plugins/cuda/libraries.hpp"
 
 namespace compute::cuda {

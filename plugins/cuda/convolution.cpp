@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/common/core.hpp"
-#include "plugins/common/windows.hpp"
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/op/windows.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
 #include "plugins/cuda/graph.hpp"
 

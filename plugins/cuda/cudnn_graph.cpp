@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "plugins/common/compiling.hpp"
+#include "plugins/common/driver/compiling.hpp"
 #include "plugins/cuda/stream.hpp"
 
 namespace compute::cuda {

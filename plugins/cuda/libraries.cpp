@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "plugins/common/compiling.hpp"
-#include "plugins/common/core.hpp"
-#include "plugins/common/packages.hpp"
-#include "plugins/common/shortage.hpp"
+#include "plugins/common/driver/compiling.hpp"
+#include "plugins/common/driver/packages.hpp"
+#include "plugins/common/driver/shortage.hpp"
+#include "plugins/common/op/core.hpp"
 
 namespace compute::cuda {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/emit.hpp"
+#include "plugins/common/table/emit.hpp"
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/driver_api.hpp"

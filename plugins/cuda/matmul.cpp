@@ -9,8 +9,8 @@
 #include <mutex>
 #include <utility>
 
-#include "plugins/common/compiling.hpp"
-#include "plugins/common/matrix_product.hpp"
+#include "plugins/common/driver/compiling.hpp"
+#include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/cuda/graph.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-#include "plugins/common/compiling.hpp"
+#include "plugins/common/driver/compiling.hpp"
 #include "plugins/cuda/status.hpp"
 
 namespace compute::cuda {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugins/common/matrix_product.hpp"
-#include "plugins/common/windows.hpp"
+#include "plugins/common/op/matrix_product.hpp"
+#include "plugins/common/op/windows.hpp"
 #include "plugins/cuda/attention.hpp"
 #include "plugins/cuda/convolution.hpp"
 #include "plugins/cuda/graph.hpp"

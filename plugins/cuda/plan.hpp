@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
-#include "plugins/common/op.hpp"
-#include "plugins/common/slots.hpp"
+#include "plugins/common/op/op.hpp"
+#include "plugins/common/table/slots.hpp"
 #include "plugins/cuda/device.hpp"
 #include "plugins/cuda/stream.hpp"
 

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/compiling.hpp"
-#include "plugins/common/core.hpp"
-#include "plugins/common/emit.hpp"
-#include "plugins/common/entry.hpp"
-#include "plugins/common/polling.hpp"
-#include "plugins/common/slots.hpp"
-#include "plugins/common/understood.hpp"
+#include "plugins/common/driver/compiling.hpp"
+#include "plugins/common/driver/polling.hpp"
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/op/understood.hpp"
+#include "plugins/common/table/emit.hpp"
+#include "plugins/common/table/entry.hpp"
+#include "plugins/common/table/slots.hpp"
 #include "plugins/cuda/copy.hpp"
 #include "plugins/cuda/device.hpp"
 #include "plugins/cuda/graph.hpp"

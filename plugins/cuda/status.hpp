@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/common/core.hpp"
+#include "plugins/common/op/core.hpp"
 #include "plugins/cuda/libraries.hpp"
 
 namespace compute::cuda {

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <optional>
 
-#include "plugins/common/mark_times.hpp"
-#include "plugins/common/polling.hpp"
+#include "plugins/common/driver/polling.hpp"
+#include "plugins/common/table/mark_times.hpp"
 
 namespace compute::cuda {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plugins/common/kernel_op.hpp"
+#include "plugins/common/op/kernel_op.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/graph.hpp"

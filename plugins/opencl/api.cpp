@@ -7,8 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "plugins/common/core.hpp"
-#include "plugins/common/shortage.hpp"
+#include "plugins/common/driver/shortage.hpp"
+#include "plugins/common/op/core.hpp"
 
 namespace compute::opencl {
 namespace {

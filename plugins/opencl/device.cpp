@@ -6,10 +6,10 @@
 #include <chrono>
 #include <thread>
 
-#include "plugins/common/compiling.hpp"
-#include "plugins/common/core.hpp"
-#include "plugins/common/kernel_cache.hpp"
-#include "plugins/common/own_stack.hpp"
+#include "plugins/common/driver/compiling.hpp"
+#include "plugins/common/driver/kernel_cache.hpp"
+#include "plugins/common/driver/own_stack.hpp"
+#include "plugins/common/op/core.hpp"
 
 namespace compute::opencl {
 namespace {

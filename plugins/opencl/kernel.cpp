@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "plugins/common/core.hpp"
-#include "plugins/common/kernel_op.hpp"
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/op/kernel_op.hpp"
 #include "plugins/opencl/offsets.hpp"
 
 namespace compute::opencl {

@@ -11,11 +11,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugins/common/compiling.hpp"
-#include "plugins/common/core.hpp"
-#include "plugins/common/kernel_cache.hpp"
-#include "plugins/common/matrix_product.hpp"
-#include "plugins/common/own_stack.hpp"
+#include "plugins/common/driver/compiling.hpp"
+#include "plugins/common/driver/kernel_cache.hpp"
+#include "plugins/common/driver/own_stack.hpp"
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/opencl/clblast.hpp"
 

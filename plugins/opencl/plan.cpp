@@ -5,7 +5,7 @@
 #include <array>
 #include <cstring>
 
-#include "plugins/common/core.hpp"
+#include "plugins/common/op/core.hpp"
 #include "plugins/opencl/kernel.hpp"
 #include "plugins/opencl/matmul.hpp"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "plugins/common/op.hpp"
-#include "plugins/common/slots.hpp"
+#include "plugins/common/op/op.hpp"
+#include "plugins/common/table/slots.hpp"
 #include "plugins/opencl/device.hpp"
 #include "plugins/opencl/stream.hpp"
 

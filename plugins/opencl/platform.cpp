@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <tuple>
 
-#include "plugins/common/compiling.hpp"
+#include "plugins/common/driver/compiling.hpp"
 
 namespace compute::opencl {
 namespace {

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/compiling.hpp"
-#include "plugins/common/core.hpp"
-#include "plugins/common/emit.hpp"
-#include "plugins/common/entry.hpp"
-#include "plugins/common/own_stack.hpp"
-#include "plugins/common/polling.hpp"
-#include "plugins/common/slots.hpp"
-#include "plugins/common/understood.hpp"
+#include "plugins/common/driver/compiling.hpp"
+#include "plugins/common/driver/own_stack.hpp"
+#include "plugins/common/driver/polling.hpp"
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/op/understood.hpp"
+#include "plugins/common/table/emit.hpp"
+#include "plugins/common/table/entry.hpp"
+#include "plugins/common/table/slots.hpp"
 #include "plugins/opencl/clblast.hpp"
 #include "plugins/opencl/device.hpp"
 #include "plugins/opencl/kernel.hpp"

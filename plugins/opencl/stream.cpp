@@ -5,8 +5,8 @@
 #include <chrono>
 #include <thread>
 
-#include "plugins/common/mark_times.hpp"
-#include "plugins/common/polling.hpp"
+#include "plugins/common/driver/polling.hpp"
+#include "plugins/common/table/mark_times.hpp"
 
 namespace compute::opencl {
 namespace {

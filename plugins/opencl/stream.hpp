@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/core.hpp"
+#include "plugins/common/op/core.hpp"
 #include "plugins/opencl/device.hpp"
 
 namespace compute::opencl {

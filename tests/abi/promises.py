@@ -84,7 +84,7 @@ class Check:
 
     def settings(self):
         rows = re.findall(r'^COMPUTE_SETTING\((\w+),\s*"(\w+)",\s*"([\w.]*)",\s*(\w+),\s*"([^"]*)",\s*"([^"]*)"',
-                          self.tree.read("core/base/settings.def"), re.M)
+                          self.tree.read("core/settings/settings.def"), re.M)
         rows += self.declared_settings()
         strings = frozenset(re.findall(r'"([^"\n]*)"', self.core + self.plugins))
         for identifier, variable, key, kind, default, values in rows:
@@ -269,12 +269,12 @@ def judged(tree):
 
 # A promise of each kind that nobody keeps: the file, what stands there, what is put in its place, and the fault.
 PLANTS = (
-    ("core/base/settings.def", "COMPUTE_SETTING(kSync,", 'COMPUTE_SETTING(kFake, "COMPUTE_FAKE", "fake", kFlag, "0", "", 0, "")\nCOMPUTE_SETTING(kSync,',
+    ("core/settings/settings.def", "COMPUTE_SETTING(kSync,", 'COMPUTE_SETTING(kFake, "COMPUTE_FAKE", "fake", kFlag, "0", "", 0, "")\nCOMPUTE_SETTING(kSync,',
      "setting COMPUTE_FAKE: no code reads it"),
-    ("core/base/settings.def", '"strict tf32 fast"', '"strict tf32 fast faked"', "choice COMPUTE_MATH=faked: no code reads it"),
+    ("core/settings/settings.def", '"strict tf32 fast"', '"strict tf32 fast faked"', "choice COMPUTE_MATH=faked: no code reads it"),
     ("plugins/opencl/compute_plugin_opencl.json", '"settings": [', '"settings": [{"name": "COMPUTE_OPENCL_FAKE", "kind": "flag", "help": "-"},',
      "setting COMPUTE_OPENCL_FAKE: no code reads it"),
-    ("core/base/config.cpp", 'std::getenv(name)', 'std::getenv("COMPUTE_FAKE")', "variable COMPUTE_FAKE: no code reads it"),
+    ("core/settings/config.cpp", 'std::getenv(name)', 'std::getenv("COMPUTE_FAKE")', "variable COMPUTE_FAKE: no code reads it"),
     ("plugins/cuda/libraries.cpp", 'std::getenv("CUDNN_PATH")', 'std::getenv("COMPUTE_HIDDEN")', "shown COMPUTE_HIDDEN: no code reads it"),
     ("api/compute/compute.h", "COMPUTE_API void compute_error_free", "COMPUTE_API void compute_fake(void);\nCOMPUTE_API void compute_error_free",
      "function compute_fake: no code reads it"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes are a configuration file or are refused in words that name it; flags made of them too.
-#include "core/base/config.hpp"
+#include "core/settings/config.hpp"
 
 #include <compute/compute.h>
 #include <unistd.h>

@@ -22,7 +22,10 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Where faults go, and the tests of that room, in the order in which they run. `ctest -R` takes each.
 CORE_TESTS = [r"^unit_core[.]", r"^(runtime|cxx)[.]", r"^conformance[.]cpu_full", r"^conformance[.]minimal_quick", r"^robustness"]
 ROOMS = {
+    "core/text": CORE_TESTS,
     "core/base": CORE_TESTS,
+    "core/settings": CORE_TESTS,
+    "core/process": CORE_TESTS,
     "core/expressions": CORE_TESTS,
     "core/ops": CORE_TESTS,
     "core/array_ops": CORE_TESTS,

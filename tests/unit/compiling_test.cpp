@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/compiling.hpp"
+#include "plugins/common/driver/compiling.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/config.hpp"
-#include "core/base/change_settings.hpp"
-#include "core/base/process_config.hpp"
+#include "core/settings/config.hpp"
+#include "core/process/change_settings.hpp"
+#include "core/process/process_config.hpp"
 
 #include <compute/compute.h>
 #include <gtest/gtest.h>

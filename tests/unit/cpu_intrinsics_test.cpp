@@ -15,7 +15,7 @@
 
 #include "compute/plugin.h"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/map/block_kernels.hpp"
+#include "plugins/cpu/kernels/block_kernels.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -14,7 +14,7 @@
 #include <random>
 #include <thread>
 
-#include "plugins/common/core.hpp"
+#include "plugins/common/op/core.hpp"
 #include "tests/unit/cpu_matmul_oracle.hpp"
 
 namespace {

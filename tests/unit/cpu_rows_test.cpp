@@ -14,8 +14,8 @@
 #include "core/ops/infer.hpp"
 #include "core/ops/rows.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/network_kernel.hpp"
 #include "plugins/cpu/map/block_program.hpp"
-#include "plugins/cpu/reduce/network_kernel.hpp"
 
 namespace compute {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU plugin's team of threads.
-#include "plugins/cpu/team.hpp"
+#include "plugins/cpu/threads/team.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many threads the CPU plugin's loops wake.
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/pci_address.hpp"
+#include "core/loading/pci_address.hpp"
 
 namespace compute {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/exit_handlers.hpp"
+#include "plugins/common/driver/exit_handlers.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

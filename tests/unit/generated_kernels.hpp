@@ -12,9 +12,9 @@
 #include <numeric>
 #include <set>
 
-#include "plugins/common/source/expression.hpp"
+#include "plugins/common/source/builder/expression.hpp"
+#include "plugins/common/source/builder/types.hpp"
 #include "plugins/common/source/generator.hpp"
-#include "plugins/common/source/types.hpp"
 #include "sanitizer.hpp"
 #include "tests/unit/expression_builder.hpp"
 #include "tests/unit/test_attributes.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory that the process may use, from fake trees of /proc and /sys.
-#include "core/base/host_limits.hpp"
+#include "core/process/host_limits.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/in_use.hpp"
+#include "core/process/in_use.hpp"
 
 #include <gtest/gtest.h>
 

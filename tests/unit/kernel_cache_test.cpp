@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/kernel_cache.hpp"
+#include "plugins/common/driver/kernel_cache.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

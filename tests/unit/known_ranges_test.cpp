@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks known ranges of expressions against their values, and the functions that kernels call for them.
-#include "plugins/common/source/known_ranges.hpp"
+#include "plugins/common/source/builder/known_ranges.hpp"
 
 #include <cmath>
 #include <limits>

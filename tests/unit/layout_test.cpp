@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/op/layout.hpp"
 
 namespace compute::common {
 namespace {

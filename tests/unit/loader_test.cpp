@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/change_settings.hpp"
 #include "core/base/error.hpp"
 #include "core/loading/plugin_core.hpp"
+#include "core/process/change_settings.hpp"
 
 namespace compute {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/log.hpp"
+#include "core/process/log.hpp"
 
 #include <compute/compute.h>
 #include <gtest/gtest.h>
 
-#include "core/base/change_settings.hpp"
 #include "core/base/error.hpp"
+#include "core/process/change_settings.hpp"
 
 namespace compute {
 namespace {

@@ -9,11 +9,11 @@
 #include <random>
 
 #include "core/base/error.hpp"
-#include "core/files/files.hpp"
 #include "core/observation/amounts.hpp"
 #include "core/observation/output_file.hpp"
 #include "core/observation/text_table.hpp"
 #include "core/observation/wall_time.hpp"
+#include "core/trusted_files/trusted_files.hpp"
 
 namespace compute {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The folders of packages that pip and conda install, on a temporary tree.
-#include "plugins/common/packages.hpp"
+#include "plugins/common/driver/packages.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/polling.hpp"
+#include "plugins/common/driver/polling.hpp"
 
 #include <gtest/gtest.h>
 

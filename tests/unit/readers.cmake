@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Only files/ opens files: other code could block on a FIFO, open devices, leak descriptors, or trust files that other users can write. Variable:
-# SOURCE.
+# Only core/trusted_files opens files: other code could block on a FIFO, open devices, leak descriptors, or trust files that other users can write.
+# Variable: SOURCE.
 cmake_minimum_required(VERSION 3.25)
 
 # Exceptions: readers of /proc and /sys, which users cannot prepare; a build tool; and the viewer of a trace that its user names.
 set(allowed
-    core/base/host_limits.cpp
-    core/files/files.cpp
+    core/process/host_limits.cpp
+    core/trusted_files/trusted_files.cpp
     plugins/cpu/device.cpp
-    plugins/cpu/threads.cpp
+    plugins/cpu/threads/threads.cpp
     tools/compute/system.cpp
     tools/compute/view.cpp
     tools/opgen/main.cpp)

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/change_settings.hpp"
 #include "core/base/error.hpp"
 #include "core/loading/plugin.hpp"
+#include "core/process/change_settings.hpp"
 
 namespace compute {
 namespace {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Core is rooms, one above the other.
+"""Core, plugins/common and plugins/cpu are rooms, one above the other.
 
-Reads what core's files include and finds an include that goes up, a cycle among modules, a folder with too many sources, and
-the name of a vendor in code. A module is what shares a name in a room: its header and its source. CMake gives each room the
-folders that it may know, which this compares with the order.
+Reads what their files include and finds an include that goes up, a cycle of files, a folder with too many sources, and the
+name of a vendor in core's code. A header and its source count as one file. CMake gives each room the rooms that it may know,
+which this compares with the order.
 
 usage: rooms.py ROOT          ends with 1 where something is found
        rooms.py ROOT --plant  adds a fault of every kind, and ends with 1 where one is not found
@@ -13,8 +13,14 @@ import pathlib
 import re
 import sys
 
-ORDER = ("files", "base", "expressions", "ops", "array_ops", "sorting_ops", "network_ops", "loading", "selection", "observation", "streams", "memory",
-         "execution", "interface")
+# The rooms of each house from the lowest to the highest; "" is the house's own folder.
+ORDER = {
+    "core": ("trusted_files", "text", "base", "settings", "process", "expressions", "ops", "array_ops", "sorting_ops", "network_ops", "loading",
+             "selection", "observation", "streams", "memory", "execution", "interface"),
+    "plugins/common": ("op", "table", "driver", "source/builder", "source/map", "source/reduce", "source/order", "source/move", "source/products",
+                       "source/convolution", "source/attention", "source"),
+    "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "user_kernels", ""),
+}
 ENDINGS = (".cpp", ".hpp", ".inc", ".def")
 MOST_SOURCES = 20  # of a folder
 VENDORS = re.compile(r"\w*(?:cuda|opencl|nvidia)\w*", re.I)
@@ -41,21 +47,20 @@ def without_comments(text):
     return re.sub(pattern, lambda found: found[0] if found[0][0] == '"' else " ", text, flags=re.S)
 
 
-def room_of(name):
-    parts = name.split("/")
-    return parts[1] if len(parts) > 2 else ""
+def room_of(house, name):
+    return name.rsplit("/", 1)[0][len(house) + 1:]
 
 
-def module_of(name):
+def stem_of(name):
     return name.rsplit(".", 1)[0]
 
 
-def includes(text):
-    return re.findall(r'^\s*#\s*include\s*"(core/[^"]+)"', text, re.M)
+def includes(house, text):
+    return re.findall(rf'^\s*#\s*include\s*"({house}/[^"]+)"', text, re.M)
 
 
 def knots(edges):
-    """Sets of modules of which each includes, through others, all of them."""
+    """Sets of files of which each includes, through others, all of them."""
     def reached(start):
         seen, left = set(), [start]
         while left:
@@ -65,45 +70,57 @@ def knots(edges):
                     left.append(other)
         return seen
 
-    reach = {module: reached(module) for module in edges}
-    found = {frozenset(other for other in reach[module] if module in reach.get(other, ()))
-             for module in edges if module in reach[module]}
+    reach = {stem: reached(stem) for stem in edges}
+    found = {frozenset(other for other in reach[stem] if stem in reach.get(other, ()))
+             for stem in edges if stem in reach[stem]}
     return sorted(sorted(knot) for knot in found)
 
 
-def judged(tree):
+def judged_house(tree, house, order):
     faults = []
     edges = {}
     count = 0
-    for name in tree.names("core"):
+    for name in tree.names(house):
         if not name.endswith(ENDINGS):
             continue
-        if room_of(name) not in ORDER:
+        room = room_of(house, name)
+        if room not in order:
             faults.append(f"{name} is in no room")
             continue
         text = tree.read(name)
-        for word in VENDORS.findall(without_comments(text)):
-            faults.append(f"{name} names a vendor in code: {word}")
-        own = edges.setdefault(module_of(name), set())
-        for other in includes(text):
+        if house == "core":
+            for word in VENDORS.findall(without_comments(text)):
+                faults.append(f"{name} names a vendor in code: {word}")
+        own = edges.setdefault(stem_of(name), set())
+        for other in includes(house, text):
             count += 1
-            if room_of(other) not in ORDER or ORDER.index(room_of(other)) > ORDER.index(room_of(name)):
+            if room_of(house, other) not in order or order.index(room_of(house, other)) > order.index(room):
                 faults.append(f"{name} includes {other}, which is above it")
-            if module_of(other) != module_of(name):
-                own.add(module_of(other))
+            if stem_of(other) != stem_of(name):
+                own.add(stem_of(other))
     for knot in knots(edges):
-        faults.append("a cycle of modules: " + ", ".join(knot))
+        faults.append("a cycle of files: " + ", ".join(knot))
 
-    build = re.sub(r"#[^\n]*", "", tree.read("core/CMakeLists.txt"))
-    for word in VENDORS.findall(build):
-        faults.append(f"core/CMakeLists.txt names a vendor in code: {word}")
-    for room, known in re.findall(r"compute_add_core_room\(\s*(\w+)\s+KNOWS\s+([\w\s]*?)\s+(?:LIBRARIES|SOURCES)", build):
+    build = re.sub(r"#[^\n]*", "", tree.read(f"{house}/CMakeLists.txt"))
+    if house == "core":
+        for word in VENDORS.findall(build):
+            faults.append(f"core/CMakeLists.txt names a vendor in code: {word}")
+    for room, known in re.findall(r"(?:compute_add_c\w+_room|add_primitives)\(\s*([\w/]+)\s+KNOWS\s+([\w/\s]*?)\s+(?:LIBRARIES|SOURCES)", build):
         for other in known.split():
-            if ORDER.index(other) >= ORDER.index(room):
-                faults.append(f"core/CMakeLists.txt lets {room} know {other}, which is above it")
+            if order.index(other) >= order.index(room):
+                faults.append(f"{house}/CMakeLists.txt lets {room} know {other}, which is above it")
+    return faults, count
+
+
+def judged(tree):
+    faults, count = [], 0
+    for house, order in ORDER.items():
+        found, includes_found = judged_house(tree, house, order)
+        faults += found
+        count += includes_found
 
     folders = {}
-    for name in tree.names("core") + tree.names("plugins/cpu"):
+    for name in tree.names("core") + tree.names("plugins"):
         if name.endswith(".cpp"):
             folder = name.rsplit("/", 1)[0]
             folders[folder] = folders.get(folder, 0) + 1
@@ -115,16 +132,18 @@ def judged(tree):
 
 # A fault of each kind: the file, what is put at its end, and what is found.
 PLANTS = (
-    ("core/base/text.hpp", '#include "core/memory/pool.hpp"\n', "core/base/text.hpp includes core/memory/pool.hpp, which is above it"),
-    ("core/files/files.hpp", '#include "core/base/error.hpp"\n', "core/files/files.hpp includes core/base/error.hpp, which is above it"),
+    ("core/text/text.hpp", '#include "core/memory/pool.hpp"\n', "core/text/text.hpp includes core/memory/pool.hpp, which is above it"),
+    ("core/trusted_files/trusted_files.hpp", '#include "core/base/error.hpp"\n', "core/trusted_files/trusted_files.hpp includes core/base/error.hpp, which is above it"),
     ("core/planted/one.hpp", "\n", "core/planted/one.hpp is in no room"),
     ("core/streams/planted_a.hpp", '#include "core/streams/planted_b.hpp"\n', None),
     ("core/streams/planted_b.cpp", '#include "core/streams/planted_c.hpp"\n', None),
     ("core/streams/planted_c.hpp", '#include "core/streams/planted_a.hpp"\n',
-     "a cycle of modules: core/streams/planted_a, core/streams/planted_b, core/streams/planted_c"),
+     "a cycle of files: core/streams/planted_a, core/streams/planted_b, core/streams/planted_c"),
     ("core/loading/planted.cpp", 'const char* const kName = "libCuda.so"; // opencl\n', "core/loading/planted.cpp names a vendor in code: libCuda"),
     ("core/CMakeLists.txt", "compute_add_core_room(\n  ops\n  KNOWS\n  interface\n  SOURCES\n)\n",
      "core/CMakeLists.txt lets ops know interface, which is above it"),
+    ("plugins/common/CMakeLists.txt", "compute_add_common_room(op KNOWS source/map SOURCES)\n",
+     "plugins/common/CMakeLists.txt lets op know source/map, which is above it"),
 ) + tuple((f"core/selection/planted_{i}.cpp", "\n", None) for i in range(MOST_SOURCES)) + tuple(
     (f"plugins/cpu/isa/planted_{i}.cpp", "\n", None) for i in range(MOST_SOURCES))
 FOLDERS_PLANTED = ("core/selection", "plugins/cpu/isa")

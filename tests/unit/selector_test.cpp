@@ -11,7 +11,7 @@
 
 #include <compute/compute.h>
 #include "core/base/error.hpp"
-#include "core/base/setting.hpp"
+#include "core/settings/setting.hpp"
 
 namespace compute {
 namespace {

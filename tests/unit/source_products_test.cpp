@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated kernels of products, convolutions and attention: which form they take, and that their texts compile.
-#include "plugins/common/source/matrix_units.hpp"
+#include "plugins/common/source/products/matrix_units.hpp"
 #include "tests/unit/generated_kernels.hpp"
 
 namespace compute::common::generated {

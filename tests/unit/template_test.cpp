@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates of kernels: what becomes of names, lines and sections, and that no mistake passes.
-#include "plugins/common/source/template.hpp"
+#include "plugins/common/source/builder/template.hpp"
 
 #include <gtest/gtest.h>
 
-#include "plugins/common/core.hpp"
+#include "plugins/common/op/core.hpp"
 
 namespace compute::common {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "commands.hpp"
-#include "plugins/common/kernel_cache.hpp"
+#include "plugins/common/driver/kernel_cache.hpp"
 
 namespace {
 

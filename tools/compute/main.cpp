@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "commands.hpp"
-#include "core/base/nearest_name.hpp"
+#include "core/text/nearest_name.hpp"
 #include "descriptions.hpp"
 
 namespace {

@@ -43,7 +43,7 @@ int run(std::string_view command, const fs::path& root) {
       {"api/compute/ops.h", ops_header()},         {"api/compute/ops.hpp", ops_cpp_header()},
       {"bindings/fortran/ops.f90", ops_fortran()}, {"bindings/go/ops.go", ops_go()},
       {"bindings/rust/src/ops.rs", ops_rust()},    {"core/interface/op_wrappers.inc", op_wrappers()},
-      {"docs/ops.md", ops_reference(native_ops)},  {"plugins/cpu/map/rows.inc", compiled_rows()},
+      {"docs/ops.md", ops_reference(native_ops)},  {"plugins/cpu/kernels/rows.inc", compiled_rows()},
       {"tests/abi/ops_layout.inc", ops_layout()}};
   int stale = 0;
   for (const auto& [name, text] : files) {

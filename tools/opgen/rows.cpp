@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plugins/cpu/map/rows.inc: the rows that the CPU plugin compiles, as C++ over its intrinsics.
+// plugins/cpu/kernels/rows.inc: the rows that the CPU plugin compiles, as C++ over its intrinsics.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -26,7 +26,7 @@ uint64_t big_endian(const uint8_t* bytes) {
   return value;
 }
 
-// What plugins/cpu/map/rows_table.inc says that a row may hold.
+// What plugins/cpu/kernels/rows_table.inc says that a row may hold.
 bool is_compiled(const TypedExpression& e) {
   constexpr int32_t kUnspelt[] = {COMPUTE_PLUGIN_INTRINSIC_CONVERT,   COMPUTE_PLUGIN_INTRINSIC_BITCAST,
                                   COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, COMPUTE_PLUGIN_INTRINSIC_MOD,

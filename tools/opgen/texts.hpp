@@ -17,7 +17,7 @@ std::string ops_header();      // api/compute/ops.h
 std::string ops_cpp_header();  // api/compute/ops.hpp
 std::string op_wrappers();     // core/interface/op_wrappers.inc
 std::string ops_layout();      // tests/abi/ops_layout.inc
-std::string compiled_rows();   // plugins/cpu/map/rows.inc
+std::string compiled_rows();   // plugins/cpu/kernels/rows.inc
 std::string ops_rust();        // bindings/rust/src/ops.rs
 std::string ops_go();          // bindings/go/ops.go
 std::string ops_fortran();     // bindings/fortran/ops.f90

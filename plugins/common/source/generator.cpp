@@ -3,14 +3,20 @@
 
 #include <algorithm>
 
-#include "plugins/common/core.hpp"
-#include "plugins/common/matrix_product.hpp"
-#include "plugins/common/pooling.hpp"
-#include "plugins/common/source/combination.hpp"
-#include "plugins/common/source/expression.hpp"
-#include "plugins/common/source/ops.hpp"
-#include "plugins/common/source/types.hpp"
-#include "plugins/common/windows.hpp"
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/op/matrix_product.hpp"
+#include "plugins/common/op/pooling.hpp"
+#include "plugins/common/op/windows.hpp"
+#include "plugins/common/source/attention/ops.hpp"
+#include "plugins/common/source/builder/combination.hpp"
+#include "plugins/common/source/builder/expression.hpp"
+#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/convolution/ops.hpp"
+#include "plugins/common/source/map/ops.hpp"
+#include "plugins/common/source/move/ops.hpp"
+#include "plugins/common/source/order/ops.hpp"
+#include "plugins/common/source/products/ops.hpp"
+#include "plugins/common/source/reduce/ops.hpp"
 
 namespace compute::common {
 namespace {

@@ -9,105 +9,13 @@
 // and plan_run is, per launch: bind launch.pointers, patch a copy of launch.block, launch groups × group_size.
 #pragma once
 
-#include <bitset>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "plugins/common/op.hpp"
+#include "plugins/common/op/op.hpp"
+#include "plugins/common/source/builder/launch.hpp"
+#include "plugins/common/source/builder/prelude.hpp"
 
 namespace compute::common {
-
-enum class Language : uint8_t { kCudaC, kOpenclC };
-
-/// The features of a device on which kernels depend. They are constant for a device, so they are not part of a kernel's
-/// key.
-struct Dialect {
-  Language language = Language::kCudaC;
-  bool has_fp64 = true;              // OpenCL: cl_khr_fp64
-  bool has_int64_atomics = true;     // OpenCL: cl_khr_int64_base_atomics
-  bool has_half_io = true;           // vload_half and vstore_half work; else float16 is converted with integer code
-  bool has_ptx = false;              // OpenCL: NVIDIA's inline assembly, which CUDA C has
-  bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
-  std::bitset<128> wide_intrinsics;  // ids whose float32 form exceeds its bound: they use float64
-  bool has_matrix_units = false;     // CUDA C with mma.sync of float16 and bfloat16, and cp.async
-  bool has_tile_units = false;       // CUDA C with wgmma of TF32 and halves, and local memory of Launch::local_bytes
-  bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
-  int32_t group_size = 256;     // work items of every launch: a power of two, at most the device's limit
-  int32_t compute_units = 1;    // multiprocessors
-  int32_t groups_per_unit = 8;  // groups that one compute unit runs at a time
-  int64_t local_memory_bytes = 48 << 10;
-  int64_t max_block_bytes = 4096;  // of all parameters of a kernel (CUDA 4096, OpenCL CL_DEVICE_MAX_PARAMETER_SIZE)
-  int64_t max_groups = INT32_MAX;
-  int32_t counters = 0;  // of Pointer::kCounters; 0: groups cannot wait for each other's results
-};
-
-/// Counters of a stream, on devices that have them. They are more than the groups that run at once, because groups of
-/// few outputs count each other.
-inline constexpr int32_t kGroupCounters = 2048;
-
-/// Identifies a kernel: a digest of op and version, expression digests, dtypes, layout class, collapsed rank, alignment
-/// class and index width. It contains no size.
-struct KernelKey {
-  uint64_t high = 0, low = 0;
-  friend bool operator==(const KernelKey&, const KernelKey&) = default;
-};
-struct KernelKeyHash {
-  size_t operator()(const KernelKey& key) const { return static_cast<size_t>(key.low); }
-};
-
-/// A kernel's pointer parameter. Parameters are the pointers in order, then the block by value.
-struct Pointer {
-  enum Kind : int32_t {
-    kTensor,     // run.tensors[index]
-    kWorkspace,  // run.workspace; the word already contains the offset in it
-    kFault,      // the run's fault record, else 64 zeroed bytes of the plugin
-    kTable,      // the launch's table: Launch::table uploaded at prepare
-    kCounters    // 32-bit counters of the stream, which are 0 between launches
-  };
-  Kind kind = kTensor;
-  int32_t index = 0;
-};
-
-/// The position of a run-time scalar: its 16 bytes are words `word` and `word` + 1 of the block.
-struct ScalarSlot {
-  int32_t word = 0;
-  int32_t scalar = 0;  // of run.scalars
-};
-
-/// One kernel launch of a plan.
-///
-/// The block is an array of int64. Word i, for pointer parameter i, is a byte offset that the kernel adds to that
-/// pointer. If the device has addresses (CUDA), pass buffer + offset_bytes and leave the word unchanged. If it has
-/// opaque buffers (OpenCL), pass the buffer and add offset_bytes to the word in the run's copy of the block.
-///
-/// Launches of a plan run in order; each sees the results of the earlier ones.
-struct Launch {
-  KernelKey key;
-  std::string name;         // the kernel's entry point
-  int64_t groups = 0;       // one-dimensional, at most dialect.max_groups
-  int32_t group_size = 0;   // work items per group
-  int64_t local_bytes = 0;  // of local memory that the text does not declare with a size; CUDA C only
-  std::vector<Pointer> pointers;
-  std::vector<int64_t> block;
-  std::vector<ScalarSlot> scalars;
-  std::vector<int64_t> table;  // for Pointer::kTable; empty if the block contains everything
-};
-
-struct Recipe {
-  std::vector<Launch> launches;
-  int64_t workspace_bytes = 0;
-  bool reports_faults = false;
-};
-
-struct KernelSource {
-  std::string name;  // entry point
-  std::string text;  // with the prelude; complete
-  // Of a work item, so that as many groups run at once as the kernel is made for; 0: any number. CUDA C states it in
-  // the text.
-  int32_t most_registers = 0;
-};
 
 /// Why `op` is refused; nothing if make_recipe succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
 /// convolution and its gradients, arg_reduce, row, scan, segmented_reduce, sort; by their own names attention,
@@ -120,11 +28,5 @@ Recipe make_recipe(const Op& op, const Dialect& dialect);
 
 /// The text of the kernel of one of the launches that make_recipe(op, dialect) returned.
 KernelSource kernel_source(const Op& op, const Dialect& dialect, const Launch& launch);
-
-/// The text that defines the portable dialect, for user kernels: it precedes their text. See plugins/common/README.md.
-std::string portable_prelude(const Dialect& dialect);
-
-/// Compiler options that the texts require. CUDA: "--fmad=false" and others; OpenCL: "-cl-std=CL1.2", …
-std::vector<std::string> compile_options(const Dialect& dialect);
 
 }  // namespace compute::common

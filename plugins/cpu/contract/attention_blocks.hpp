@@ -9,13 +9,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "plugins/cpu/base/plan.hpp"
 #include "plugins/cpu/contract/gemm_engines.hpp"
-#include "plugins/cpu/contract/gemm_kernel.hpp"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/map/block_kernels.hpp"
-#include "plugins/cpu/plan.hpp"
-#include "plugins/cpu/reduce/reduce_kernel.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/kernels/block_kernels.hpp"
+#include "plugins/cpu/kernels/gemm_kernel.hpp"
+#include "plugins/cpu/kernels/reduce_kernel.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "plugins/common/matrix_product.hpp"
+#include "plugins/common/op/matrix_product.hpp"
+#include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/contract/matmul.hpp"
-#include "plugins/cpu/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/emit.hpp"
-#include "plugins/cpu/plan.hpp"
+#include "plugins/common/table/emit.hpp"
+#include "plugins/cpu/base/plan.hpp"
 
 namespace compute::cpu {
 

@@ -9,12 +9,12 @@
 #include <cstring>
 #include <limits>
 
-#include "plugins/cpu/contract/gemm_kernel.hpp"
+#include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/contract/patches.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
-#include "plugins/cpu/host.hpp"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/kernels/gemm_kernel.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

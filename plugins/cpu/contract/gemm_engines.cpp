@@ -11,8 +11,8 @@
 #include <mutex>
 #include <string_view>
 
-#include "plugins/common/core.hpp"
-#include "plugins/common/shortage.hpp"
+#include "plugins/common/driver/shortage.hpp"
+#include "plugins/common/op/core.hpp"
 
 namespace compute::cpu {
 namespace {

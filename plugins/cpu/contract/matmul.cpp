@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "plugins/common/op.hpp"
+#include "plugins/common/op/op.hpp"
 #include "plugins/cpu/contract/matmul_parts.hpp"
 
 namespace compute::cpu {

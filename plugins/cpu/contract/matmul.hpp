@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "plugins/cpu/contract/gemm_engines.hpp"
-#include "plugins/cpu/contract/gemm_kernel.hpp"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/parallel_for.hpp"
+#include "plugins/cpu/kernels/gemm_kernel.hpp"
+#include "plugins/cpu/threads/parallel_for.hpp"
 
 namespace compute::cpu {
 

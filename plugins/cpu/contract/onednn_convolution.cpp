@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/contract/onednn_primitives.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
-#include "plugins/cpu/host.hpp"
 
 namespace compute::cpu {
 namespace {

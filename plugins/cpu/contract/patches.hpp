@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "plugins/common/windows.hpp"
+#include "plugins/common/op/windows.hpp"
 
 namespace compute::cpu {
 

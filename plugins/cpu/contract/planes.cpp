@@ -6,10 +6,10 @@
 // stride of several rows, rows at that distance are adjacent in a plane.
 #include <algorithm>
 
-#include "plugins/cpu/contract/gemm_kernel.hpp"
 #include "plugins/cpu/contract/patches.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/gemm_kernel.hpp"
 
 namespace compute::cpu {
 namespace {

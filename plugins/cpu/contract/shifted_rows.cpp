@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "plugins/cpu/contract/patches.hpp"
-#include "plugins/cpu/contract/window_kernel.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/window_kernel.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "plugins/common/windows.hpp"
+#include "plugins/common/op/windows.hpp"
 
 namespace compute::cpu {
 

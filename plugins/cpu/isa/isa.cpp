@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/common/core.hpp"
-#include "plugins/cpu/contract/window_kernel.hpp"
-#include "plugins/cpu/isa/sets.hpp"
-#include "plugins/cpu/order/order_kernel.hpp"
-#include "plugins/cpu/reduce/network_kernel.hpp"
-#include "plugins/cpu/reduce/pool_kernel.hpp"
+#include "plugins/common/op/core.hpp"
+#include "plugins/cpu/kernels/network_kernel.hpp"
+#include "plugins/cpu/kernels/order_kernel.hpp"
+#include "plugins/cpu/kernels/pool_kernel.hpp"
+#include "plugins/cpu/kernels/sets.hpp"
+#include "plugins/cpu/kernels/window_kernel.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -10,4 +10,4 @@
 #define COMPUTE_GEMM_PANEL_BYTES (28 << 10)
 #define COMPUTE_GEMM_BLOCK_BYTES (512 << 10)
 #define COMPUTE_GEMM_IN_PLACE_BYTES (128 << 10)
-#include "plugins/cpu/contract/gemm_kernel.inc"
+#include "plugins/cpu/kernels/gemm_kernel.inc"

@@ -15,4 +15,4 @@
 #define COMPUTE_GEMM_PANEL_BYTES (12 << 10)
 #define COMPUTE_GEMM_BLOCK_BYTES (128 << 10)
 #define COMPUTE_GEMM_IN_PLACE_BYTES (64 << 10)
-#include "plugins/cpu/contract/gemm_kernel.inc"
+#include "plugins/cpu/kernels/gemm_kernel.inc"

@@ -2,4 +2,4 @@
 // Sums of shifted rows for x86-64-v4 processors. Compiled with -march=x86-64-v4; includes no shared inline code.
 #define COMPUTE_WINDOW_NAMESPACE avx512
 #define COMPUTE_WINDOW_VECTOR_BYTES 64
-#include "plugins/cpu/contract/window_kernel.inc"
+#include "plugins/cpu/kernels/window_kernel.inc"

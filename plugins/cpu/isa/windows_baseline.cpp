@@ -2,4 +2,4 @@
 // Sums of shifted rows for every processor of the architecture: 16-byte vectors (SSE2, NEON).
 #define COMPUTE_WINDOW_NAMESPACE baseline
 #define COMPUTE_WINDOW_VECTOR_BYTES 16
-#include "plugins/cpu/contract/window_kernel.inc"
+#include "plugins/cpu/kernels/window_kernel.inc"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compute/plugin.h"
-#include "plugins/cpu/map/block_kernels.hpp"
+#include "plugins/cpu/kernels/block_kernels.hpp"
 
 namespace compute::cpu {
 

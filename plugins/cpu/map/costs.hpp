@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compute/plugin.h"
-#include "plugins/cpu/map/block_program.hpp"
+#include "plugins/common/op/op.hpp"
 
 namespace compute::cpu {
 
@@ -28,7 +28,7 @@ inline double node_cost(const compute_plugin_expression& expression, int32_t i) 
   if (node.kind != COMPUTE_PLUGIN_NODE_CALL) return 0;
   const int32_t last = expression.operands[node.first_operand + node.operand_count - 1];
   const int32_t dtype = expression.nodes[last].dtype;
-  const double width = static_cast<double>(dtype_size(dtype)) / 4;  // in float32s
+  const double width = static_cast<double>(common::dtype_size(dtype)) / 4;  // in float32s
   const bool complex = dtype == COMPUTE_DTYPE_COMPLEX64 || dtype == COMPUTE_DTYPE_COMPLEX128;
   const bool integer = dtype < COMPUTE_DTYPE_FLOAT16;
   switch (cost_of(node.value)) {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "plugins/cpu/thread_frame.hpp"
+#include "plugins/cpu/threads/thread_frame.hpp"
 
 namespace compute::cpu {
 namespace {

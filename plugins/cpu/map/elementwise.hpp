@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "compute/plugin.h"
-#include "plugins/common/layout.hpp"
-#include "plugins/cpu/map/block_kernels.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/kernels/block_kernels.hpp"
 #include "plugins/cpu/map/block_program.hpp"
-#include "plugins/cpu/parallel_for.hpp"
+#include "plugins/cpu/threads/parallel_for.hpp"
 
 namespace compute::cpu {
 

@@ -5,14 +5,14 @@
 #include <bit>
 #include <cstring>
 
-#include "plugins/common/layout.hpp"
-#include "plugins/cpu/host.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/host.hpp"
+#include "plugins/cpu/base/walk.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/map/elementwise.hpp"
-#include "plugins/cpu/move/copy_kernel.hpp"
-#include "plugins/cpu/threads.hpp"
-#include "plugins/cpu/walk.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -8,12 +8,12 @@
 #include <limits>
 #include <type_traits>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/walk.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/move/indices.hpp"
-#include "plugins/cpu/threads.hpp"
-#include "plugins/cpu/walk.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

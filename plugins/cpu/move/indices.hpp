@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/cpu/plan.hpp"
+#include "plugins/cpu/base/plan.hpp"
 
 namespace compute::cpu {
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "plugins/cpu/move/indices.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "plugins/common/op.hpp"
+#include "plugins/common/op/op.hpp"
 
 namespace compute::cpu {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "plugins/cpu/order/pairs.hpp"
-#include "plugins/cpu/thread_frame.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/thread_frame.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 

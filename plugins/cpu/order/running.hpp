@@ -10,7 +10,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "plugins/common/op.hpp"
+#include "plugins/common/op/op.hpp"
 
 namespace compute::cpu {
 

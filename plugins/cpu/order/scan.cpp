@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/walk.hpp"
+#include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/order/line.hpp"
-#include "plugins/cpu/order/order_kernel.hpp"
 #include "plugins/cpu/order/running.hpp"
-#include "plugins/cpu/threads.hpp"
-#include "plugins/cpu/walk.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "plugins/cpu/plan.hpp"
+#include "plugins/cpu/base/plan.hpp"
 
 namespace compute::cpu {
 

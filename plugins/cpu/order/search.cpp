@@ -6,9 +6,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "plugins/common/layout.hpp"
-#include "plugins/cpu/threads.hpp"
-#include "plugins/cpu/walk.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/walk.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -9,10 +9,10 @@
 #include <bit>
 #include <cstring>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/order/pairs.hpp"
 #include "plugins/cpu/order/radix.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <type_traits>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/walk.hpp"
 #include "plugins/cpu/order/pairs.hpp"
 #include "plugins/cpu/order/philox.hpp"
 #include "plugins/cpu/order/radix.hpp"
-#include "plugins/cpu/threads.hpp"
-#include "plugins/cpu/walk.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

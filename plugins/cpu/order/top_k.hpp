@@ -2,7 +2,7 @@
 // The op top_k.
 #pragma once
 
-#include "plugins/cpu/plan.hpp"
+#include "plugins/cpu/base/plan.hpp"
 
 namespace compute::cpu {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "plugins/cpu/reduce/reduce_kernel.hpp"
+#include "plugins/cpu/kernels/reduce_kernel.hpp"
 
 namespace compute::cpu {
 

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstring>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/walk.hpp"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/reduce/network_kernel.hpp"
-#include "plugins/cpu/thread_frame.hpp"
-#include "plugins/cpu/threads.hpp"
-#include "plugins/cpu/walk.hpp"
+#include "plugins/cpu/kernels/network_kernel.hpp"
+#include "plugins/cpu/threads/thread_frame.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -3,7 +3,7 @@
 // gradient, cross_entropy.
 #pragma once
 
-#include "plugins/cpu/plan.hpp"
+#include "plugins/cpu/base/plan.hpp"
 
 namespace compute::cpu {
 

@@ -2,7 +2,7 @@
 // The ops max_pool and average_pool.
 #pragma once
 
-#include "plugins/cpu/plan.hpp"
+#include "plugins/cpu/base/plan.hpp"
 
 namespace compute::cpu {
 

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "plugins/cpu/reduce/pool_windows.hpp"
-#include "plugins/cpu/thread_frame.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/thread_frame.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // The ops max_pool_grad and average_pool_grad.
 #pragma once
 
-#include "plugins/cpu/plan.hpp"
+#include "plugins/cpu/base/plan.hpp"
 
 namespace compute::cpu {
 

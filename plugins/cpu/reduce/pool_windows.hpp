@@ -2,9 +2,9 @@
 // The windows of pooling ops, and the kernels for them.
 #pragma once
 
-#include "plugins/common/pooling.hpp"
+#include "plugins/common/op/pooling.hpp"
 #include "plugins/cpu/isa/isa.hpp"
-#include "plugins/cpu/reduce/pool_kernel.hpp"
+#include "plugins/cpu/kernels/pool_kernel.hpp"
 
 namespace compute::cpu {
 

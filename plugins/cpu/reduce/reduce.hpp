@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
-#include "plugins/cpu/plan.hpp"
-#include "plugins/cpu/reduce/reduce_kernel.hpp"
+#include "plugins/cpu/base/plan.hpp"
+#include "plugins/cpu/kernels/reduce_kernel.hpp"
 
 namespace compute::cpu {
 

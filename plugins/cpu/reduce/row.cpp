@@ -21,8 +21,8 @@
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
 #include "plugins/cpu/reduce/row_plan.hpp"
-#include "plugins/cpu/thread_frame.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/thread_frame.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
-#include "plugins/cpu/thread_frame.hpp"
+#include "plugins/cpu/threads/thread_frame.hpp"
 
 namespace compute::cpu {
 namespace {

@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/common/layout.hpp"
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/plan.hpp"
 #include "plugins/cpu/map/block_program.hpp"
-#include "plugins/cpu/plan.hpp"
 #include "plugins/cpu/reduce/combination.hpp"
-#include "plugins/cpu/threads.hpp"
+#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 

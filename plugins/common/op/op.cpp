@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/common/op/op.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/op/understood.hpp"
+
+namespace compute::common {
+namespace {
+
+constexpr Category category_BOOL = Category::kBool, category_SIGNED = Category::kSigned,
+                   category_UNSIGNED = Category::kUnsigned, category_FLOAT = Category::kFloat,
+                   category_COMPLEX = Category::kComplex;
+
+// Indexed by id, which dtypes.def numbers from 1.
+constexpr DtypeRow kDtypes[] = {
+    {"none", 0, Category::kBool},
+#define COMPUTE_DTYPE(id, name, NAME, size, category, computed_in, cuda, opencl) {#name, size, category_##category},
+#include <compute/dtypes.def>
+#undef COMPUTE_DTYPE
+};
+static_assert(std::size(kDtypes) == kDtypeLimit);
+
+bool is_known(compute_dtype dtype) { return dtype > 0 && dtype < kDtypeLimit; }
+
+}  // namespace
+
+Op::Op(const compute_plugin_op* op) {
+  std::memcpy(static_cast<void*>(&op_), op, std::min<size_t>(op->struct_size, sizeof op_));
+  require_understood(op, "the op");
+  require_understood(op_.tensors, tensor_count(), "a tensor of the op");
+  require_understood(op_.attributes, op_.attribute_count, "an attribute of the op");
+  for (int32_t i = 0; i < op_.expression_count; ++i) require_understood(op_.expressions[i], "an expression of the op");
+}
+
+const compute_plugin_tensor& Op::tensor(int32_t index) const {
+  const char* first = reinterpret_cast<const char*>(op_.tensors);
+  return *reinterpret_cast<const compute_plugin_tensor*>(first + static_cast<size_t>(index) * op_.tensors->struct_size);
+}
+
+const compute_attribute& Op::attribute(int32_t index) const {
+  const char* first = reinterpret_cast<const char*>(op_.attributes);
+  return *reinterpret_cast<const compute_attribute*>(first + static_cast<size_t>(index) * op_.attributes->struct_size);
+}
+
+const compute_attribute* Op::find(std::string_view name, int32_t kind) const {
+  for (int32_t i = 0; i < op_.attribute_count; ++i) {
+    const compute_attribute& a = attribute(i);
+    if (std::string_view(a.name, static_cast<size_t>(a.name_size)) == name && a.kind == kind) return &a;
+  }
+  return nullptr;
+}
+
+std::span<const int64_t> Op::integers(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_INT64);
+  if (a == nullptr) return {};
+  return {static_cast<const int64_t*>(a->values), static_cast<size_t>(a->count)};
+}
+
+int64_t Op::integer(std::string_view name, int64_t otherwise) const {
+  const auto values = integers(name);
+  return values.empty() ? otherwise : values[0];
+}
+
+double Op::real(std::string_view name, double otherwise) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_FLOAT64);
+  return a == nullptr || a->count < 1 ? otherwise : *static_cast<const double*>(a->values);
+}
+
+std::string_view Op::text(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_STRING);
+  return a == nullptr || a->count < 1 ? std::string_view() : view(*static_cast<const compute_string*>(a->values));
+}
+
+std::vector<std::string_view> Op::texts(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_STRING);
+  std::vector<std::string_view> texts;
+  for (int64_t i = 0; a != nullptr && i < a->count; ++i)
+    texts.push_back(view(static_cast<const compute_string*>(a->values)[i]));
+  return texts;
+}
+
+compute_dtype Op::dtype(std::string_view name) const {
+  const compute_attribute* a = find(name, COMPUTE_KIND_DTYPE);
+  return a == nullptr || a->count < 1 ? COMPUTE_DTYPE_NONE : *static_cast<const compute_dtype*>(a->values);
+}
+
+const DtypeRow& dtype_row(compute_dtype dtype) { return kDtypes[dtype]; }
+
+std::optional<Refusal> refuse_tensors(const Op& op) {
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    const bool absent = i < op.input_count() && tensor.rank < 0;  // an optional operand that is not given
+    if (!absent && !is_known(tensor.dtype)) {
+      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i, "unknown dtype " + std::to_string(tensor.dtype), ""};
+    }
+    if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED) {
+      return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, i,
+                     "layout " + std::to_string(tensor.layout) + " is newer than the plugin", ""};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_unaligned(const Op& op) {
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    if (tensor.rank < 0 || tensor.alignment >= dtype_size(tensor.dtype)) continue;
+    return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, i,
+                   std::string(op.name()) + ": elements of " + std::string(dtype_name(tensor.dtype)) +
+                       " are not aligned to " + std::to_string(dtype_size(tensor.dtype)) + " bytes",
+                   "copy the tensor"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace compute::common

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/common/source/builder/functions.hpp"
+
+#include <cassert>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "plugins/common/source/builder/template.hpp"
+#include "plugins/common/source/builder/types.hpp"
+
+namespace compute::common {
+namespace {
+
+struct Definition {
+  std::string_view base;
+  std::string_view classes;
+  std::string_view needs;  // separated by blanks; "@r": for the real dtype
+  std::string_view text;
+};
+
+constexpr Definition kDefinitions[] = {
+#define FUNCTION(base, classes, needs, text) {base, classes, needs, text},
+#include "plugins/common/source/builder/complex_functions.inc"
+#include "plugins/common/source/builder/real_functions.inc"
+#undef FUNCTION
+};
+
+// The polynomials of special_series.inc, as text.
+struct Series {
+  std::string_view name;
+  std::string single, wide;
+};
+
+// "(c0, c1, c2)": c0 + x (c1 + x c2)
+std::string polynomial(std::string_view variable, std::string_view list) {
+  list = list.substr(1, list.size() - 2);
+  std::string text, closing;
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(','), list.size());
+    const std::string_view one = list.substr(0, end);
+    list.remove_prefix(std::min(end + 2, list.size()));
+    text += list.empty() ? std::string(one) : cat("fma(", variable, ", ");
+    closing = list.empty() ? closing : cat(", ", one, ")", closing);
+  }
+  return text + closing;
+}
+
+const std::vector<Series>& all_series() {
+  static const std::vector<Series>& rows = *new std::vector<Series>{
+#define SERIES(name, variable, single, wide) {#name, polynomial(#variable, #single), polynomial(#variable, #wide)},
+#include "plugins/common/source/builder/special_series.inc"
+#undef SERIES
+  };
+  return rows;
+}
+
+char class_of(compute_dtype dtype) {
+  switch (dtype_row(dtype).category) {
+    case Category::kSigned:
+      return 's';
+    case Category::kUnsigned:
+      return 'u';
+    case Category::kFloat:
+      return 'f';
+    case Category::kComplex:
+      return 'c';
+    default:
+      return '-';
+  }
+}
+
+const Definition* find(std::string_view base, char dtype_class) {
+  for (const Definition& definition : kDefinitions) {
+    if (definition.base == base && definition.classes.find(dtype_class) != std::string_view::npos) return &definition;
+  }
+  return nullptr;
+}
+
+// The words of a template: those of one dtype.
+std::optional<std::string_view> word_of(std::string_view word, compute_dtype dtype) {
+  const compute_dtype real = part_of(dtype);
+  const bool wide = real == COMPUTE_DTYPE_FLOAT64;
+  struct Limits {
+    const char *bits, *least, *greatest;
+  };
+  static constexpr Limits kLimits[] = {
+      {"8", "((i8)-128)", "((i8)127)"},
+      {"16", "((i16)-32768)", "((i16)32767)"},
+      {"32", "((i32)(-2147483647 - 1))", "((i32)2147483647)"},
+      {"64", "((i64)COMPUTE_U64(0x8000000000000000))", "((i64)COMPUTE_U64(0x7fffffffffffffff))"},
+      {"8", "((u8)0)", "((u8)255)"},
+      {"16", "((u16)0)", "((u16)65535)"},
+      {"32", "((u32)0)", "((u32)0xffffffff)"},
+      {"64", "((u64)0)", "((u64)COMPUTE_U64(0xffffffffffffffff))"},
+  };
+  const auto limits = [&]() -> const Limits& { return kLimits[dtype - COMPUTE_DTYPE_INT8]; };
+  const std::pair<std::string_view, std::pair<std::string_view, std::string_view>> floats[] = {
+      {"f", {"f", ""}},
+      {"S", {"i32", "i64"}},
+      {"WORD", {"u32", "u64"}},
+      {"C", {"COMPUTE_C64", "COMPUTE_C128"}},
+      {"AS_I", {"COMPUTE_AS_I32", "COMPUTE_AS_I64"}},
+      {"AS_F", {"COMPUTE_AS_F32", "COMPUTE_AS_F64"}},
+      {"SIGN", {"((i32)0x80000000)", "((i64)COMPUTE_U64(0x8000000000000000))"}},
+      {"INF", {"COMPUTE_AS_F32(0x7f800000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff0000000000000))"}},
+      {"NAN", {"COMPUTE_AS_F32(0x7fc00000)", "COMPUTE_AS_F64(COMPUTE_I64(0x7ff8000000000000))"}},
+      {"EXP_ABOVE", {"89.0f", "710.0"}},
+      {"EXP_BELOW", {"-104.0f", "-746.0"}},
+      {"EXP_ROUND", {"(0x1.8p23f + 127.0f)", "(0x1.8p52 + 1023.0)"}},
+      {"EXP_PART", {"32.0f", "512.0"}},
+      {"EXP_SMALL", {"0x1p-32f", "0x1p-512"}},
+      {"EXP_GREAT", {"0x1p32f", "0x1p512"}},
+      {"LN2_HIGH", {"0x1.62e4p-1f", "0x1.62e42fefa3p-1"}},
+      {"LN2_LOW", {"0x1.7f7d1cp-20f", "0x1.3de6af278ece6p-42"}},
+      // (exp(r) - 1 - r) / r^2: a polynomial fitted to it for float32, which is a term shorter than the series, and the
+      // exponential series for float64.
+      {"EXP_SERIES",
+       {"fma(r, fma(r, fma(r, fma(r, 0x1.69df0ep-10f, 0x1.12422cp-7f), 0x1.55582ap-5f), 0x1.555486p-3f), 0.5f)",
+        "fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, fma(r, 1.605904383682161e-10, "
+        "2.08767569878681e-9), 2.505210838544172e-8), 2.755731922398589e-7), 2.7557319223985893e-6), "
+        "2.48015873015873e-5), 1.984126984126984e-4), 1.388888888888889e-3), 8.33333333333333333e-3), "
+        "4.16666666666666667e-2), 1.66666666666666667e-1), 0.5)"}},
+      // r rounds n times ln(2). What that leaves out is added where it would exceed the bound.
+      {"EXP_REST", {"fma(q * r, r, r)", "r + fma(q * r, r, fma(n, -0x1.3de6af278ece6p-42, h - r))"}},
+      // Pairs: the nearest number and what is left; of atan(n / 4), and of 1 / 5 + t / 7 + t^2 / 9 …
+      {"PAIR_THIRD", {"0x1.555556p-2f, -0x1.555556p-27f", "0x1.5555555555555p-2, 0x1.5555555555555p-56"}},
+      {"PAIR_ATAN_1", {"0x1.f5b76p-3f, -0x1.b4dfc8p-29f", "0x1.f5b75f92c80ddp-3, 0x1.8ab6e3cf7afbdp-57"}},
+      {"PAIR_ATAN_2", {"0x1.dac67p-2f, 0x1.586ed4p-28f", "0x1.dac670561bb4fp-2, 0x1.a2b7f222f65e2p-56"}},
+      {"PAIR_ATAN_3", {"0x1.4978fap-1f, 0x1.934f7p-28f", "0x1.4978fa3269ee1p-1, 0x1.2419a87f2a458p-56"}},
+      {"PAIR_ATAN_4", {"0x1.921fb6p-1f, -0x1.777a5cp-26f", "0x1.921fb54442d18p-1, 0x1.1a62633145c07p-55"}},
+      {"PAIR_HALF_PI", {"0x1.921fb6p0f, -0x1.777a5cp-25f", "0x1.921fb54442d18p0, 0x1.1a62633145c07p-54"}},
+      {"PAIR_PI", {"0x1.921fb6p1f, -0x1.777a5cp-24f", "0x1.921fb54442d18p1, 0x1.1a62633145c07p-53"}},
+      {"ATANH_SERIES",
+       {"fma(t, fma(t, fma(t, 0.09090909090909091f, 0.1111111111111111f), 0.14285714285714285f), 0.2f)",
+        "fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, fma(t, 0.037037037037037035, 0.04),"
+        " 0.043478260869565216), 0.047619047619047616), 0.05263157894736842), 0.058823529411764705), 0.06666666666"
+        "666667), 0.07692307692307693), 0.09090909090909091), 0.1111111111111111), 0.14285714285714285), 0.2)"}},
+      // The root of digamma, less 1, in two parts.
+      {"DIGAMMA_ROOT", {"0x1.d8b618p-2f", "0x1.d8b618d5af8fep-2"}},
+      {"DIGAMMA_REST", {"0x1.ab5f1fp-27f", "-0x1.1e563779a1f5bp-56"}},
+      {"ERFINV_TAIL_FROM", {"18.0f", "14.0"}},
+      {"WHOLE", {"0x1p24f", "0x1p53"}},
+      {"TOP", {"254", "2046"}},
+      {"MANTISSA", {"23", "52"}},
+      {"EPS", {"0x1p-23f", "0x1p-52"}},
+      {"EXP_MAX", {"88.0f", "709.0"}},
+      {"TANH_ONE", {"11.0f", "22.0"}},
+      {"HUGE", {"0x1p126f", "0x1p1022"}},
+      {"TINY", {"0x1p-100f", "0x1p-960"}},
+      {"TO_NORMAL", {"0x1p48f", "0x1p108"}},
+      {"SQRT_FROM_NORMAL", {"0x1p-24f", "0x1p-54"}},
+      {"LOG_TO_NORMAL", {"33.271064666877376f", "74.85989550047409"}},
+      {"SAFE_MAX", {"0x1p61f", "0x1p509"}},
+      {"SAFE_MIN", {"0x1p-61f", "0x1p-509"}},
+  };
+  if (word == "T") return type_text(dtype).value;
+  if (word == "t") return type_text(dtype).name;
+  if (word == "R") return type_text(real).value;
+  if (word == "r") return type_text(real).name;
+  if (word == "U") return type_text(unsigned_of(dtype)).value;
+  if (word == "W") return dtype_size(dtype) == 8 ? "u64" : "u32";
+  if (word == "BITS") return limits().bits;
+  if (word == "MIN") return limits().least;
+  if (word == "MAX") return limits().greatest;
+  for (const auto& [name, texts] : floats) {
+    if (name == word) return wide ? texts.second : texts.first;
+  }
+  for (const Series& series : all_series()) {
+    if (series.name == word) return wide ? series.wide : series.single;
+  }
+  return std::nullopt;
+}
+
+// complex64 by way of complex128
+constexpr std::string_view kByWider = R"(
+COMPUTE_FUNCTION c64 ${base}_c64($parameters) {
+  const c128 r = ${base}_c128($arguments);
+  return COMPUTE_C64((f32)r.x, (f32)r.y);
+}
+)";
+
+// min and max in CUDA C, where one instruction keeps NaN from compute capability 8.0 on.
+constexpr std::string_view kExtremes = R"(
+COMPUTE_FUNCTION f32 ${base}_f32(f32 x, f32 y) {
+#if __CUDA_ARCH__ >= 800
+  f32 r;
+  asm("$base.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+  return r;
+#else
+  return x $order y || x != x ? x : y;
+#endif
+}
+)";
+
+std::string by_wider(std::string_view base, int operands) {
+  return fill(kByWider, {{"base", base},
+                         {"parameters", operands == 1 ? "c64 a" : "c64 a, c64 b"},
+                         {"arguments", operands == 1 ? "COMPUTE_C128(a.x, a.y)"
+                                                     : "COMPUTE_C128(a.x, a.y), COMPUTE_C128(b.x, b.y)"}});
+}
+
+}  // namespace
+
+std::string Functions::need(std::string_view base, compute_dtype dtype) {
+  std::string name = dtype == COMPUTE_DTYPE_NONE ? std::string(base) : cat(base, "_", type_text(dtype).name);
+  if (!defined_.insert(name).second) return name;
+  static constexpr std::string_view kDirect[] = {"add", "sub", "mul", "eq", "two_sum"};
+  bool direct = dtype != COMPUTE_DTYPE_COMPLEX64 || !dialect_.has_fp64;
+  for (const std::string_view one : kDirect) direct = direct || one == base;
+  if (!direct) {
+    need(base, COMPUTE_DTYPE_COMPLEX128);
+    text_ += by_wider(base, base == "div" || base == "pow" ? 2 : 1);
+    return name;
+  }
+  if (base == "div" && dtype == COMPUTE_DTYPE_FLOAT32) {
+    text_ += "COMPUTE_FUNCTION f32 div_f32(f32 x, f32 y) { return (f32)((f64)x / (f64)y); }\n";
+    return name;
+  }
+  if ((base == "min" || base == "max") && dtype == COMPUTE_DTYPE_FLOAT32 && dialect_.language == Language::kCudaC) {
+    text_ += fill(kExtremes, {{"base", base}, {"order", base == "min" ? "<" : ">"}});
+    return name;
+  }
+  const Definition* definition = find(base, dtype == COMPUTE_DTYPE_NONE ? '-' : class_of(dtype));
+  assert(definition != nullptr);
+  std::string_view needs = definition->needs;
+  while (!needs.empty()) {
+    const size_t end = std::min(needs.find(' '), needs.size());
+    const std::string_view one = needs.substr(0, end);
+    needs.remove_prefix(std::min(end + 1, needs.size()));
+    if (one.ends_with("@r")) {
+      need(one.substr(0, one.size() - 2), part_of(dtype));
+    } else {
+      need(one, dtype);
+    }
+  }
+  std::string divide = "COMPUTE_DIVIDE";
+  if (definition->text.find("$DIV") != std::string_view::npos) {
+    const bool emulated = dtype == COMPUTE_DTYPE_FLOAT32 && emulates_division();
+    if (emulated) need("div", dtype);
+    if (!emulated && defined_.insert(divide).second) text_ += "#define COMPUTE_DIVIDE(x, y) ((x) / (y))\n";
+    if (emulated) divide = "div_f32";
+  }
+  text_ += fill(definition->text,
+                [&](std::string_view word) { return word == "DIV" ? std::string_view(divide) : word_of(word, dtype); });
+  return name;
+}
+
+std::string Functions::need(std::string_view name) { return need(name, COMPUTE_DTYPE_NONE); }
+
+}  // namespace compute::common

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+// contraction. Three forms:
+//
+//   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
+//           next are on their way
+//   units   the same for float32 with matrix units
+//   blocks  on a CPU core: a work item computes kRows × kColumns results by itself
+//
+// Where this keeps more of a GPU busy, the depth is divided, and a second kernel adds up the parts. Products with a
+// vector on one side are reductions, see vector_products.cpp.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "plugins/common/op/matrix_product.hpp"
+#include "plugins/common/source/builder/kernel_builder.hpp"
+#include "plugins/common/source/products/matrix_units.hpp"
+#include "plugins/common/source/products/ops.hpp"
+
+namespace compute::common {
+namespace {
+
+#include "plugins/common/source/products/contraction.inc"
+
+constexpr int kDepth = 16;
+constexpr int kRows = 4, kColumns = 16;
+
+// The side of a tile: large ones read less, but have to fill the device.
+int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int32_t value_size) {
+  for (const int tile : {128, 64}) {
+    const int64_t tiles = divide_up(m, tile) * divide_up(n, tile) * batch;
+    if (tiles >= dialect.compute_units &&
+        2 * kDepth * (tile + 4) * value_size <= std::min<int64_t>(dialect.local_memory_bytes, 48 << 10))
+      return tile;
+  }
+  return 32;
+}
+
+class ContractionBuilder {
+ public:
+  ContractionBuilder(const Op& op, const Dialect& dialect, bool is_join, bool with_text)
+      : op_(op),
+        dialect_(dialect),
+        is_join_(is_join),
+        builder_(dialect, "contraction", with_text),
+        dtype_(op.output(0).dtype),
+        wide_(computed_in(dtype_)),
+        size_(dtype_size(dtype_)),
+        rank_(op.output(0).rank),
+        is_scaled_(op.integer("scaled", 0) == 1),
+        has_addend_(is_scaled_ && is_given(op, 2)),
+        has_bias_(is_given(op, 3)),
+        has_epilogue_(op.expression_count() > 0),
+        tensors_(operands()),
+        strides_(operand_strides()),
+        space_(collapse_operands(shape_of(op.output(0)).first(static_cast<size_t>(rank_ - 2)), strides_, 2)),
+        m_(op.output(0).shape[rank_ - 2]),
+        n_(op.output(0).shape[rank_ - 1]),
+        k_(op.input(0).shape[rank_ - 1]),
+        a_along_k_(std::llabs(stride(0, 1)) <= std::llabs(stride(0, 0))),
+        b_along_n_(std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0))),
+        b_in_rows_(stride(1, 1) == 1),
+        has_units_(takes_units()),
+        units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
+        tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
+        rows_(dialect.is_host ? kRows
+              : has_units_    ? units_.rows()
+                              : tile_),
+        columns_(dialect.is_host ? kColumns
+                 : has_units_    ? units_.columns()
+                                 : tile_),
+        tile_rows_(divide_up(m_, rows_)),
+        tile_columns_(divide_up(n_, columns_)) {
+    divide_depth();
+  }
+
+  bool is_divided() const { return parts_ > 1; }
+  int64_t partial_bytes() const { return parts_ * results() * dtype_size(wide_); }
+
+  void add_to(BuiltRecipe& recipe) {
+    builder_.is_wide = is_wide();
+    sign_operands();
+    add_operands();
+    add_words();
+    if (has_units_ && !is_join_) builder_.local_bytes = units_.tile.local_bytes();
+    if (!has_units_ && !is_join_ && !dialect_.is_host && tile_ == 128 && dtype_size(wide_) == 4)
+      builder_.least_at_once = 2;
+    if (builder_.with_text()) {
+      builder_.body = is_join_ ? join_text() : text();
+      builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
+    }
+    if (is_join_) {
+      recipe.add(builder_, divide_up(results(), dialect_.group_size));
+    } else {
+      recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles() * parts_);
+    }
+  }
+
+ private:
+  // operands in the block: a, b, c, and where given addend and bias
+  std::vector<int32_t> operands() const {
+    std::vector<int32_t> tensors = {0, 1, op_.input_count()};
+    if (has_addend_) tensors.push_back(2);
+    if (has_bias_) tensors.push_back(3);
+    return tensors;
+  }
+
+  std::vector<std::vector<int64_t>> operand_strides() const {
+    std::vector<std::vector<int64_t>> strides;
+    for (const int32_t i : tensors_) strides.push_back(strides_of(op_.tensor(i)));
+    return strides;
+  }
+
+  // Of operand `i` along rows (0) or columns (1).
+  int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
+
+  int64_t tiles() const { return space_.points() * tile_rows_ * tile_columns_; }
+  int64_t results() const { return space_.points() * m_ * n_; }
+
+  // Of few tiles and many terms, so that there are two groups for each compute unit.
+  void divide_depth() {
+    constexpr int64_t kLeastTerms = 128, kMostParts = 64;
+    parts_ = units_.parts;
+    part_depth_ = units_.part_depth;
+    if (has_units_ || dialect_.is_host || tiles() >= dialect_.compute_units || is_complex(wide_)) return;
+    if (wide_ == COMPUTE_DTYPE_BOOL || results() > INT32_MAX / 8) return;
+    const int64_t wanted = std::min(divide_up(2 * dialect_.compute_units, std::max<int64_t>(tiles(), 1)), kMostParts);
+    const int64_t parts = std::min(wanted, k_ / kLeastTerms);
+    if (parts < 2) return;
+    part_depth_ = divide_up(divide_up(k_, parts), kDepth) * kDepth;
+    parts_ = divide_up(k_, part_depth_);
+  }
+
+  bool takes_units() const {
+    return dialect_.has_tile_units && dialect_.group_size == 256 && dtype_ == COMPUTE_DTYPE_FLOAT32 &&
+           op_.input(0).dtype == dtype_ && k_ >= kUnitDepth && !is_wide() && results() <= INT32_MAX / 8;
+  }
+
+  // Whether four elements of a or b along the depth are a word.
+  bool has_quads(size_t i) const {
+    const int32_t along = i == 0 ? 1 : 0;
+    const compute_plugin_tensor& tensor = op_.input(static_cast<int32_t>(i));
+    bool has = stride(i, along) == 1 && stride(i, 1 - along) % 4 == 0 && k_ % 4 == 0 && tensor.alignment % 16 == 0 &&
+               space_.nest().offsets[i] % 4 == 0;
+    for (int loop = 0; loop < space_.rank(); ++loop) has = has && space_.nest().strides[i][loop] % 4 == 0;
+    return has;
+  }
+  UnitLoads unit_loads(size_t i) const {
+    if (i == 0 ? !a_along_k_ : b_along_n_) return UnitLoads::kAlongSide;
+    return has_quads(i) ? UnitLoads::kQuadsAlongDepth : UnitLoads::kAlongDepth;
+  }
+
+  // ---- parameters
+
+  bool is_wide() const {
+    const std::vector<int32_t> sizes(tensors_.size(), size_);
+    std::array<int64_t, 5> matrices{};
+    bool is_wide = false;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      const int64_t rows = i == 1 ? k_ : m_, columns = i == 0 ? k_ : n_;
+      matrices[i] = std::llabs(stride(i, 0)) * rows + std::llabs(stride(i, 1)) * columns;
+      is_wide = is_wide || matrices[i] * size_ > INT32_MAX / 2;
+    }
+    return is_wide || needs_wide(space_.nest(), sizes, space_.points(), matrices);
+  }
+
+  void sign_operands() {
+    builder_.sign(dtype_);
+    builder_.sign(space_.rank());
+    builder_.sign(!dialect_.is_host && a_along_k_);
+    builder_.sign(!dialect_.is_host && b_along_n_);
+    builder_.sign(is_scaled_);
+    builder_.sign(has_addend_);
+    builder_.sign(has_bias_);
+    builder_.sign(is_join_);
+    builder_.sign(is_divided());
+    builder_.sign(has_units_);
+    if (!dialect_.is_host && !has_units_) builder_.sign(has_end());
+    if (has_units_) {
+      builder_.sign(units_.rows() * 1024 + units_.columns());
+      builder_.sign(units_.is_swapped);
+      for (const size_t i : {0, 1}) {
+        builder_.sign(static_cast<int64_t>(unit_loads(i)));
+        builder_.sign(is_dense(i));
+      }
+      builder_.sign(k_ % kUnitDepth == 0);
+    }
+    builder_.sign(has_epilogue_);
+    if (has_epilogue_) builder_.sign(op_.expression(0));
+  }
+
+  void add_operands() {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      builder_.pointer(Pointer::kTensor, tensors_[i], space_.nest().offsets[i] * size_);
+      builder_.declare(static_cast<int32_t>(i), type_text(dtype_).storage, i != 2);
+    }
+    if (is_divided()) {
+      partials_ = builder_.pointer(Pointer::kWorkspace, 0, 0);
+      builder_.declare(partials_, type_text(wide_).storage, is_join_);
+    }
+    if (is_scaled_) {
+      alpha_ = builder_.scalar(0, op_.scalar_dtype(0));
+      beta_ = builder_.scalar(1, op_.scalar_dtype(1));
+    }
+    for (int32_t i = is_scaled_ ? 2 : 0; i < op_.scalar_count(); ++i)
+      epilogue_scalars_.push_back(builder_.scalar(i, op_.scalar_dtype(i)));
+  }
+
+  void add_words() {
+    builder_.sign(dialect_.is_host ? 0 : tile_);
+    builder_.sign(dialect_.is_host && b_in_rows_);
+    m_word_ = builder_.word(m_);
+    n_word_ = builder_.word(n_);
+    k_word_ = builder_.word(k_);
+    rows_word_ = builder_.word(tile_rows_);
+    columns_word_ = builder_.word(tile_columns_);
+    tiles_word_ = builder_.word(tiles());
+    for (size_t i = 0; i < tensors_.size(); ++i)
+      stride_words_.push_back({builder_.word(stride(i, 0)), builder_.word(stride(i, 1))});
+    space_.add_words(builder_, 1);
+    parts_word_ = builder_.word(parts_);
+    part_depth_word_ = builder_.word(part_depth_);
+    places_word_ = builder_.word(space_.points());
+    results_word_ = builder_.word(results());
+  }
+
+  // ---- text
+
+  static std::string word(int32_t number) { return KernelBuilder::index_word(number); }
+
+  const char* value() const { return type_text(wide_).value; }
+  std::string zero() const {
+    uint8_t zero_bits[16] = {};
+    return constant_text(wide_, zero_bits);
+  }
+
+  // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
+  int lines() const { return dialect_.group_size / 16; }
+  int side_m() const { return dialect_.is_host ? kRows : has_units_ ? 2 : tile_ / lines(); }
+  int side_n() const { return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16; }
+  std::string row_of() const {
+    if (dialect_.is_host) return "i";
+    if (has_units_) return units_.is_swapped ? units_.tile.column_of_j() : units_.tile.row_of_i();
+    const int run = std::min(side_m(), 4);
+    return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
+  }
+  std::string column_of() const {
+    if (dialect_.is_host) return "j";
+    if (has_units_) return units_.is_swapped ? units_.tile.row_of_i() : units_.tile.column_of_j();
+    const int run = std::min(side_n(), 4);
+    return cat("column_id * ", run, " + j % ", run, " + j / ", run, " * ", 16 * run);
+  }
+
+  // An operand's element in memory; `in_rows` where its columns are neighbours.
+  std::string element(int operand, const std::string& row, const std::string& column, bool in_rows = false) const {
+    const auto& words = stride_words_[static_cast<size_t>(operand)];
+    return cat("x", operand, "[b", operand, " + ", row, " * ", word(words[0]), " + ", column,
+               in_rows ? "" : " * " + word(words[1]), "]");
+  }
+  std::string wide_value(const std::string& element) {
+    return convert_text(value_of_element(dtype_, element), dtype_, wide_, builder_.functions());
+  }
+
+  std::string add(const std::string& x, const std::string& y) {
+    return wide_ == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " || ", y, ")")
+                                       : call_text(COMPUTE_PLUGIN_INTRINSIC_ADD, wide_, {x, y}, builder_.functions());
+  }
+  std::string multiply(const std::string& x, const std::string& y) {
+    return wide_ == COMPUTE_DTYPE_BOOL ? cat("(bool)(", x, " && ", y, ")")
+                                       : call_text(COMPUTE_PLUGIN_INTRINSIC_MUL, wide_, {x, y}, builder_.functions());
+  }
+
+  std::string text() {
+    std::vector<Value> values = place_values();
+    values.insert(values.end(), {{"is_divided", is_divided()},
+                                 {"is_on_device", !dialect_.is_host},
+                                 {"has_sums", !has_units_},
+                                 {"places", word(places_word_)}});
+    if (is_divided()) {
+      values.emplace_back("partial", partial("((place * m + row) * n + column)"));
+    } else {
+      values.emplace_back("finish", fill(kContractionFinish, result_values()));
+    }
+    return fill(kContraction, values);
+  }
+
+  std::string join_text() {
+    return fill(kContractionJoin, {{"group_size", dialect_.group_size},
+                                   {"results", word(results_word_)},
+                                   {"n", word(n_word_)},
+                                   {"m", word(m_word_)},
+                                   {"coordinates", space_.coordinates(builder_, "c", "place")},
+                                   {"bases", bases()},
+                                   {"type", value()},
+                                   {"zero", zero()},
+                                   {"parts", word(parts_word_)},
+                                   {"partial", partial("item")},
+                                   {"result_and_next", add("result", "next")},
+                                   {"finish", fill(kContractionFinish, result_values())}});
+  }
+  std::string partial(const std::string& item) const {
+    return cat("x", partials_, "[part * ", word(results_word_), " + ", item, "]");
+  }
+  std::string bases() const {
+    std::string out;
+    for (int i = 0; i < static_cast<int>(tensors_.size()); ++i)
+      out += cat("const ix b", i, " = ", space_.offset(i, "c"), ";\n");
+    return out;
+  }
+
+  std::vector<Value> place_values() {
+    const std::string group = "(ix)COMPUTE_GROUP_ID(0)";
+    return {{"m", word(m_word_)},
+            {"n", word(n_word_)},
+            {"depth", word(k_word_)},
+            {"tile", dialect_.is_host ? cat(group, " * ", dialect_.group_size, " + COMPUTE_LOCAL_ID(0)") : group},
+            {"tile_columns", word(columns_word_)},
+            {"tile_rows", word(rows_word_)},
+            {"is_host", dialect_.is_host},
+            {"tiles", word(tiles_word_)},
+            {"rows", rows_},
+            {"columns", columns_},
+            {"coordinates", space_.coordinates(builder_, "c", "place")},
+            {"bases", bases()},
+            {"type", value()},
+            {"item_rows", side_m()},
+            {"item_columns", side_n()},
+            {"zero", zero()},
+            {"depth_place", is_divided() ? cat("const ix depth_begin = part * ", word(part_depth_word_),
+                                               ", depth_end = depth_begin + ", word(part_depth_word_),
+                                               " < depth ? depth_begin + ", word(part_depth_word_), " : depth;\n")
+                                         : std::string("const ix depth_begin = 0, depth_end = depth;\n")},
+            {"terms", dialect_.is_host ? block_text()
+                      : has_units_     ? units_text()
+                                       : tile_text()},
+            {"row_of_i", row_of()},
+            {"column_of_j", column_of()}};
+  }
+
+  // ---- units
+
+  // Whether neighbours along the side or the depth, in which it is loaded, are neighbours in memory.
+  bool is_dense(size_t i) const {
+    const bool along_depth = unit_loads(i) != UnitLoads::kAlongSide;
+    return stride(i, (i == 0) == along_depth ? 1 : 0) == 1;
+  }
+
+  UnitSide unit_side(size_t i) const {
+    const UnitLoads loads = unit_loads(i);
+    const bool along_depth = loads != UnitLoads::kAlongSide, quads = loads == UnitLoads::kQuadsAlongDepth;
+    const auto& words = stride_words_[i];
+    const std::string side_stride = word(words[i == 0 ? 0 : 1]), depth_stride = word(words[i == 0 ? 1 : 0]);
+    const std::string at = cat("x", i, "[b", i, " + (", i == 0 ? "row0" : "column0", " + t)",
+                               !along_depth && is_dense(i) ? "" : " * " + side_stride, " + (depth_begin + next * ",
+                               kUnitDepth, " + d)", along_depth && is_dense(i) ? "" : " * " + depth_stride, "]");
+    const std::string full =
+        k_ % kUnitDepth == 0 ? "" : cat(" && depth_begin + next * ", kUnitDepth, " + d < depth_end");
+    return {loads, cat("if (", i == 0 ? "row0 + t < m" : "column0 + t < n", full,
+                       ") loaded = ", quads ? cat("*(const float4*)&", at) : at, ";\n")};
+  }
+
+  std::string units_text() {
+    UnitLoop loop;
+    loop.tile = units_.tile;
+    loop.left = unit_side(units_.is_swapped ? 1 : 0);
+    loop.right = unit_side(units_.is_swapped ? 0 : 1);
+    return unit_text(loop, builder_);
+  }
+
+  // ---- blocks
+
+  std::string block_text() {
+    return fill(kContractionBlock, {{"rows", kRows},
+                                    {"columns", kColumns},
+                                    {"type", value()},
+                                    {"left", wide_value(element(0, "rows[i]", "k"))},
+                                    {"right_inside", wide_value(element(1, "k", "(column0 + j)", b_in_rows_))},
+                                    {"right", wide_value(element(1, "k", "column"))}});
+  }
+
+  // ---- tiles
+
+  // Elements of a tile of terms that a work item loads.
+  int per_item() const { return tile_ * kDepth / dialect_.group_size; }
+
+  std::string tile_text() {
+    return fill(kContractionTile, {{"type", value()},
+                                   {"depth", kDepth},
+                                   {"padded_side", tile_ + 4},
+                                   {"loads", per_item()},
+                                   {"fetch_first", fetch_text("depth_begin")},
+                                   {"storage", type_text(dtype_).storage},
+                                   {"left_place", element_place(a_along_k_)},
+                                   {"left_value", wide_value("next_left[e]")},
+                                   {"right_place", element_place(!b_along_n_)},
+                                   {"right_value", wide_value("next_right[e]")},
+                                   {"fetch_next", fetch_text(cat("(k0 + ", kDepth, ")"))},
+                                   {"item_rows", side_m()},
+                                   {"item_columns", side_n()},
+                                   {"row_of_i", row_of()},
+                                   {"column_of_j", column_of()}});
+  }
+
+  // Which element of a tile of terms the work item's element `e` is: neighbouring items load what is next in memory.
+  std::string element_place(bool depth_first) const {
+    const std::string number = cat("(id + e * ", dialect_.group_size, ")");
+    return depth_first ? cat("const int d = ", number, " % ", kDepth, ", t = ", number, " / ", kDepth, ";")
+                       : cat("const int t = ", number, " % ", tile_, ", d = ", number, " / ", tile_, ";");
+  }
+
+  // Whether the last step of a part has fewer terms.
+  bool has_end() const { return k_ % kDepth != 0; }
+
+  std::string fetch_text(const std::string& from) const {
+    const auto load = [&](const char* next, bool is_left) {
+      const auto of_term = [&](const std::string& term) {
+        return is_left ? element(0, "row", term) : element(1, term, "column");
+      };
+      return fill(kContractionLoad, {{"has_end", has_end()},
+                                     {"from", from},
+                                     {"storage", type_text(dtype_).storage},
+                                     {"clamped", of_term("(term < depth_end ? term : depth_end - 1)")},
+                                     {"next", next},
+                                     {"storage_zero", is_complex(dtype_) ? zero() : "0"},
+                                     {"element", of_term("(" + from + " + d)")}});
+    };
+    return fill(kContractionFetch, {{"loads", per_item()},
+                                    {"left_place", element_place(a_along_k_)},
+                                    {"load_left", load("next_left", true)},
+                                    {"right_place", element_place(!b_along_n_)},
+                                    {"load_right", load("next_right", false)}});
+  }
+
+  // ---- sums and results
+
+  std::string step() {
+    if (is_float(wide_)) return "fma(p[i], q[j], sum[i][j])";
+    if (is_complex(wide_)) {
+      return cat(wide_ == COMPUTE_DTYPE_COMPLEX64 ? "COMPUTE_C64" : "COMPUTE_C128",
+                 "(fma(p[i].x, q[j].x, fma(-p[i].y, q[j].y, sum[i][j].x)), fma(p[i].x, q[j].y, fma(p[i].y, q[j].x, "
+                 "sum[i][j].y)))");
+    }
+    if (wide_ == COMPUTE_DTYPE_BOOL) return "(bool)(sum[i][j] || (p[i] && q[j]))";
+    return add("sum[i][j]", multiply("p[i]", "q[j]"));
+  }
+
+  std::vector<Value> result_values() {
+    std::vector<Value> values = {
+        {"type", value()}, {"is_scaled", is_scaled_}, {"has_addend", has_addend_}, {"has_bias", has_bias_}};
+    if (is_scaled_) {
+      values.insert(values.end(), {{"alpha", alpha_}, {"beta", beta_}, {"scaled_result", multiply("alpha", "result")}});
+    }
+    if (has_addend_) {
+      values.insert(values.end(), {{"is_beta_not_zero", is_complex(wide_) ? "beta.x != 0 || beta.y != 0" : "beta != 0"},
+                                   {"addend", wide_value(element(3, "row", "column"))},
+                                   {"result_with_addend", add("result", multiply("beta", "addend"))}});
+    }
+    if (has_bias_) {
+      values.insert(values.end(), {{"bias", wide_value(element(has_addend_ ? 4 : 3, "row", "column"))},
+                                   {"result_with_bias", add("result", "bias")}});
+    }
+    values.emplace_back("output", element(2, "row", "column"));
+    values.emplace_back("has_epilogue", has_epilogue_);
+    if (!has_epilogue_) {
+      values.emplace_back("result",
+                          element_of_value(dtype_, convert_text("result", wide_, dtype_, builder_.functions())));
+      return values;
+    }
+    Leaves leaves;
+    leaves.input = [](int32_t) { return std::string("result"); };
+    leaves.scalar = [&](int32_t i) { return epilogue_scalars_[static_cast<size_t>(i)]; };
+    std::string statements;
+    const std::string value = print_expression(op_.expression(0), leaves, "z", builder_.functions(), statements)[0];
+    values.emplace_back("epilogue", statements);
+    values.emplace_back("result", element_of_value(dtype_, value));
+    return values;
+  }
+
+  const Op& op_;
+  const Dialect& dialect_;
+  const bool is_join_;  // adds up the parts of a divided depth
+  KernelBuilder builder_;
+  const compute_dtype dtype_, wide_;
+  const int32_t size_, rank_;
+  const bool is_scaled_, has_addend_, has_bias_, has_epilogue_;
+  const std::vector<int32_t> tensors_;
+  const std::vector<std::vector<int64_t>> strides_;
+  Space space_;  // of the batch
+  const int64_t m_, n_, k_;
+  const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
+  const bool has_units_;
+  const UnitTiles units_;
+  const int tile_;
+  const int rows_, columns_;                // of a tile or block
+  const int64_t tile_rows_, tile_columns_;  // how many tiles there are down and across c
+  std::string alpha_, beta_;
+  std::vector<std::string> epilogue_scalars_;
+  int64_t parts_ = 1, part_depth_ = 0;  // of the depth
+  int32_t partials_ = 0, parts_word_ = 0, part_depth_word_ = 0, places_word_ = 0, results_word_ = 0;
+  int32_t m_word_ = 0, n_word_ = 0, k_word_ = 0, rows_word_ = 0, columns_word_ = 0, tiles_word_ = 0;
+  std::vector<std::array<int32_t, 2>> stride_words_;
+};
+
+}  // namespace
+
+BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
+  if (is_vector_product(op)) return build_vector_product(op, dialect, with_text);
+  BuiltRecipe recipe;
+  ContractionBuilder builder(op, dialect, false, with_text);
+  builder.add_to(recipe);
+  if (!builder.is_divided()) return recipe;
+  recipe.workspace_bytes = builder.partial_bytes();
+  ContractionBuilder(op, dialect, true, with_text).add_to(recipe);
+  return recipe;
+}
+
+}  // namespace compute::common

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The primitives of this room: matrix products.
+// A build function returns kernels and launches, with their text if it is asked for.
+#pragma once
+
+#include "plugins/common/source/builder/kernel_builder.hpp"
+
+namespace compute::common {
+
+BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
+BuiltRecipe build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
+
+/// Whether a contraction is one that build_vector_product is for.
+bool is_vector_product(const Op& op);
+
+}  // namespace compute::common
