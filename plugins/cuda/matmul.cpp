@@ -318,7 +318,7 @@ bool is_faster_in_parts(const Device& device, const Op& op, const MatrixProduct&
       problem.k < kLeastTerms)
     return false;
   // Those of places of 64 bits have none.
-  return common::make_recipe(op, device.dialect()).launches.front().local_bytes > 0;
+  return common::plan_launches(op, device.dialect()).launches.front().local_bytes > 0;
 }
 
 }  // namespace

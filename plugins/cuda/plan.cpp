@@ -16,9 +16,9 @@ namespace compute::cuda {
 namespace {
 
 using common::Launch;
+using common::LaunchPlan;
 using common::Op;
 using common::Pointer;
-using common::Recipe;
 using common::Refusal;
 
 // Why neither generated nor user kernels can run `op`.
@@ -75,10 +75,10 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
 
 // The other constructor is complete, so that the destructor frees the tables of a plan that is not finished.
 KernelPlan::KernelPlan(Device& device, const Op& op) : KernelPlan(device) {
-  const Recipe recipe = common::make_recipe(op, device.dialect());
-  workspace_bytes = recipe.workspace_bytes;
-  reports_faults = recipe.reports_faults;
-  for (const Launch& launch : recipe.launches) {
+  const LaunchPlan plan = common::plan_launches(op, device.dialect());
+  workspace_bytes = plan.workspace_bytes;
+  reports_faults = plan.reports_faults;
+  for (const Launch& launch : plan.launches) {
     Step step{};
     step.kernel = &device.kernels().get(
         launch.key, common::compile_options(device.dialect()),

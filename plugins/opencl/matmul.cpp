@@ -417,8 +417,8 @@ bool wins_trial(Device& device, const Op& like) {
   try {
     const TrialOp trial(like);
     const Op op = trial.op();
-    const common::Recipe recipe = common::make_recipe(op, device.dialect());
-    const std::string text = common::kernel_source(op, device.dialect(), recipe.launches[0]).text;
+    const common::LaunchPlan plan = common::plan_launches(op, device.dialect());
+    const std::string text = common::kernel_source(op, device.dialect(), plan.launches[0]).text;
     const std::string model = device.info().model(), driver = device.info().driver();
     const std::string what_is_kept = "trial\n" + clblast_report().found;
     const common::ProgramKey key{text, model, driver, what_is_kept};

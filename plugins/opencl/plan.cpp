@@ -14,14 +14,14 @@ namespace {
 
 constexpr size_t kMostWords = 512;  // of a block: 4 KiB, the limit of max_block_bytes
 
-// The launches of a recipe.
+// A plan of launches.
 class GeneratedPlan final : public Plan {
  public:
   GeneratedPlan(Device& device, const common::Op& op) {
-    common::Recipe recipe = common::make_recipe(op, device.dialect());
-    workspace_bytes = recipe.workspace_bytes;
-    reports_faults = recipe.reports_faults;
-    for (common::Launch& launch : recipe.launches) {
+    common::LaunchPlan plan = common::plan_launches(op, device.dialect());
+    workspace_bytes = plan.workspace_bytes;
+    reports_faults = plan.reports_faults;
+    for (common::Launch& launch : plan.launches) {
       Step step;
       step.kernel = device.kernel(op, launch, &kernels_compiled);
       if (!launch.table.empty()) step.table = upload(device, launch.table);

@@ -230,7 +230,7 @@ class GeneratedText : public testing::Test {
     cores.is_host = true;
     for (const Dialect& dialect : {gpu(), opencl, cores}) {
       ASSERT_FALSE(refuse_op(view, dialect));
-      for (const Launch& launch : make_recipe(view, dialect).launches) {
+      for (const Launch& launch : plan_launches(view, dialect).launches) {
         const KernelSource source = kernel_source(view, dialect, launch);
         EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
         if (!kCompiles || dialect.language != Language::kCudaC || !nvrtc.is_there()) continue;
@@ -275,7 +275,7 @@ class GeneratedText : public testing::Test {
     units.has_matrix_units = true;
     const Op view = op.view();
     ASSERT_FALSE(refuse_op(view, units));
-    for (const Launch& launch : make_recipe(view, units).launches) {
+    for (const Launch& launch : plan_launches(view, units).launches) {
       const KernelSource source = kernel_source(view, units, launch);
       EXPECT_NE(source.text.find("mma.sync"), std::string::npos);
       EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
@@ -290,9 +290,9 @@ class GeneratedText : public testing::Test {
     units.has_matrix_units = units.has_tile_units = true;
     const Op view = op.view();
     ASSERT_FALSE(refuse_op(view, units));
-    const Recipe recipe = make_recipe(view, units);
-    ASSERT_EQ(recipe.launches.size(), is_gradient ? 2U : 1U);
-    for (const Launch& launch : recipe.launches) {
+    const LaunchPlan plan = plan_launches(view, units);
+    ASSERT_EQ(plan.launches.size(), is_gradient ? 2U : 1U);
+    for (const Launch& launch : plan.launches) {
       EXPECT_GT(launch.local_bytes, 48 << 10);
       EXPECT_LE(launch.local_bytes, 227 << 10);
       const KernelSource source = kernel_source(view, units, launch);
@@ -308,12 +308,12 @@ class GeneratedText : public testing::Test {
     units.has_tile_units = true;
     const Op view = op.view();
     ASSERT_FALSE(refuse_op(view, units));
-    const Recipe recipe = make_recipe(view, units);
-    ASSERT_EQ(recipe.launches.size(), launches);
-    EXPECT_EQ(recipe.workspace_bytes > 0, launches > 1);
-    EXPECT_GT(recipe.launches[0].local_bytes, 0);
-    EXPECT_LE(recipe.launches[0].local_bytes, 227 << 10);
-    for (const Launch& launch : recipe.launches) {
+    const LaunchPlan plan = plan_launches(view, units);
+    ASSERT_EQ(plan.launches.size(), launches);
+    EXPECT_EQ(plan.workspace_bytes > 0, launches > 1);
+    EXPECT_GT(plan.launches[0].local_bytes, 0);
+    EXPECT_LE(plan.launches[0].local_bytes, 227 << 10);
+    for (const Launch& launch : plan.launches) {
       const KernelSource source = kernel_source(view, units, launch);
       EXPECT_EQ(source.text.find("wgmma") != std::string::npos, launch.local_bytes > 0);
       EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;

@@ -146,7 +146,7 @@ std::string map_text(Expression& e, int32_t output, const std::vector<compute_dt
   for (const compute_dtype dtype : inputs) op.tensor(dtype, {64});
   op.output(kF32, {64}).expression(e.view({output}));
   const Op view = op.view();
-  return kernel_source(view, dialect, make_recipe(view, dialect).launches[0]).text;
+  return kernel_source(view, dialect, plan_launches(view, dialect).launches[0]).text;
 }
 
 // As in the method of Box and Muller.

@@ -10,27 +10,27 @@
 namespace compute::common::generated {
 namespace {
 
-Recipe add_recipe(std::vector<int64_t> shape, std::vector<int64_t> y_strides = {}) {
+LaunchPlan add_launches(std::vector<int64_t> shape, std::vector<int64_t> y_strides = {}) {
   TestOp op("map");
   op.tensor(kF32, shape).tensor(kF32, shape, std::move(y_strides)).output(kF32, shape).expression(sum_of_two());
-  return make_recipe(op.view(), gpu());
+  return plan_launches(op.view(), gpu());
 }
 
 TEST(SourceGenerator, KeysHoldNoSize) {
-  const KernelKey key = add_recipe({1000}).launches[0].key;
-  EXPECT_EQ(add_recipe({1001}).launches[0].key, key);
-  EXPECT_EQ(add_recipe({40, 25}).launches[0].key, key) << "contiguous operands collapse to one loop";
-  EXPECT_EQ(add_recipe({17, 3, 5}).launches[0].key, key);
-  const KernelKey row = add_recipe({40, 24}, {0, 1}).launches[0].key;
+  const KernelKey key = add_launches({1000}).launches[0].key;
+  EXPECT_EQ(add_launches({1001}).launches[0].key, key);
+  EXPECT_EQ(add_launches({40, 25}).launches[0].key, key) << "contiguous operands collapse to one loop";
+  EXPECT_EQ(add_launches({17, 3, 5}).launches[0].key, key);
+  const KernelKey row = add_launches({40, 24}, {0, 1}).launches[0].key;
   EXPECT_NE(row, key);
-  EXPECT_EQ(add_recipe({7, 1024}, {0, 1}).launches[0].key, row);
-  EXPECT_NE(add_recipe({3'000'000'000}).launches[0].key, key) << "positions that need 64 bits";
+  EXPECT_EQ(add_launches({7, 1024}, {0, 1}).launches[0].key, row);
+  EXPECT_NE(add_launches({3'000'000'000}).launches[0].key, key) << "positions that need 64 bits";
 }
 
 TEST(SourceGenerator, ManySizesMakeAHandfulOfKernels) {
   std::set<uint64_t> keys;
   for (int64_t n = 1; n < 3000; ++n) {
-    keys.insert(add_recipe({n}).launches[0].key.low);
+    keys.insert(add_launches({n}).launches[0].key.low);
     TestOp op("reduce");
     op.tensor(kF32, {n, 5000 - n})
         .output(kF32, {n, 1})
@@ -38,7 +38,7 @@ TEST(SourceGenerator, ManySizesMakeAHandfulOfKernels) {
         .expression(identity())
         .text("kind", "sum")
         .integers("axes", {1});
-    for (const Launch& launch : make_recipe(op.view(), gpu()).launches) keys.insert(launch.key.low);
+    for (const Launch& launch : plan_launches(op.view(), gpu()).launches) keys.insert(launch.key.low);
   }
   EXPECT_LE(keys.size(), 24u);
 }
@@ -47,10 +47,10 @@ TEST(SourceGenerator, PreparesFromKeysAlone) {
   TestOp op("map");
   op.tensor(kF32, {64, 100}, {1, 64}).tensor(kF32, {64, 100}).output(kF32, {64, 100}).expression(sum_of_two());
   const Op view = op.view();
-  const Recipe recipe = make_recipe(view, gpu());
-  ASSERT_EQ(recipe.launches.size(), 1u);
-  const KernelSource source = kernel_source(view, gpu(), recipe.launches[0]);
-  EXPECT_EQ(source.name, recipe.launches[0].name);
+  const LaunchPlan plan = plan_launches(view, gpu());
+  ASSERT_EQ(plan.launches.size(), 1u);
+  const KernelSource source = kernel_source(view, gpu(), plan.launches[0]);
+  EXPECT_EQ(source.name, plan.launches[0].name);
   EXPECT_NE(source.text.find(" t0[64]"), std::string::npos) << "a transposed input goes through a tile";
 }
 
@@ -70,8 +70,8 @@ TEST(SourceGenerator, ManyOperandsMoveTheirStridesToATable) {
   for (int32_t i = 1; i < 30; ++i)
     sum = e.call(COMPUTE_PLUGIN_INTRINSIC_ADD, kF32, {sum, inputs[static_cast<size_t>(i)]});
   op.output(kF32, shape).expression(e.view({sum}));
-  const Recipe recipe = make_recipe(op.view(), gpu());
-  const Launch& launch = recipe.launches[0];
+  const LaunchPlan plan = plan_launches(op.view(), gpu());
+  const Launch& launch = plan.launches[0];
   EXPECT_FALSE(launch.table.empty());
   EXPECT_EQ(launch.pointers.back().kind, Pointer::kTable);
   EXPECT_LE(static_cast<int64_t>(launch.block.size() * 8 + launch.pointers.size() * 8), gpu().max_block_bytes);
@@ -84,14 +84,14 @@ TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
         .output(kF32, rows ? std::vector<int64_t>{1, 1} : std::vector<int64_t>{1, 1 << 14});
     op.expression(identity()).expression(identity()).text("kind", "sum");
     op.integers("axes", rows ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0});
-    const Recipe recipe = make_recipe(op.view(), gpu());
-    ASSERT_FALSE(recipe.launches.empty());
-    EXPECT_GE(recipe.launches[0].groups, 132 * 4) << rows;
-    EXPECT_GT(recipe.workspace_bytes, 0);
-    EXPECT_EQ(recipe.launches.size(), 1u) << "the last group of an output combines what all have found";
+    const LaunchPlan plan = plan_launches(op.view(), gpu());
+    ASSERT_FALSE(plan.launches.empty());
+    EXPECT_GE(plan.launches[0].groups, 132 * 4) << rows;
+    EXPECT_GT(plan.workspace_bytes, 0);
+    EXPECT_EQ(plan.launches.size(), 1u) << "the last group of an output combines what all have found";
     Dialect without_counters = gpu();
     without_counters.counters = 0;
-    EXPECT_EQ(make_recipe(op.view(), without_counters).launches.size(), 2u);
+    EXPECT_EQ(plan_launches(op.view(), without_counters).launches.size(), 2u);
   }
 }
 
@@ -109,14 +109,14 @@ TEST(SourceGenerator, SumsOfColumnsOnCpuCoresReadWholeRows) {
       op.tensor(kF32, {3, 4000, columns}).output(kF32, {3, 1, columns});
       op.expression(identity()).expression(identity()).text("kind", "sum").integers("axes", {1});
       const Op view = op.view();
-      const Recipe recipe = make_recipe(view, cores);
+      const LaunchPlan plan = plan_launches(view, cores);
       const bool is_block = columns >= 16;
-      EXPECT_EQ(recipe.launches[0].group_size, is_block ? 1 : cores.group_size);
+      EXPECT_EQ(plan.launches[0].group_size, is_block ? 1 : cores.group_size);
       if (!is_block) continue;
       const int64_t blocks = 3 * ((columns + 255) / 256);
-      EXPECT_GE(recipe.launches[0].groups, std::min(blocks * 200, int64_t{units} * 2)) << columns << " on " << units;
-      EXPECT_EQ(recipe.launches.size(), recipe.workspace_bytes > 0 ? 2u : 1u);
-      texts.insert(kernel_source(view, cores, recipe.launches[0]).text);
+      EXPECT_GE(plan.launches[0].groups, std::min(blocks * 200, int64_t{units} * 2)) << columns << " on " << units;
+      EXPECT_EQ(plan.launches.size(), plan.workspace_bytes > 0 ? 2u : 1u);
+      texts.insert(kernel_source(view, cores, plan.launches[0]).text);
     }
   }
   EXPECT_LE(texts.size(), 2u);  // of partial sums and of results
@@ -135,12 +135,12 @@ struct ArgmaxOp {
 
 TEST(SourceGenerator, PlacesOfFewOutputsAreFoundInOneLaunch) {
   ArgmaxOp op({1, 1 << 24}, 1);
-  const Recipe recipe = make_recipe(op.op.view(), gpu());
-  EXPECT_GT(recipe.workspace_bytes, 0);
-  EXPECT_EQ(recipe.launches.size(), 1u);
+  const LaunchPlan plan = plan_launches(op.op.view(), gpu());
+  EXPECT_GT(plan.workspace_bytes, 0);
+  EXPECT_EQ(plan.launches.size(), 1u);
   Dialect without_counters = gpu();
   without_counters.counters = 0;
-  EXPECT_EQ(make_recipe(op.op.view(), without_counters).launches.size(), 2u);
+  EXPECT_EQ(plan_launches(op.op.view(), without_counters).launches.size(), 2u);
 }
 
 // No vector holds the same element again and again.
@@ -149,7 +149,7 @@ TEST(SourceGenerator, PlacesOfRepeatedElementsAreFoundOneByOne) {
   host.is_host = true;
   const auto has_vectors = [](ArgmaxOp op, const Dialect& dialect) {
     const Op view = op.op.view();
-    return kernel_source(view, dialect, make_recipe(view, dialect).launches.at(0)).text.find("vector_f32") !=
+    return kernel_source(view, dialect, plan_launches(view, dialect).launches.at(0)).text.find("vector_f32") !=
            std::string::npos;
   };
   EXPECT_TRUE(has_vectors(ArgmaxOp({256}, 0), gpu()));
@@ -184,10 +184,10 @@ TEST(SourceGenerator, RowsOfAllSizesMakeAHandfulOfKernels) {
   for (int64_t n = 2; n < 3000; ++n) {
     for (const int64_t axis : {0, 1}) {
       RowOp row(5000 - n, n, axis);
-      const Recipe recipe = make_recipe(row.op.view(), gpu());
-      ASSERT_EQ(recipe.launches.size(), 1u);
-      EXPECT_EQ(recipe.workspace_bytes, 0);
-      keys.insert(recipe.launches[0].key.low);
+      const LaunchPlan plan = plan_launches(row.op.view(), gpu());
+      ASSERT_EQ(plan.launches.size(), 1u);
+      EXPECT_EQ(plan.workspace_bytes, 0);
+      keys.insert(plan.launches[0].key.low);
     }
   }
   EXPECT_LE(keys.size(), 12u);
@@ -195,7 +195,7 @@ TEST(SourceGenerator, RowsOfAllSizesMakeAHandfulOfKernels) {
 
 TEST(SourceGenerator, ShortRowsShareAGroup) {
   RowOp row(1 << 20, 64, 1);
-  EXPECT_LE(make_recipe(row.op.view(), gpu()).launches[0].groups, (1 << 20) / 8);
+  EXPECT_LE(plan_launches(row.op.view(), gpu()).launches[0].groups, (1 << 20) / 8);
 }
 
 TEST(SourceGenerator, FewLongRowsAreRefused) {
@@ -244,7 +244,7 @@ TEST(SourceGenerator, MovesUnalignedElementsAsParts) {
     for (TestOp* op : {&copy, &identical}) {
       const Op view = op->view();
       ASSERT_FALSE(refuse_op(view, gpu()));
-      const Launch launch = make_recipe(view, gpu()).launches.at(0);
+      const Launch launch = plan_launches(view, gpu()).launches.at(0);
       const std::string text = kernel_source(view, gpu(), launch).text;
       const bool in_halves = text.find("COMPUTE_GLOBAL u32* x1") != std::string::npos;
       EXPECT_EQ(in_halves, alignments[0] + alignments[1] < 16) << text;
@@ -391,7 +391,7 @@ TEST_F(GeneratedText, CompilesReductionsThatGroupsShare) {
         TestOp op("reduce");
         op.tensor(dtype, shape).output(dtype, reduced).expression(identity(dtype)).expression(identity(dtype));
         op.text("kind", kind).integers("axes", {axis});
-        EXPECT_EQ(make_recipe(op.view(), gpu()).launches.size(), 1u);
+        EXPECT_EQ(plan_launches(op.view(), gpu()).launches.size(), 1u);
         expect_compiles(op);
       }
     }
@@ -449,7 +449,7 @@ TEST(SourceGenerator, SortsFitIntoLocalMemory) {
         const Op view = op.view();
         ASSERT_FALSE(refuse_op(view, dialect));
         int64_t most = 0;
-        for (const Launch& launch : make_recipe(view, dialect).launches)
+        for (const Launch& launch : plan_launches(view, dialect).launches)
           most = std::max(most, local_bytes(kernel_source(view, dialect, launch).text));
         EXPECT_GT(most, 0);
         EXPECT_LE(most, dialect.local_memory_bytes);
@@ -480,7 +480,7 @@ TEST_F(GeneratedText, CompilesGradientsOfTake) {
 // As many passes over the indices as rows have bytes. Only sums in order are taken, and only indices in a line.
 TEST(SourceGenerator, GradientsOfTakeSortByTheBytesOfRows) {
   const auto launches = [](int64_t size) {
-    return make_recipe(take_grad(kF32, 30000, size, 24).view(), gpu()).launches.size();
+    return plan_launches(take_grad(kF32, 30000, size, 24).view(), gpu()).launches.size();
   };
   const size_t one = launches(256), more = launches(257) - one;
   EXPECT_GT(more, 0u);
@@ -509,7 +509,7 @@ TestOp scatter(compute_dtype dtype, int64_t lines, int64_t length, int64_t terms
 
 // Many long lines of words that have many updates.
 TEST_F(GeneratedText, CompilesScattersInLocalMemory) {
-  const auto name = [](TestOp op) { return make_recipe(op.view(), gpu()).launches.front().name; };
+  const auto name = [](TestOp op) { return plan_launches(op.view(), gpu()).launches.front().name; };
   const std::string local = "compute_scatter_local";
   for (const char* reduction : {"add", "mul", "min", "max"}) {
     for (const compute_dtype dtype : std::initializer_list<compute_dtype>{kF32, COMPUTE_DTYPE_INT32}) {
@@ -531,7 +531,7 @@ TEST(SourceGenerator, SumsInMemoryUseTheInstructionForThem) {
   TestOp op = scatter(kF32, 100, 1000, 100, "add");
   const Op view = op.view();
   const auto text = [&](const Dialect& dialect) {
-    return kernel_source(view, dialect, make_recipe(view, dialect).launches.front()).text;
+    return kernel_source(view, dialect, plan_launches(view, dialect).launches.front()).text;
   };
   Dialect opencl = gpu();
   opencl.language = Language::kOpenclC;
@@ -568,7 +568,7 @@ TEST_F(GeneratedText, CompilesScans) {
 // Along memory steps are numbers in the text, forwards and backwards. Their kernels serve all sizes.
 TEST(SourceGenerator, ScansKnowTheirStepsAlongMemory) {
   const auto key = [](int64_t terms, int64_t step, bool is_reverse) {
-    return make_recipe(scan(kF32, {5000, terms}, step, is_reverse).view(), gpu()).launches[0].key;
+    return plan_launches(scan(kF32, {5000, terms}, step, is_reverse).view(), gpu()).launches[0].key;
   };
   EXPECT_EQ(key(3000, 1, false), key(4000, 1, false));
   EXPECT_EQ(key(3000, 2, false), key(3000, 3, false));
@@ -577,7 +577,7 @@ TEST(SourceGenerator, ScansKnowTheirStepsAlongMemory) {
   const auto most_registers = [](compute_dtype accumulator, int64_t step) {
     TestOp op = scan(accumulator, {5000, 3000}, step, false);
     const Op view = op.view();
-    return kernel_source(view, gpu(), make_recipe(view, gpu()).launches[0]).most_registers;
+    return kernel_source(view, gpu(), plan_launches(view, gpu()).launches[0]).most_registers;
   };
   EXPECT_EQ(most_registers(kF32, 1), 32);  // 8 groups of 256 items
   EXPECT_EQ(most_registers(kF32, 2), 0);
@@ -594,7 +594,7 @@ TEST_F(GeneratedText, CompilesSelections) {
       const int64_t count = rows * 20;
       TestOp nonzero("nonzero"), unique("unique");
       nonzero.tensor(dtype, {rows, 20}).output(COMPUTE_DTYPE_INT64, {2, count}).output(COMPUTE_DTYPE_INT64, {});
-      EXPECT_EQ(make_recipe(nonzero.view(), gpu()).launches.size(), 2u);
+      EXPECT_EQ(plan_launches(nonzero.view(), gpu()).launches.size(), 2u);
       expect_compiles(nonzero);
       unique.tensor(dtype, {rows, 20}).output(dtype, {count}).output(COMPUTE_DTYPE_INT64, {count});
       unique.output(COMPUTE_DTYPE_INT64, {rows, 20}, {1, rows}).output(COMPUTE_DTYPE_INT64, {count});
@@ -613,7 +613,7 @@ TEST(SourceGenerator, SelectionsOfAllSizesMakeAHandfulOfKernels) {
   for (int64_t n = 2; n < 3000; ++n) {
     TestOp op("nonzero");
     op.tensor(kF32, {n, 3000 - n}).output(COMPUTE_DTYPE_INT64, {2, n * (3000 - n)}).output(COMPUTE_DTYPE_INT64, {});
-    for (const Launch& launch : make_recipe(op.view(), gpu()).launches) keys.insert(launch.key.low);
+    for (const Launch& launch : plan_launches(op.view(), gpu()).launches) keys.insert(launch.key.low);
   }
   EXPECT_LE(keys.size(), 4u);
 }
@@ -660,7 +660,7 @@ TEST(SourceGenerator, OffsetsOfAllLoopsTogetherDecideTheirWidth) {
       const Op op = far.op.view();
       ASSERT_FALSE(refuse_op(op, gpu()));
       // The one that reads what reaches far.
-      const Launch launch = make_recipe(op, gpu()).launches.back();
+      const Launch launch = plan_launches(op, gpu()).launches.back();
       const bool is_wide = kernel_source(op, gpu(), launch).text.find("typedef i64 ix;") != std::string::npos;
       EXPECT_EQ(is_wide, outer == kFar);
     }

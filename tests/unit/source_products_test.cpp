@@ -20,7 +20,7 @@ TEST_F(GeneratedText, CompilesProductsWithBothHalves) {
   op.expression(e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_BIT_XOR, kU32, {both, alone})}));
   expect_compiles(op);
   const Op view = op.view();
-  const std::string text = kernel_source(view, gpu(), make_recipe(view, gpu()).launches[0]).text;
+  const std::string text = kernel_source(view, gpu(), plan_launches(view, gpu()).launches[0]).text;
   const auto count = [&](std::string_view words) {
     int found = 0;
     for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
@@ -93,7 +93,7 @@ TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
     op.tensor(kF32, {32, 64, 28, 28}).tensor(kF32, {64, channels, 3, 3}).output(kF32, {32, channels, 28, 28});
     op.integers("strides", {1, 1}).integers("dilations", {1, 1}).integers("groups", {1});
     op.integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
-    EXPECT_EQ(make_recipe(op.view(), units).launches.front().local_bytes > 0, channels >= 8) << channels;
+    EXPECT_EQ(plan_launches(op.view(), units).launches.front().local_bytes > 0, channels >= 8) << channels;
   }
 }
 
@@ -105,9 +105,9 @@ TEST(VectorProducts, AreReductions) {
     op.output(kF32, {is_row ? 1 : 300, is_row ? 300 : 1});
     Dialect dialect = gpu();
     dialect.counters = 1024;
-    const Recipe recipe = make_recipe(op.view(), dialect);
-    ASSERT_EQ(recipe.launches.size(), 1U);
-    const Launch& launch = recipe.launches[0];
+    const LaunchPlan plan = plan_launches(op.view(), dialect);
+    ASSERT_EQ(plan.launches.size(), 1U);
+    const Launch& launch = plan.launches[0];
     EXPECT_NE(launch.name.find("reduce"), std::string::npos) << launch.name;
     ASSERT_GE(launch.pointers.size(), 3U);
     for (size_t i = 0; i < 3; ++i) EXPECT_EQ(launch.pointers[i].index, i < 2 ? static_cast<int32_t>(i) : 4);
@@ -115,7 +115,7 @@ TEST(VectorProducts, AreReductions) {
   // A bias is added by the kernel of contraction.
   TestOp op("contraction");
   op.tensor(kF32, {300, 200}).tensor(kF32, {200, 1}).absent().tensor(kF32, {300, 1}, {0, 1}).output(kF32, {300, 1});
-  EXPECT_EQ(make_recipe(op.view(), gpu()).launches[0].name, "compute_contraction");
+  EXPECT_EQ(plan_launches(op.view(), gpu()).launches[0].name, "compute_contraction");
 }
 
 // Few tiles of many terms: parts of them, and a kernel that adds them up.
@@ -123,7 +123,7 @@ TEST(Products, DivideTheirDepthWhereTilesAreFew) {
   const auto launches = [](compute_dtype dtype, int64_t side, int64_t depth) {
     TestOp op("contraction");
     op.tensor(dtype, {side, depth}).tensor(dtype, {depth, side}).output(dtype, {side, side});
-    return make_recipe(op.view(), gpu()).launches.size();
+    return plan_launches(op.view(), gpu()).launches.size();
   };
   EXPECT_EQ(launches(kF32, 64, 2048), 2U);
   EXPECT_EQ(launches(COMPUTE_DTYPE_INT32, 64, 2048), 2U);
@@ -148,7 +148,7 @@ TEST(Products, SuitDevicesOfAllSizes) {
           const auto expect_fits = [&](TestOp& op, int64_t least_groups) {
             const Op view = op.view();
             ASSERT_FALSE(refuse_op(view, dialect));
-            const Launch launch = make_recipe(view, dialect).launches[0];
+            const Launch launch = plan_launches(view, dialect).launches[0];
             EXPECT_LE(launch.group_size, group);
             EXPECT_GE(4 * launch.groups, 3 * least_groups)
                 << units << " units, groups of " << group << ", " << local_bytes;
@@ -189,7 +189,7 @@ TEST(Convolutions, OnCpuCoresAreBlocks) {
     op.tensor(kF32, {2, channels, 30, 30}).tensor(kF32, {channels, channels / groups, 3, 3});
     op.output(kF32, {2, channels, 30, 30}).integers("strides", {1, 1}).integers("dilations", {1, 1});
     op.integers("groups", {groups}).integers("pads_begin", {1, 1}).integers("pads_end", {1, 1});
-    return make_recipe(op.view(), cores).launches[0].group_size;
+    return plan_launches(op.view(), cores).launches[0].group_size;
   };
   EXPECT_EQ(group_size(64, 1), 1);
   EXPECT_EQ(group_size(8, 2), 1);
@@ -205,7 +205,7 @@ TEST(Products, OfLargeTilesStateTheirRegisters) {
       Dialect dialect = gpu();
       dialect.language = language;
       const Op view = op.view();
-      const KernelSource source = kernel_source(view, dialect, make_recipe(view, dialect).launches[0]);
+      const KernelSource source = kernel_source(view, dialect, plan_launches(view, dialect).launches[0]);
       EXPECT_EQ(source.most_registers, side == 4096 ? 128 : 0);
       const bool states_size =
           source.text.find("__attribute__((reqd_work_group_size(size, 1, 1)))") != std::string::npos;
@@ -221,7 +221,7 @@ TEST(ProductsOfTileUnits, AreOfPlacesOf32Bits) {
   for (const int64_t side : {10000, 40000}) {
     TestOp op("contraction");
     op.tensor(kF32, {side, side}).tensor(kF32, {side, side}).output(kF32, {side, side});
-    EXPECT_EQ(make_recipe(op.view(), units).launches.front().local_bytes > 0, side == 10000);
+    EXPECT_EQ(plan_launches(op.view(), units).launches.front().local_bytes > 0, side == 10000);
   }
 }
 
@@ -264,7 +264,7 @@ TEST_F(GeneratedText, CompilesGradientsWithStrides) {
     TestOp op = strided_gradient(dtype, 3);
     expect_compiles(op);
   }
-  const auto launches = [](TestOp op) { return make_recipe(op.view(), gpu()).launches.size(); };
+  const auto launches = [](TestOp op) { return plan_launches(op.view(), gpu()).launches.size(); };
   EXPECT_EQ(launches(strided_gradient(kF32, 3)), 1u);
   EXPECT_EQ(launches(strided_gradient(kF32, 7)), 1u);
   EXPECT_EQ(launches(strided_gradient(kF32, 20)), 4u);
@@ -309,7 +309,7 @@ TEST(Attention, OfFloat32TakesUnitsWhereRowsAreWords) {
     for (int i = 0; i < 3; ++i) op.tensor(kF32, shape, strides);
     if (has_mask) op.tensor(kF32, {128, 128});
     op.output(kF32, shape, strides).output(kF32, {1, 1, 128}).integers("causal", {0}).reals("scale", {scale});
-    return make_recipe(op.view(), units).launches.size();
+    return plan_launches(op.view(), units).launches.size();
   };
   EXPECT_EQ(launches(64, 64, false, 0.5), 2U);
   EXPECT_EQ(launches(64, 66, false, 0.5), 1U);

@@ -109,7 +109,7 @@ std::optional<Refusal> refuse_nothing(const Op&, const Dialect&) { return std::n
 struct Primitive {
   std::string_view name;
   std::optional<Refusal> (*refuse)(const Op&, const Dialect&);
-  BuiltRecipe (*build)(const Op&, const Dialect&, bool with_text);
+  BuiltKernels (*build)(const Op&, const Dialect&, bool with_text);
 };
 
 constexpr Primitive kPrimitives[] = {
@@ -169,17 +169,17 @@ std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect) {
   return primitive->refuse(op, dialect);
 }
 
-Recipe make_recipe(const Op& op, const Dialect& dialect) {
-  BuiltRecipe built = find_primitive(op)->build(op, dialect, false);
-  Recipe recipe;
-  recipe.workspace_bytes = built.workspace_bytes;
-  recipe.reports_faults = built.reports_faults;
-  for (BuiltKernel& kernel : built.kernels) recipe.launches.push_back(std::move(kernel.launch));
-  return recipe;
+LaunchPlan plan_launches(const Op& op, const Dialect& dialect) {
+  BuiltKernels built = find_primitive(op)->build(op, dialect, false);
+  LaunchPlan plan;
+  plan.workspace_bytes = built.workspace_bytes;
+  plan.reports_faults = built.reports_faults;
+  for (BuiltKernel& kernel : built.kernels) plan.launches.push_back(std::move(kernel.launch));
+  return plan;
 }
 
 KernelSource kernel_source(const Op& op, const Dialect& dialect, const Launch& launch) {
-  BuiltRecipe built = find_primitive(op)->build(op, dialect, true);
+  BuiltKernels built = find_primitive(op)->build(op, dialect, true);
   for (BuiltKernel& kernel : built.kernels) {
     if (kernel.launch.key == launch.key) return std::move(kernel.source);
   }

@@ -44,7 +44,7 @@ std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect) {
   return suits_matrix_units(op, dialect) ? std::nullopt : refuse_attention_tiles(op, dialect);
 }
 
-BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_attention(const Op& op, const Dialect& dialect, bool with_text) {
   if (suits_attention_units(op, dialect)) return build_attention_units(op, dialect, with_text);
   if (!suits_matrix_units(op, dialect)) return build_attention_tiles(op, dialect, with_text);
   const compute_plugin_tensor &q = op.input(kQ), &k = op.input(kK);
@@ -93,9 +93,9 @@ BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text
     values.emplace_back("tile_words", keys * (row_words + 1));
     builder.body = fill(kAttention, values);
   }
-  BuiltRecipe recipe;
-  recipe.add(builder, b * h * tiles);
-  return recipe;
+  BuiltKernels built;
+  built.add(builder, b * h * tiles);
+  return built;
 }
 
 }  // namespace compute::common

@@ -54,7 +54,7 @@ class GradBuilder {
         k_(op.input(kK)),
         features_(q_.shape[3]) {}
 
-  void build(BuiltRecipe& recipe) {
+  void build(BuiltKernels& built) {
     builder_.is_wide = true;
     builder_.sign(q_.dtype);
     builder_.sign(features_);
@@ -70,7 +70,7 @@ class GradBuilder {
     const int64_t heads = is_of_keys_ ? k_.shape[1] : q_.shape[1];
     add_words(heads, tiles);
     if (builder_.with_text()) add_text();
-    recipe.add(builder_, q_.shape[0] * heads * tiles);
+    built.add(builder_, q_.shape[0] * heads * tiles);
   }
 
  private:
@@ -180,15 +180,15 @@ std::optional<Refusal> refuse_attention_grad(const Op& op, const Dialect& dialec
   return suits_matrix_units(op, dialect) ? std::nullopt : refuse_attention_tiles(op, dialect);
 }
 
-BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_attention_grad(const Op& op, const Dialect& dialect, bool with_text) {
   if (suits_attention_units(op, dialect)) return build_attention_grad_units(op, dialect, with_text);
   if (!suits_matrix_units(op, dialect)) return build_attention_grad_tiles(op, dialect, with_text);
   const compute_plugin_tensor& q = op.input(kQ);
-  BuiltRecipe recipe;
-  GradBuilder(op, dialect, false, with_text).build(recipe);
-  GradBuilder(op, dialect, true, with_text).build(recipe);
-  recipe.workspace_bytes = q.shape[0] * q.shape[1] * q.shape[2] * static_cast<int64_t>(sizeof(float));
-  return recipe;
+  BuiltKernels built;
+  GradBuilder(op, dialect, false, with_text).build(built);
+  GradBuilder(op, dialect, true, with_text).build(built);
+  built.workspace_bytes = q.shape[0] * q.shape[1] * q.shape[2] * static_cast<int64_t>(sizeof(float));
+  return built;
 }
 
 }  // namespace compute::common

@@ -187,8 +187,8 @@ class HalfUnitsBuilder : public AttentionUnitsBuilder {
 }  // namespace
 
 void add_attention_half_units(const Op& op, const Dialect& dialect, AttentionPart part, bool with_text,
-                              BuiltRecipe& recipe) {
-  HalfUnitsBuilder(op, dialect, part, with_text).build(recipe);
+                              BuiltKernels& built) {
+  HalfUnitsBuilder(op, dialect, part, with_text).build(built);
 }
 
 }  // namespace compute::common

@@ -8,6 +8,6 @@ namespace compute::common {
 
 /// Adds a kernel.
 void add_attention_half_units(const Op& op, const Dialect& dialect, AttentionPart part, bool with_text,
-                              BuiltRecipe& recipe);
+                              BuiltKernels& built);
 
 }  // namespace compute::common

@@ -92,7 +92,7 @@ class TileBuilder {
         value_features_(v_.shape[3]),
         shape_(dialect_, wide_, features_of(op, first_), item_rows_of(op, given, part)) {}
 
-  void build(BuiltRecipe& recipe) {
+  void build(BuiltKernels& built) {
     builder_.is_wide = is_wide_attention(op_, first_);
     builder_.sign(dtype_);
     builder_.sign(shape_.width);
@@ -113,7 +113,7 @@ class TileBuilder {
     // Unrolled, kernels with so many barriers take compilers for CPU cores seconds.
     if (builder_.with_text() && builder_.dialect().is_host) erase_all(builder_.body, "#pragma unroll\n");
     const int64_t heads = part_ == Part::kKeys ? k_.shape[1] : q_.shape[1];
-    recipe.add(builder_, q_.shape[0] * heads * tiles());
+    built.add(builder_, q_.shape[0] * heads * tiles());
   }
 
  private:
@@ -564,23 +564,23 @@ std::optional<Refusal> refuse_attention_tiles(const Op& op, const Dialect& diale
 }
 
 void add_attention_tiles(const Op& op, const Dialect& dialect, Part part, const AttentionFlags* flags, bool with_text,
-                         BuiltRecipe& recipe) {
-  TileBuilder(op, dialect, part, flags, with_text).build(recipe);
+                         BuiltKernels& built) {
+  TileBuilder(op, dialect, part, flags, with_text).build(built);
 }
 
-BuiltRecipe build_attention_tiles(const Op& op, const Dialect& dialect, bool with_text) {
-  BuiltRecipe recipe;
-  add_attention_tiles(op, dialect, Part::kForward, nullptr, with_text, recipe);
-  return recipe;
+BuiltKernels build_attention_tiles(const Op& op, const Dialect& dialect, bool with_text) {
+  BuiltKernels built;
+  add_attention_tiles(op, dialect, Part::kForward, nullptr, with_text, built);
+  return built;
 }
 
-BuiltRecipe build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_tensor& q = op.input(1);
-  BuiltRecipe recipe;
-  add_attention_tiles(op, dialect, Part::kQueries, nullptr, with_text, recipe);
-  add_attention_tiles(op, dialect, Part::kKeys, nullptr, with_text, recipe);
-  recipe.workspace_bytes = q.shape[0] * q.shape[1] * q.shape[2] * dtype_size(computed_in(q.dtype));
-  return recipe;
+  BuiltKernels built;
+  add_attention_tiles(op, dialect, Part::kQueries, nullptr, with_text, built);
+  add_attention_tiles(op, dialect, Part::kKeys, nullptr, with_text, built);
+  built.workspace_bytes = q.shape[0] * q.shape[1] * q.shape[2] * dtype_size(computed_in(q.dtype));
+  return built;
 }
 
 }  // namespace compute::common

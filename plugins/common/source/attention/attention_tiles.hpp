@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of attention_tiles.cpp as a part of other recipes.
+// The kernels of attention_tiles.cpp for other ops too.
 #pragma once
 
 #include "plugins/common/source/builder/kernel_builder.hpp"
@@ -21,6 +21,6 @@ bool is_wide_attention(const Op& op, int32_t first);
 
 /// Adds a kernel; with `flags`, for the rows that they tell.
 void add_attention_tiles(const Op& op, const Dialect& dialect, AttentionPart part, const AttentionFlags* flags,
-                         bool with_text, BuiltRecipe& recipe);
+                         bool with_text, BuiltKernels& built);
 
 }  // namespace compute::common

@@ -212,13 +212,13 @@ class UnitsBuilder : public AttentionUnitsBuilder {
 
 int32_t first_of(const Op& op) { return op.name() == "attention" ? 0 : 1; }
 
-void add_kernels(const Op& op, const Dialect& dialect, Part part, bool with_text, BuiltRecipe& recipe) {
+void add_kernels(const Op& op, const Dialect& dialect, Part part, bool with_text, BuiltKernels& built) {
   const compute_plugin_tensor& rows = op.input(first_of(op) + (part == Part::kKeys ? 1 : 0));
-  if (rows.dtype != COMPUTE_DTYPE_FLOAT32) return add_attention_half_units(op, dialect, part, with_text, recipe);
-  const AttentionFlags flags{recipe.workspace_bytes, kUnitRows};
-  recipe.workspace_bytes += rows.shape[0] * rows.shape[1] * divide_up(rows.shape[2], kUnitRows) * 4;
-  UnitsBuilder(op, dialect, part, flags.offset_bytes, with_text).build(recipe);
-  add_attention_tiles(op, dialect, part, &flags, with_text, recipe);
+  if (rows.dtype != COMPUTE_DTYPE_FLOAT32) return add_attention_half_units(op, dialect, part, with_text, built);
+  const AttentionFlags flags{built.workspace_bytes, kUnitRows};
+  built.workspace_bytes += rows.shape[0] * rows.shape[1] * divide_up(rows.shape[2], kUnitRows) * 4;
+  UnitsBuilder(op, dialect, part, flags.offset_bytes, with_text).build(built);
+  add_attention_tiles(op, dialect, part, &flags, with_text, built);
 }
 
 }  // namespace
@@ -245,19 +245,19 @@ bool suits_attention_units(const Op& op, const Dialect& dialect) {
   return true;
 }
 
-BuiltRecipe build_attention_units(const Op& op, const Dialect& dialect, bool with_text) {
-  BuiltRecipe recipe;
-  add_kernels(op, dialect, Part::kForward, with_text, recipe);
-  return recipe;
+BuiltKernels build_attention_units(const Op& op, const Dialect& dialect, bool with_text) {
+  BuiltKernels built;
+  add_kernels(op, dialect, Part::kForward, with_text, built);
+  return built;
 }
 
-BuiltRecipe build_attention_grad_units(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_attention_grad_units(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_tensor& q = op.input(1);
-  BuiltRecipe recipe;
-  recipe.workspace_bytes = q.shape[0] * q.shape[1] * q.shape[2] * 4;
-  add_kernels(op, dialect, Part::kQueries, with_text, recipe);
-  add_kernels(op, dialect, Part::kKeys, with_text, recipe);
-  return recipe;
+  BuiltKernels built;
+  built.workspace_bytes = q.shape[0] * q.shape[1] * q.shape[2] * 4;
+  add_kernels(op, dialect, Part::kQueries, with_text, built);
+  add_kernels(op, dialect, Part::kKeys, with_text, built);
+  return built;
 }
 
 }  // namespace compute::common

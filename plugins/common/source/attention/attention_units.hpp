@@ -11,7 +11,7 @@ namespace compute::common {
 /// Whether these kernels are for the op, which refuse_attention_tiles does not refuse.
 bool suits_attention_units(const Op& op, const Dialect& dialect);
 
-BuiltRecipe build_attention_units(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_attention_grad_units(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_attention_units(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_attention_grad_units(const Op& op, const Dialect& dialect, bool with_text);
 
 }  // namespace compute::common

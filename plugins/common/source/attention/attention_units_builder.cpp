@@ -87,7 +87,7 @@ AttentionUnitsBuilder::AttentionUnitsBuilder(const Op& op, const Dialect& dialec
 
 int64_t AttentionUnitsBuilder::tiles() const { return divide_up(is_of_keys() ? k_.shape[2] : q_.shape[2], kUnitRows); }
 
-void AttentionUnitsBuilder::build(BuiltRecipe& recipe) {
+void AttentionUnitsBuilder::build(BuiltKernels& built) {
   prepare();
   add_words();
   if (builder_.with_text()) {
@@ -102,7 +102,7 @@ void AttentionUnitsBuilder::build(BuiltRecipe& recipe) {
     if (part_ == Part::kForward) set("weigh", filled(kWeights));
     add_text();
   }
-  recipe.add(builder_, q_.shape[0] * heads() * tiles());
+  built.add(builder_, q_.shape[0] * heads() * tiles());
 }
 
 // ---- parameters

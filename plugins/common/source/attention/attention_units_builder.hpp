@@ -21,7 +21,7 @@ inline constexpr int64_t kMostUnitLocalBytes = 227 << 10;
 class AttentionUnitsBuilder {
  public:
   /// Adds the kernel. The words of the block come first, then the text.
-  void build(BuiltRecipe& recipe);
+  void build(BuiltKernels& built);
 
  protected:
   using Part = AttentionPart;

@@ -7,10 +7,10 @@
 
 namespace compute::common {
 
-BuiltRecipe build_attention(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_attention_tiles(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_attention_grad(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_attention(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_attention_tiles(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_attention_grad(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_attention_grad_tiles(const Op& op, const Dialect& dialect, bool with_text);
 
 /// Why no kernel of attention, or of its gradient, is for this op; and why those without matrix units are not.
 std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect);

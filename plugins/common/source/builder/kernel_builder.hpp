@@ -67,12 +67,13 @@ class KernelBuilder {
   std::vector<int64_t> words_;
 };
 
-/// A kernel of a recipe, with its text if it was requested.
+/// A kernel of an op, with its text if it was requested.
 struct BuiltKernel {
   Launch launch;
   KernelSource source;
 };
-struct BuiltRecipe {
+/// The kernels of an op, in the order of their launches.
+struct BuiltKernels {
   std::vector<BuiltKernel> kernels;
   int64_t workspace_bytes = 0;
   bool reports_faults = false;

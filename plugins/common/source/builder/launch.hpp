@@ -85,7 +85,8 @@ struct Launch {
   std::vector<int64_t> table;  // for Pointer::kTable; empty if the block contains everything
 };
 
-struct Recipe {
+/// How to run an op: its launches, in order.
+struct LaunchPlan {
   std::vector<Launch> launches;
   int64_t workspace_bytes = 0;
   bool reports_faults = false;

@@ -51,7 +51,7 @@ class ConvolutionBuilder {
         size_(dtype_size(dtype_)),
         results_(p.groups * p.rows * p.columns()) {}
 
-  void add_to(BuiltRecipe& recipe) {
+  void add_to(BuiltKernels& built) {
     builder_.is_wide = is_wide(op_, p_, tiles_.parts);
     builder_.sign(static_cast<int64_t>(form_));
     builder_.sign(dtype_);
@@ -60,7 +60,7 @@ class ConvolutionBuilder {
     add_words();
     if (form_ == Form::kTiles && tiles_.units) builder_.local_bytes = tiles_.units->tile.local_bytes();
     if (builder_.with_text()) builder_.body = text();
-    recipe.add(builder_, groups());
+    built.add(builder_, groups());
   }
 
  private:
@@ -890,15 +890,15 @@ class ConvolutionBuilder {
   std::array<int32_t, kMaxSpatial> extent_{}, stride_{}, start_{}, depth_step_{}, column_step_{}, taps_{}, first_bit_{};
 };
 
-BuiltRecipe build(const Op& op, const Dialect& dialect, bool with_text) {
-  BuiltRecipe recipe;
+BuiltKernels build(const Op& op, const Dialect& dialect, bool with_text) {
+  BuiltKernels built;
   const int32_t value_size = dtype_size(computed_in(op.output(0).dtype));
   const std::vector<WindowProduct> products = read_windows(op);
   if (const std::optional<Phases> phases = choose_phases(op, products, dialect)) {
     const WindowProduct& p = phases->product;
     const Tiles tiles = choose_phase_columns(*phases, dialect);
-    ConvolutionBuilder(op, p, dialect, Form::kPhases, tiles, with_text, &*phases).add_to(recipe);
-    return recipe;
+    ConvolutionBuilder(op, p, dialect, Form::kPhases, tiles, with_text, &*phases).add_to(built);
+    return built;
   }
   for (const WindowProduct& p : products) {
     const Form form = choose_form(p, dialect);
@@ -910,19 +910,18 @@ BuiltRecipe build(const Op& op, const Dialect& dialect, bool with_text) {
     // A block is worth a group.
     Dialect own = dialect;
     if (form == Form::kBlock) own.group_size = 1;
-    ConvolutionBuilder(op, p, own, form, tiles, with_text).add_to(recipe);
+    ConvolutionBuilder(op, p, own, form, tiles, with_text).add_to(built);
     if (tiles.parts == 1) continue;
-    recipe.workspace_bytes =
-        std::max(recipe.workspace_bytes, tiles.parts * p.groups * p.rows * p.columns() * value_size);
-    ConvolutionBuilder(op, p, dialect, Form::kJoin, tiles, with_text).add_to(recipe);
+    built.workspace_bytes = std::max(built.workspace_bytes, tiles.parts * p.groups * p.rows * p.columns() * value_size);
+    ConvolutionBuilder(op, p, dialect, Form::kJoin, tiles, with_text).add_to(built);
   }
-  return recipe;
+  return built;
 }
 
 }  // namespace
 }  // namespace convolutions
 
-BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_convolution(const Op& op, const Dialect& dialect, bool with_text) {
   return convolutions::build(op, dialect, with_text);
 }
 

@@ -7,6 +7,6 @@
 
 namespace compute::common {
 
-BuiltRecipe build_convolution(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_convolution(const Op& op, const Dialect& dialect, bool with_text);
 
 }  // namespace compute::common

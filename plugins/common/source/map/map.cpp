@@ -124,11 +124,11 @@ class MapBuilder {
     shape_.is_wide = builder_.is_wide = needs_wide(shape_.nest, shape_.sizes, shape_.nest.points());
   }
 
-  void build(BuiltRecipe& recipe) {
+  void build(BuiltKernels& built) {
     std::vector<int32_t> tiled;
     if (builder_.dialect().is_host) {
       const int loop = find_tile_loop(shape_, &tiled);
-      return loop >= 0 ? build_blocks(recipe, loop, tiled) : build_runs(recipe);
+      return loop >= 0 ? build_blocks(built, loop, tiled) : build_runs(built);
     }
     shape_.lanes = choose_lanes(op_, shape_);
     const int tile_loop = shape_.lanes > 1 ? -1 : find_tile_loop(shape_, &tiled);
@@ -138,10 +138,10 @@ class MapBuilder {
       const int32_t side = 64 * 65 * bytes <= kTileBytes ? 64 : 32;
       if (side * (side + 1) * bytes <= std::min(kTileBytes, builder_.dialect().local_memory_bytes) &&
           side * side % builder_.dialect().group_size == 0 && builder_.dialect().group_size % side == 0) {
-        return build_tiles(recipe, tile_loop, tiled, side);
+        return build_tiles(built, tile_loop, tiled, side);
       }
     }
-    build_loop(recipe);
+    build_loop(built);
   }
 
  private:
@@ -188,7 +188,7 @@ class MapBuilder {
   };
 
   // On a CPU core: a work item goes along part of the innermost loop.
-  void build_runs(BuiltRecipe& recipe) {
+  void build_runs(BuiltKernels& built) {
     constexpr int64_t kShortest = 64, kLongest = 512;
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1;
@@ -228,7 +228,7 @@ class MapBuilder {
     std::vector<int32_t> stride_words;
     for (size_t i = 0; i < nest.strides.size(); ++i) stride_words.push_back(builder_.word(stride(i)));
     if (builder_.with_text()) builder_.body = runs_text(space, words, stride_words, is_streaming);
-    recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
+    built.add(builder_, divide_up(items, builder_.dialect().group_size));
   }
 
   std::string runs_text(const Space& space, const RunWords& words, const std::vector<int32_t>& stride_words,
@@ -272,7 +272,7 @@ class MapBuilder {
     return point(offset, element, [&](int32_t k) { return to_block ? cat("r", k, "[v]") : element(k); });
   }
 
-  void build_loop(BuiltRecipe& recipe) {
+  void build_loop(BuiltKernels& built) {
     Space space(shape_.nest);
     const int lanes = shape_.lanes;
     const Dialect& dialect = builder_.dialect();
@@ -290,7 +290,7 @@ class MapBuilder {
     const int32_t vectors_word = builder_.word(vectors), points_word = builder_.word(points);
     space.add_words(builder_, lanes);
     if (builder_.with_text()) builder_.body = loop_text(space, vectors_word, points_word, steps);
-    recipe.add(builder_, divide_up(vectors, static_cast<int64_t>(dialect.group_size) * steps));
+    built.add(builder_, divide_up(vectors, static_cast<int64_t>(dialect.group_size) * steps));
   }
 
   // One point: loads, the expression, and what is assigned to the elements that `stored` names.
@@ -430,7 +430,7 @@ class MapBuilder {
   };
 
   // On a CPU core, for inputs that move fastest along `loop`: a block's side is a cache line of float32.
-  void build_blocks(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled) {
+  void build_blocks(BuiltKernels& built, int loop, const std::vector<int32_t>& tiled) {
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1;
     sign_tiles(kSide, loop, tiled);
@@ -450,7 +450,7 @@ class MapBuilder {
     space.add_words(builder_, 1);
     words.strides = tile_stride_words(loop);
     if (builder_.with_text()) builder_.body = blocks_text(space, words, tiled);
-    recipe.add(builder_, divide_up(items, builder_.dialect().group_size));
+    built.add(builder_, divide_up(items, builder_.dialect().group_size));
   }
 
   std::string blocks_text(const Space& space, const BlockWords& words, const std::vector<int32_t>& tiled) {
@@ -496,7 +496,7 @@ class MapBuilder {
     TileStrideWords strides;
   };
 
-  void build_tiles(BuiltRecipe& recipe, int loop, const std::vector<int32_t>& tiled, int32_t side) {
+  void build_tiles(BuiltKernels& built, int loop, const std::vector<int32_t>& tiled, int32_t side) {
     const LoopNest& nest = shape_.nest;
     const int inner = nest.rank - 1;
     sign_tiles(-side, loop, tiled);
@@ -512,7 +512,7 @@ class MapBuilder {
     space.add_words(builder_, 1);
     words.strides = tile_stride_words(loop);
     if (builder_.with_text()) builder_.body = tiles_text(space, words, tiled, side);
-    recipe.add(builder_, outer.points() * tile_rows * tile_columns);
+    built.add(builder_, outer.points() * tile_rows * tile_columns);
   }
 
   std::string tiles_text(const Space& space, const TileWords& words, const std::vector<int32_t>& tiled, int32_t side) {
@@ -602,7 +602,7 @@ bool moves_parts(const Op& op) {
          op.input(0).rank < kMaxRank && refuse_unaligned(op);
 }
 
-BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_copy(const Op& op, const Dialect& dialect, bool with_text) {
   if (moves_parts(op)) {
     const CopyOfParts parts(op);
     return build_copy(Op(&parts.description), dialect, with_text);
@@ -626,17 +626,17 @@ BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text) {
   expression.operand_total = output;
   expression.outputs = &output;
   expression.digest[0] = static_cast<uint8_t>(output);
-  BuiltRecipe recipe;
-  MapBuilder(op, dialect, expression, "copy", with_text, from == to).build(recipe);
-  return recipe;
+  BuiltKernels built;
+  MapBuilder(op, dialect, expression, "copy", with_text, from == to).build(built);
+  return built;
 }
 
-BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_map(const Op& op, const Dialect& dialect, bool with_text) {
   // What only moves elements shares the kernels of copy.
   if (is_identity(op)) return build_copy(op, dialect, with_text);
-  BuiltRecipe recipe;
-  MapBuilder(op, dialect, op.expression(0), "map", with_text).build(recipe);
-  return recipe;
+  BuiltKernels built;
+  MapBuilder(op, dialect, op.expression(0), "map", with_text).build(built);
+  return built;
 }
 
 }  // namespace compute::common

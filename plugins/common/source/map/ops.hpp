@@ -7,12 +7,12 @@
 
 namespace compute::common {
 
-BuiltRecipe build_map(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_copy(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_map(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_copy(const Op& op, const Dialect& dialect, bool with_text);
 
 /// Whether build_copy or build_map moves complex elements part by part, as their addresses require.
 bool moves_parts(const Op& op);
-BuiltRecipe build_optimizer(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_optimizer(const Op& op, const Dialect& dialect, bool with_text);
 
 /// Why the kernels of optimisers are not for this op.
 std::optional<Refusal> refuse_optimizer(const Op& op, const Dialect& dialect);

@@ -37,10 +37,10 @@ class OptimizerBuilder {
     for (int32_t i = 0; i < op.tensor_count(); ++i) is_vector_ = is_vector_ && op.tensor(i).alignment >= 16;
   }
 
-  BuiltRecipe build() {
-    BuiltRecipe recipe;
-    recipe.workspace_bytes = int64_t{kConstants} * dtype_size(wide_);
-    add_constants(recipe);
+  BuiltKernels build() {
+    BuiltKernels built;
+    built.workspace_bytes = int64_t{kConstants} * dtype_size(wide_);
+    add_constants(built);
     // A pointer, its word of the block, and two words for each tensor; a power of two, so that few kernels are made.
     const int64_t bytes = operands_ * 16 + 16;
     const auto room =
@@ -49,10 +49,10 @@ class OptimizerBuilder {
     for (int32_t first = 0; first < groups_;) {
       const int32_t left = groups_ - first;
       const int32_t places = left >= most ? most : static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(left)));
-      add_step(recipe, first, std::min(left, places), places);
+      add_step(built, first, std::min(left, places), places);
       first += std::min(left, places);
     }
-    return recipe;
+    return built;
   }
 
  private:
@@ -61,7 +61,7 @@ class OptimizerBuilder {
   const char* type() const { return type_text(wide_).value; }
   const char* storage() const { return type_text(dtype_).storage; }
 
-  void add_constants(BuiltRecipe& recipe) {
+  void add_constants(BuiltKernels& built) {
     KernelBuilder builder(dialect_, cat(op_.name(), "_constants"), with_text_);
     builder.sign(wide_);
     builder.pointer(Pointer::kWorkspace, 0, 0);
@@ -77,11 +77,11 @@ class OptimizerBuilder {
       values.emplace_back(kNames[i], text);
     }
     if (with_text_) builder.body = fill(kOptimizerConstants, values);
-    recipe.add(builder, 1);
+    built.add(builder, 1);
   }
 
   // Tensors [first, first + count) in a kernel for `places` of them.
-  void add_step(BuiltRecipe& recipe, int32_t first, int32_t count, int32_t places) {
+  void add_step(BuiltKernels& built, int32_t first, int32_t count, int32_t places) {
     KernelBuilder builder(dialect_, op_.name(), with_text_);
     const bool has_nesterov = op_.integer("nesterov", 0) != 0;
     for (const int64_t value : {int64_t{dtype_}, int64_t{places}, int64_t{is_vector_}, lanes_, int64_t{has_nesterov}})
@@ -121,7 +121,7 @@ class OptimizerBuilder {
       choices += cat("group = (ix)COMPUTE_GROUP_ID(0) - ", start, ";\ncount = ", elements, ";\n}\n");
     }
     if (with_text_) builder.body = step_text(builder, constants, first_count, choices, has_nesterov);
-    recipe.add(builder, total);
+    built.add(builder, total);
   }
 
   std::string step_text(KernelBuilder& builder, int32_t constants, const std::string& count, const std::string& choices,
@@ -222,7 +222,7 @@ std::optional<Refusal> refuse_optimizer(const Op& op, const Dialect& dialect) {
   return std::nullopt;
 }
 
-BuiltRecipe build_optimizer(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_optimizer(const Op& op, const Dialect& dialect, bool with_text) {
   return OptimizerBuilder(op, dialect, with_text).build();
 }
 

@@ -37,9 +37,9 @@ int64_t choose_steps(int64_t vectors, const Dialect& dialect) {
 
 }  // namespace
 
-BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
-  BuiltRecipe recipe;
-  recipe.reports_faults = true;
+BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) {
+  BuiltKernels built;
+  built.reports_faults = true;
   const compute_plugin_tensor &source = op.input(0), &indices = op.input(1), &output = op.output(0);
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   KernelBuilder builder(dialect, "gather", with_text);
@@ -101,8 +101,8 @@ BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text) {
                                   {"from", space.offset(0, "c")},
                                   {"axis_stride", builder.index_word(axis_word)}});
   }
-  recipe.add(builder, divide_up(vectors, dialect.group_size * steps));
-  return recipe;
+  built.add(builder, divide_up(vectors, dialect.group_size * steps));
+  return built;
 }
 
 namespace {
@@ -199,9 +199,9 @@ bool is_local(const Op& op, Combine combine, const Dialect& dialect) {
 
 }  // namespace
 
-BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) {
-  BuiltRecipe recipe;
-  recipe.reports_faults = true;
+BuiltKernels build_scatter(const Op& op, const Dialect& dialect, bool with_text) {
+  BuiltKernels built;
+  built.reports_faults = true;
   const compute_plugin_tensor &indices = op.input(0), &updates = op.input(1), &output = op.output(0);
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   const Combine combine = combine_of(op.text("reduction"));
@@ -296,8 +296,8 @@ BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text) 
                                  {"point", point}};
     builder.body = fill(kScatter, values);
   }
-  recipe.add(builder, locally ? nest.points() : divide_up(nest.points(), dialect.group_size * steps));
-  return recipe;
+  built.add(builder, locally ? nest.points() : divide_up(nest.points(), dialect.group_size * steps));
+  return built;
 }
 
 }  // namespace compute::common

@@ -7,9 +7,9 @@
 
 namespace compute::common {
 
-BuiltRecipe build_gather(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_scatter(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_take_grad(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_scatter(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_take_grad(const Op& op, const Dialect& dialect, bool with_text);
 
 /// Why the kernels of take_grad are not for this op.
 std::optional<Refusal> refuse_take_grad(const Op& op, const Dialect& dialect);

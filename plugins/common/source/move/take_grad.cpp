@@ -68,16 +68,16 @@ class TakeGradBuilder {
     chunks_ = divide_up(rows_, kChunk);
   }
 
-  BuiltRecipe build() {
-    BuiltRecipe recipe;
-    sorted_ = add_sorted_keys(recipe, op_, dialect_, with_text_);
-    recipe.reports_faults = true;
-    parts_at_ = divide_up(recipe.workspace_bytes, 256) * 256;
-    recipe.workspace_bytes = parts_at_ + (chunks_ > 1 ? chunks_ * 2 * nest_.points() * dtype_size(wide_) : 0);
-    add_zeros(recipe);
-    add_sums(recipe);
-    if (chunks_ > 1) add_join(recipe);
-    return recipe;
+  BuiltKernels build() {
+    BuiltKernels built;
+    sorted_ = add_sorted_keys(built, op_, dialect_, with_text_);
+    built.reports_faults = true;
+    parts_at_ = divide_up(built.workspace_bytes, 256) * 256;
+    built.workspace_bytes = parts_at_ + (chunks_ > 1 ? chunks_ * 2 * nest_.points() * dtype_size(wide_) : 0);
+    add_zeros(built);
+    add_sums(built);
+    if (chunks_ > 1) add_join(built);
+    return built;
   }
 
  private:
@@ -102,7 +102,7 @@ class TakeGradBuilder {
     return lanes;
   }
 
-  void add_zeros(BuiltRecipe& recipe) const {
+  void add_zeros(BuiltKernels& built) const {
     KernelBuilder builder(dialect_, "take_grad_zeros", with_text_);
     const std::vector<std::vector<int64_t>> strides = {strides_of(axes_.output)};
     LoopNest nest = collapse_operands(shape_of(axes_.output), strides, 0);
@@ -139,7 +139,7 @@ class TakeGradBuilder {
                                            {"coordinates", space.coordinates(builder, "c", "i")},
                                            {"to", space.offset(0, "c")}});
     }
-    recipe.add(builder, divide_up(points, dialect_.group_size * steps));
+    built.add(builder, divide_up(points, dialect_.group_size * steps));
   }
 
   // What the kernels of sums begin with.
@@ -185,7 +185,7 @@ class TakeGradBuilder {
     return adding;
   }
 
-  void add_sums(BuiltRecipe& recipe) const {
+  void add_sums(BuiltKernels& built) const {
     KernelBuilder builder(dialect_, "take_grad_sums", with_text_);
     const int lanes = choose_lanes();
     const int64_t columns = nest_.points() / lanes, points = chunks_ * columns;
@@ -232,10 +232,10 @@ class TakeGradBuilder {
                            {"word", vector.word},
                            {"result", element_of_value(dtype_, convert_text(add.total, wide_, dtype_, functions))}})}});
     }
-    recipe.add(builder, divide_up(points, dialect_.group_size));
+    built.add(builder, divide_up(points, dialect_.group_size));
   }
 
-  void add_join(BuiltRecipe& recipe) const {
+  void add_join(BuiltKernels& built) const {
     KernelBuilder builder(dialect_, "take_grad_join", with_text_);
     constexpr int64_t kItems = 4;  // of a column
     const int64_t columns = nest_.points(), group = dialect_.group_size;
@@ -269,7 +269,7 @@ class TakeGradBuilder {
                            {"target_step", read(words.target_step)},
                            {"result", element_of_value(dtype_, convert_text("reduced", wide_, dtype_, functions))}});
     }
-    recipe.add(builder, groups);
+    built.add(builder, groups);
   }
 
   const Op& op_;
@@ -287,7 +287,7 @@ class TakeGradBuilder {
 
 }  // namespace
 
-BuiltRecipe build_take_grad(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_take_grad(const Op& op, const Dialect& dialect, bool with_text) {
   return TakeGradBuilder(op, dialect, with_text).build();
 }
 

@@ -39,14 +39,14 @@ class ScanBuilder {
     choose();
   }
 
-  BuiltRecipe build() const {
-    BuiltRecipe recipe;
+  BuiltKernels build() const {
+    BuiltKernels built;
     if (splits_ > 1) {
-      recipe.workspace_bytes = divide_up(lines() * splits_ * dtype_size(accumulator_), 256) * 256;
-      add(recipe, true);
+      built.workspace_bytes = divide_up(lines() * splits_ * dtype_size(accumulator_), 256) * 256;
+      add(built, true);
     }
-    add(recipe, false);
-    return recipe;
+    add(built, false);
+    return built;
   }
 
  private:
@@ -72,7 +72,7 @@ class ScanBuilder {
   bool is_along_memory(int operand) const { return !by_items_ && std::abs(steps_[operand]) == 1; }
   bool keeps_loss() const { return kind_ == Combination::sum && is_float(accumulator_); }
 
-  void add(BuiltRecipe& recipe, bool totals) const {
+  void add(BuiltKernels& built, bool totals) const {
     KernelBuilder builder(dialect_, totals ? "scan_totals" : "scan", with_text_);
     const compute_dtype from = op_.input(0).dtype, to = op_.output(0).dtype;
     const int32_t sizes[] = {dtype_size(from), dtype_size(to)};
@@ -99,7 +99,7 @@ class ScanBuilder {
     builder.declare(1, type_text(to).storage, false);
     if (splits_ > 1) builder.declare(2, type_text(accumulator_).storage, !totals);
     if (with_text_) write(builder, space, words, totals);
-    recipe.add(builder, by_items_ ? divide_up(lines() * splits_, dialect_.group_size) : lines() * splits_);
+    built.add(builder, by_items_ ? divide_up(lines() * splits_, dialect_.group_size) : lines() * splits_);
   }
 
   // `x` as an element of the accumulator's memory.
@@ -215,7 +215,7 @@ class ScanBuilder {
 
 }  // namespace
 
-BuiltRecipe build_scan(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_scan(const Op& op, const Dialect& dialect, bool with_text) {
   return ScanBuilder(op, dialect, with_text).build();
 }
 

@@ -19,7 +19,7 @@ std::optional<Refusal> refuse_search(const Op& op) {
   return std::nullopt;
 }
 
-BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_search(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_tensor &sorted = op.input(0), &values = op.input(1), &output = op.output(0);
   const compute_dtype dtype = sorted.dtype, computed = computed_in(dtype);
   KernelBuilder builder(dialect, "searchsorted", with_text);
@@ -69,9 +69,9 @@ BuiltRecipe build_search(const Op& op, const Dialect& dialect, bool with_text) {
                                   {"position", position},
                                   {"to", space.offset(1, "c")}});
   }
-  BuiltRecipe recipe;
-  recipe.add(builder, divide_up(nest.points(), dialect.group_size));
-  return recipe;
+  BuiltKernels built;
+  built.add(builder, divide_up(nest.points(), dialect.group_size));
+  return built;
 }
 
 }  // namespace compute::common

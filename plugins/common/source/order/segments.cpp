@@ -22,7 +22,7 @@ std::vector<int64_t> column_strides(const compute_plugin_tensor& tensor) {
 
 }  // namespace
 
-BuiltRecipe build_segments(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_segments(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_tensor &x = op.input(0), &offsets = op.input(1), &output = op.output(0);
   const compute_dtype dtype = x.dtype, wide = op.dtype("accumulator");
   const Combination kind = combination_of(op.text("kind"));
@@ -88,10 +88,10 @@ BuiltRecipe build_segments(const Op& op, const Dialect& dialect, bool with_text)
               {"empty", kind == Combination::sum ? constant_text(wide, zero) : identity_text(kind, wide)},
               {"result", element_of_value(output.dtype, convert_text("reduced", wide, output.dtype, functions))}});
   }
-  BuiltRecipe recipe;
-  recipe.reports_faults = true;
-  recipe.add(builder, segments * blocks);
-  return recipe;
+  BuiltKernels built;
+  built.reports_faults = true;
+  built.add(builder, segments * blocks);
+  return built;
 }
 
 }  // namespace compute::common

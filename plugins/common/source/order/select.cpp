@@ -59,15 +59,15 @@ class SelectBuilder {
     }
   }
 
-  BuiltRecipe build() {
-    BuiltRecipe recipe;
-    if (is_unique_) sorted_ = add_sorted_keys(recipe, op_, dialect_, with_text_);
-    counts_at_ = recipe.workspace_bytes;
+  BuiltKernels build() {
+    BuiltKernels built;
+    if (is_unique_) sorted_ = add_sorted_keys(built, op_, dialect_, with_text_);
+    counts_at_ = built.workspace_bytes;
     lasts_at_ = counts_at_ + divide_up(parts_ * 8, 256) * 256;
-    recipe.workspace_bytes = lasts_at_ + (is_unique_ ? divide_up(parts_ * 8, 256) * 256 : 0);
-    add(recipe, false);
-    add(recipe, true);
-    return recipe;
+    built.workspace_bytes = lasts_at_ + (is_unique_ ? divide_up(parts_ * 8, 256) * 256 : 0);
+    add(built, false);
+    add(built, true);
+    return built;
   }
 
  private:
@@ -76,7 +76,7 @@ class SelectBuilder {
 
   compute_dtype dtype() const { return op_.input(0).dtype; }
 
-  void add(BuiltRecipe& recipe, bool writes) const {
+  void add(BuiltKernels& built, bool writes) const {
     KernelBuilder builder(dialect_, cat(op_.name(), writes ? "_write" : "_count"), with_text_);
     builder.is_wide = is_wide_;
     const compute_plugin_tensor& input = op_.input(0);
@@ -132,7 +132,7 @@ class SelectBuilder {
         return found->text;
       });
     }
-    recipe.add(builder, parts_);
+    built.add(builder, parts_);
   }
 
   // Row i of the output has the indices along axis i.
@@ -227,7 +227,7 @@ std::optional<Refusal> refuse_select(const Op& op, const Dialect& dialect) {
   return is_unique ? refuse_sorted_keys(op, dialect) : std::nullopt;
 }
 
-BuiltRecipe build_select(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_select(const Op& op, const Dialect& dialect, bool with_text) {
   return SelectBuilder(op, dialect, with_text).build();
 }
 

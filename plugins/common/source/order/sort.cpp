@@ -95,20 +95,20 @@ class SortBuilder {
     nest_ = collapse_operands(shape, strides, 0);
   }
 
-  BuiltRecipe build() {
-    BuiltRecipe recipe;
-    add_to(recipe);
-    return recipe;
+  BuiltKernels build() {
+    BuiltKernels built;
+    add_to(built);
+    return built;
   }
 
-  void add_to(BuiltRecipe& recipe) {
+  void add_to(BuiltKernels& built) {
     const auto aligned = [](int64_t bytes) { return divide_up(bytes, 256) * 256; };
     const int64_t elements = lines() * terms_;
     const int64_t key_bytes = aligned(elements * (texts_.is_wide ? 8 : 4)), position_bytes = aligned(elements * 4);
     if (terms_ <= line_limit()) {
       positions_at_[0] = key_bytes;
-      recipe.workspace_bytes = keeps_ ? key_bytes + position_bytes : 0;
-      return add_line(recipe);
+      built.workspace_bytes = keeps_ ? key_bytes + position_bytes : 0;
+      return add_line(built);
     }
     tile_ = int64_t{items()} * dialect_.group_size;
     tiles_ = divide_up(terms_, tile_);
@@ -123,12 +123,12 @@ class SortBuilder {
     }
     counts_at_ = offset;
     sums_at_ = counts_at_ + aligned(counts * 4);
-    recipe.workspace_bytes = sums_at_ + aligned(blocks * 4);
+    built.workspace_bytes = sums_at_ + aligned(blocks * 4);
     for (int pass = 0; pass < texts_.passes; ++pass) {
-      add_tiles(recipe, pass, true);
-      if (blocks > 1) add_offsets(recipe, counts, blocks, true);
-      add_offsets(recipe, counts, blocks, false);
-      add_tiles(recipe, pass, false);
+      add_tiles(built, pass, true);
+      if (blocks > 1) add_offsets(built, counts, blocks, true);
+      add_offsets(built, counts, blocks, false);
+      add_tiles(built, pass, false);
     }
   }
 
@@ -279,10 +279,10 @@ class SortBuilder {
     return words;
   }
 
-  void add_line(BuiltRecipe& recipe) {
+  void add_line(BuiltKernels& built) {
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(terms_, 2))));
     const int64_t items = std::min<int64_t>(size, texts_.is_wide ? 8 : 16), threads = size / items;
-    if (has_lanes() && threads <= dialect_.group_size) return add_lanes(recipe, items, threads);
+    if (has_lanes() && threads <= dialect_.group_size) return add_lanes(built, items, threads);
     KernelBuilder builder = begin("sort_line");
     builder.sign(size);
     take_tensors(builder);
@@ -305,11 +305,11 @@ class SortBuilder {
                                       {"key", key_text(steps, "e")},
                                       {"outputs", outputs_text(space, steps, "e")}});
     }
-    recipe.add(builder, lines());
+    built.add(builder, lines());
   }
 
   // Lines of up to `items` × `threads` elements.
-  void add_lanes(BuiltRecipe& recipe, int64_t items, int64_t threads) {
+  void add_lanes(BuiltKernels& built, int64_t items, int64_t threads) {
     KernelBuilder builder = begin("sort_lanes");
     builder.sign(items);
     builder.sign(threads);
@@ -336,11 +336,11 @@ class SortBuilder {
                                        {"key", key_text(steps, "e")},
                                        {"outputs", outputs_text(space, steps, "e")}});
     }
-    recipe.add(builder, divide_up(lines(), dialect_.group_size / threads));
+    built.add(builder, divide_up(lines(), dialect_.group_size / threads));
   }
 
   // Counts a pass's digits, or moves the elements.
-  void add_tiles(BuiltRecipe& recipe, int pass, bool counts) {
+  void add_tiles(BuiltKernels& built, int pass, bool counts) {
     const bool is_first = pass == 0, is_last = !keeps_ && pass + 1 == texts_.passes;
     KernelBuilder builder = begin(counts ? "sort_count" : "sort_move");
     builder.sign(is_first);
@@ -404,10 +404,10 @@ class SortBuilder {
         }
       }
     }
-    recipe.add(builder, lines() * tiles_);
+    built.add(builder, lines() * tiles_);
   }
 
-  void add_offsets(BuiltRecipe& recipe, int64_t counts, int64_t blocks, bool sums) const {
+  void add_offsets(BuiltKernels& built, int64_t counts, int64_t blocks, bool sums) const {
     KernelBuilder builder(dialect_, sums ? "sort_sums" : "sort_starts", with_text_);
     builder.is_wide = counts > INT32_MAX / 4;
     for (int32_t i = 0; i < 3; ++i) builder.pointer(Pointer::kTensor, 0, 0);  // numbers as in the other kernels
@@ -425,7 +425,7 @@ class SortBuilder {
       if (!sums) values.emplace_back("padded", block + block / 32);
       builder.body = fill(sums ? kSortSums : kSortStarts, values);
     }
-    recipe.add(builder, blocks);
+    built.add(builder, blocks);
   }
 
   const Dialect& dialect_;
@@ -464,13 +464,13 @@ std::optional<Refusal> refuse_elements(const Op& op, const compute_plugin_tensor
 
 }  // namespace
 
-BuiltRecipe build_sort(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_sort(const Op& op, const Dialect& dialect, bool with_text) {
   return SortBuilder(op, dialect, with_text).build();
 }
 
-SortedKeys add_sorted_keys(BuiltRecipe& recipe, const Op& op, const Dialect& dialect, bool with_text) {
+SortedKeys add_sorted_keys(BuiltKernels& built, const Op& op, const Dialect& dialect, bool with_text) {
   SortBuilder builder(op, dialect, with_text);
-  builder.add_to(recipe);
+  builder.add_to(built);
   return builder.kept();
 }
 

@@ -16,7 +16,7 @@ struct SortedKeys {
 
 /// Adds the kernels that sort the elements of unique's input, or the indices of take_grad, whose keys are rows of the
 /// output. It must not be refused.
-SortedKeys add_sorted_keys(BuiltRecipe& recipe, const Op& op, const Dialect& dialect, bool with_text);
+SortedKeys add_sorted_keys(BuiltKernels& built, const Op& op, const Dialect& dialect, bool with_text);
 
 std::optional<Refusal> refuse_sorted_keys(const Op& op, const Dialect& dialect);
 std::optional<Refusal> refuse_sorted_rows(const Op& op, const Dialect& dialect);

@@ -77,7 +77,7 @@ class ContractionBuilder {
   bool is_divided() const { return parts_ > 1; }
   int64_t partial_bytes() const { return parts_ * results() * dtype_size(wide_); }
 
-  void add_to(BuiltRecipe& recipe) {
+  void add_to(BuiltKernels& built) {
     builder_.is_wide = is_wide();
     sign_operands();
     add_operands();
@@ -90,9 +90,9 @@ class ContractionBuilder {
       builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
     }
     if (is_join_) {
-      recipe.add(builder_, divide_up(results(), dialect_.group_size));
+      built.add(builder_, divide_up(results(), dialect_.group_size));
     } else {
-      recipe.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles() * parts_);
+      built.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles() * parts_);
     }
   }
 
@@ -503,15 +503,15 @@ class ContractionBuilder {
 
 }  // namespace
 
-BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
   if (is_vector_product(op)) return build_vector_product(op, dialect, with_text);
-  BuiltRecipe recipe;
+  BuiltKernels built;
   ContractionBuilder builder(op, dialect, false, with_text);
-  builder.add_to(recipe);
-  if (!builder.is_divided()) return recipe;
-  recipe.workspace_bytes = builder.partial_bytes();
-  ContractionBuilder(op, dialect, true, with_text).add_to(recipe);
-  return recipe;
+  builder.add_to(built);
+  if (!builder.is_divided()) return built;
+  built.workspace_bytes = builder.partial_bytes();
+  ContractionBuilder(op, dialect, true, with_text).add_to(built);
+  return built;
 }
 
 }  // namespace compute::common

@@ -7,8 +7,8 @@
 
 namespace compute::common {
 
-BuiltRecipe build_contraction(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
 
 /// Whether a contraction is one that build_vector_product is for.
 bool is_vector_product(const Op& op);

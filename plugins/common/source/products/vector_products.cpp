@@ -59,7 +59,7 @@ bool is_vector_product(const Op& op) {
          (is_float(wide) || is_integer(wide));
 }
 
-BuiltRecipe build_vector_product(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_vector_product(const Op& op, const Dialect& dialect, bool with_text) {
   const compute_plugin_tensor& c = op.output(0);
   const compute_dtype given = op.input(0).dtype, wide = computed_in(c.dtype);
   const auto last = static_cast<size_t>(c.rank - 1);
@@ -118,13 +118,13 @@ BuiltRecipe build_vector_product(const Op& op, const Dialect& dialect, bool with
   reduction.attribute_count = 3;
   reduction.expressions = expressions;
   reduction.expression_count = 2;
-  BuiltRecipe recipe = build_reduce(Op(&reduction), dialect, with_text);
-  for (BuiltKernel& kernel : recipe.kernels) {
+  BuiltKernels built = build_reduce(Op(&reduction), dialect, with_text);
+  for (BuiltKernel& kernel : built.kernels) {
     for (Pointer& pointer : kernel.launch.pointers) {
       if (pointer.kind == Pointer::kTensor && pointer.index == 2) pointer.index = op.input_count();
     }
   }
-  return recipe;
+  return built;
 }
 
 }  // namespace compute::common

@@ -148,18 +148,18 @@ class ArgReduceBuilder {
     pass_.loads_vectors = true;
   }
 
-  BuiltRecipe build() {
+  BuiltKernels build() {
     const ReduceShape shape = choose_reduce_shape(pass_, dialect_, true);
     const int32_t size = dtype_size(reduction_.dtype);
     is_wide_ = needs_wide(pass_, std::span(&size, 1), dtype_size(reduction_.output_dtype), shape.splits);
-    BuiltRecipe recipe;
-    add(recipe, shape);
+    BuiltKernels built;
+    add(built, shape);
     if (shape.splits > 1) {
-      recipe.workspace_bytes =
+      built.workspace_bytes =
           divide_up(pass_.kept.points() * shape.splits * static_cast<int64_t>(sizeof(int64_t)), 256) * 256;
-      if (!is_shared(shape)) add_end(recipe, shape.splits);
+      if (!is_shared(shape)) add_end(built, shape.splits);
     }
-    return recipe;
+    return built;
   }
 
  private:
@@ -197,7 +197,7 @@ class ArgReduceBuilder {
     builder.declare(number, "ix", is_const);
   }
 
-  void add(BuiltRecipe& recipe, const ReduceShape& shape) const {
+  void add(BuiltKernels& built, const ReduceShape& shape) const {
     const bool to_workspace = shape.splits > 1;
     const LoopNest& kept = pass_.kept;
     KernelBuilder builder = begin(is_shared(shape) ? "arg_reduce_shared"
@@ -230,11 +230,11 @@ class ArgReduceBuilder {
       builder.body = arg_reduce_text(reduction_, shape, space, words, is_shared(shape), builder);
       builder.globals += reduction_.order_text();
     }
-    recipe.add(builder, column_groups(shape) * shape.splits);
+    built.add(builder, column_groups(shape) * shape.splits);
   }
 
   // Among the positions that the groups of an output found: a table of splits × outputs.
-  void add_end(BuiltRecipe& recipe, int64_t splits) const {
+  void add_end(BuiltKernels& built, int64_t splits) const {
     const int64_t outputs = pass_.kept.points(), group = dialect_.group_size;
     int64_t along = 1;
     while (along < group && along < splits) along *= 2;
@@ -268,7 +268,7 @@ class ArgReduceBuilder {
            {"value", reduction_.value_of("x0[base + p * stride]", functions)},
            {"choice", reduction_.choice_text(dialect_.group_size, false, 1, store)}});
     }
-    recipe.add(builder, divide_up(outputs, group / along));
+    built.add(builder, divide_up(outputs, group / along));
   }
 
   const ArgReduction reduction_;
@@ -281,7 +281,7 @@ class ArgReduceBuilder {
 
 }  // namespace
 
-BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text) {
   return ArgReduceBuilder(op, dialect, with_text).build();
 }
 

@@ -7,10 +7,10 @@
 
 namespace compute::common {
 
-BuiltRecipe build_pooling(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text);
-BuiltRecipe build_row(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_pooling(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_reduce(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_arg_reduce(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_row(const Op& op, const Dialect& dialect, bool with_text);
 
 /// Why the kernel of row is not for this op, whose expressions are supported.
 std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect);

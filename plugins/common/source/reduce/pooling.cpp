@@ -45,7 +45,7 @@ class PoolingBuilder {
         dtype_(op.output(0).dtype),
         wide_(computed_in(dtype_)) {}
 
-  BuiltRecipe build() {
+  BuiltKernels build() {
     const compute_plugin_tensor& result = op_.output(0);
     LoopNest nest = loops_over(result);
     for (int32_t i = 0; i < op_.tensor_count(); ++i)
@@ -84,9 +84,9 @@ class PoolingBuilder {
                       : pooling_.is_max ? max_grad_text(space)
                                         : average_grad_text(space, taps);
     }
-    BuiltRecipe recipe;
-    recipe.add(builder_, divide_up(points, dialect_.group_size));
-    return recipe;
+    BuiltKernels built;
+    built.add(builder_, divide_up(points, dialect_.group_size));
+    return built;
   }
 
  private:
@@ -257,7 +257,7 @@ class PoolingBuilder {
 
 }  // namespace
 
-BuiltRecipe build_pooling(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_pooling(const Op& op, const Dialect& dialect, bool with_text) {
   return PoolingBuilder(op, dialect, with_text).build();
 }
 

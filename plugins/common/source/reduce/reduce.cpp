@@ -399,27 +399,27 @@ class ReduceBuilder {
   ReduceBuilder(const Op& op, const Dialect& dialect, bool with_text)
       : reduction_(op), dialect_(dialect), with_text_(with_text) {}
 
-  BuiltRecipe build() {
+  BuiltKernels build() {
     const ReducePass pass = first_pass();
     const ReduceShape shape = choose_reduce_shape(pass, dialect_, true);
-    BuiltRecipe recipe;
+    BuiltKernels built;
     if (shape.splits == 1) {
-      add(recipe, pass, shape);
-      return recipe;
+      add(built, pass, shape);
+      return built;
     }
     const int64_t outputs = pass.kept.points();
-    recipe.workspace_bytes = divide_up(outputs * shape.splits * dtype_size(reduction_.accumulator), 256) * 256;
+    built.workspace_bytes = divide_up(outputs * shape.splits * dtype_size(reduction_.accumulator), 256) * 256;
     ReducePass partial = pass;
     if (ReduceKernel(reduction_, pass, shape).column_groups() <= dialect_.counters) {
       partial.is_shared = true;
-      add(recipe, partial, shape);
-      return recipe;
+      add(built, partial, shape);
+      return built;
     }
     partial.to_workspace = true;
-    add(recipe, partial, shape);
+    add(built, partial, shape);
     const ReducePass last = second_pass(pass, shape.splits);
-    add(recipe, last, choose_reduce_shape(last, dialect_, false));
-    return recipe;
+    add(built, last, choose_reduce_shape(last, dialect_, false));
+    return built;
   }
 
  private:
@@ -473,7 +473,7 @@ class ReduceBuilder {
     return pass;
   }
 
-  void add(BuiltRecipe& recipe, const ReducePass& pass, const ReduceShape& shape) const {
+  void add(BuiltKernels& built, const ReducePass& pass, const ReduceShape& shape) const {
     Dialect own = dialect_;
     if (shape.is_block) own.group_size = 1;
     KernelBuilder builder(own,
@@ -491,7 +491,7 @@ class ReduceBuilder {
     take_scalars(builder, kernel);
     take_words(builder, kernel);
     if (with_text_) builder.body = ReduceText(reduction_, kernel, builder).text();
-    recipe.add(builder, kernel.column_groups() * shape.splits);
+    built.add(builder, kernel.column_groups() * shape.splits);
   }
 
   void sign(KernelBuilder& builder, const ReduceKernel& kernel) const {
@@ -580,7 +580,7 @@ class ReduceBuilder {
 
 }  // namespace
 
-BuiltRecipe build_reduce(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_reduce(const Op& op, const Dialect& dialect, bool with_text) {
   return ReduceBuilder(op, dialect, with_text).build();
 }
 

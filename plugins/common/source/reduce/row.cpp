@@ -193,14 +193,14 @@ class RowBuilder {
         kept_(nests_.kept),
         combined_(nests_.combined) {}
 
-  BuiltRecipe build() {
+  BuiltKernels build() {
     builder_.is_wide = nests_.is_wide();
     sign();
     take_arguments();
     if (builder_.with_text()) builder_.body = text();
-    BuiltRecipe recipe;
-    recipe.add(builder_, divide_up(kept_.points(), shape_.across));
-    return recipe;
+    BuiltKernels built;
+    built.add(builder_, divide_up(kept_.points(), shape_.across));
+    return built;
   }
 
  private:
@@ -472,7 +472,7 @@ std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect) {
   return std::nullopt;
 }
 
-BuiltRecipe build_row(const Op& op, const Dialect& dialect, bool with_text) {
+BuiltKernels build_row(const Op& op, const Dialect& dialect, bool with_text) {
   return RowBuilder(op, dialect, with_text).build();
 }
 
