@@ -127,11 +127,38 @@ For ops that add terms, the bound is a function of the number n of terms: |error
 rounding, where u is the unit roundoff of the accumulator (float32 for float16 and bfloat16). `n` means n, and `log2`
 means log2(n) + 8. `exact` means exact or correctly rounded. `ulp:N` means N units in the last place.
 
-The bound holds while the sums are in the range of the accumulator. Terms are not scaled: a `mean` whose sum overflows
-is infinite. Where squares of distances from the mean overflow, above 1.8e19 in float32, `var` and `std` are infinite,
-and `layer_norm`, `group_norm`, `batch_norm` and `rms_norm` (squares of the elements) give 0 or NaN; below 1e-19 squares
-are subnormal or 0. The mean is rounded to the accumulator's dtype before it is subtracted, which shows where it is many
-times greater than the distances from it. In Python, `linalg.vector_norm`, `corrcoef` and `nanstd` scale.
+### Range of sums
+
+The bound of an op that adds terms holds while its sums and squares are in the range of the accumulator. M is the
+greatest number of the accumulator (3.4e38 in float32, 1.8e308 in float64), and m is its least normal number (1.2e-38,
+2.2e-308). Ops do not scale their terms and do not switch to a wider dtype, because both cost time on ordinary data.
+Outside these ranges the result is unspecified: usually infinite, NaN or 0, and devices may differ.
+
+| op | the bound holds if | in float32, for n terms of equal magnitude |
+| --- | --- | --- |
+| `sum`, `mean`, `cumulative_sum`, `vecdot`, `matmul`, convolutions | sum\|terms\| < M | \|terms\| up to 3.4e38 / n |
+| `average_pool` | sum\|x\| < M in each window | \|x\| up to 3.4e38 / n |
+| `var` | sum\|x\| < M and sum\|x - mean\|^2 < M | \|x - mean\| up to 1.8e19 / sqrt(n) |
+| `std` | as for `var`, and the result is at least sqrt(m) | \|x - mean\| from 1.1e-19 to 1.8e19 / sqrt(n) |
+| `layer_norm`, `group_norm`, `batch_norm` | as for `var`, and variance + epsilon >= m | \|x - mean\| up to 1.8e19 / sqrt(n) |
+| `rms_norm` | sum x^2 < M, and mean(x^2) + epsilon >= m | \|x\| up to 1.8e19 / sqrt(n) |
+| gradients of norms | sum\|dy scale\| < M and sum\|dy scale z\| < M, where z = (x - mean) rstd; the same for the sums dscale and dbias | \|dy scale\| up to 3.4e38 / n |
+| `adam`, `adamw` | grad^2 < M | \|grad\| up to 1.8e19 |
+
+- float16 accumulates in float32, where no sum or square of its numbers leaves the range. bfloat16 has the limits of
+  float32.
+- In float64, \|x - mean\| and \|x\| may be up to 1.3e154 / sqrt(n), and `std` loses digits below 1.5e-154.
+- Squares below m are subnormal. They add an error of up to 7e-46 to `var` and of up to 2.6e-23 to `std`; in float64,
+  2.5e-324 and 1.6e-162. A device that flushes subnormal numbers reads them as 0.
+- `softmax`, `log_softmax`, `logsumexp` and the cross entropies without label smoothing subtract the greatest element
+  first. They have no such limit.
+- To go beyond a limit, multiply the data by a power of two, which is exact, or cast it to float64. In Python,
+  `linalg.vector_norm` scales where it has to, and `nanstd` and `corrcoef` use it.
+
+The mean is rounded to the dtype of the accumulator before it is subtracted. Let e be the error of `mean` by its bound.
+Then `var` may have an additional error of e^2 n / (n - correction), and the result y of a norm without scale one of
+e rstd (1 + \|y\|). This matters if the mean is much greater than the distances from it: near 10000, where float32
+numbers are 0.001 apart, each distance from the mean can be wrong by half of that or more.
 
 Flags: an op with IN_PLACE may write into its first input.
 
