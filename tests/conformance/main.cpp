@@ -293,6 +293,7 @@ int run(int argc, char** argv) {
   add_network_tests(registry);
   add_determinism_tests(registry);
   add_random_tests(registry);
+  add_range_tests(registry);
   add_sorting_tests(registry);
   add_softmax_tests(registry);
   add_matmul_tests(registry);

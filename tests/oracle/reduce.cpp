@@ -90,9 +90,9 @@ Dtype widened(const Array& x, const Attributes& attributes) {
 
 bool truthy(Dtype dtype, const Value& v) { return is_inexact(dtype) ? v.re != 0 || v.im != 0 : v.integer != 0; }
 
-// Sums that may leave the accumulator's range on the way are not judged.
+// Sums that may leave the accumulator's range on the way are not judged; roundings of partial sums need some room.
 uint8_t open_overflow(Dtype accumulator, Real scale) {
-  return scale > largest(format(accumulator)) / 2 && std::isfinite(scale) ? kAny : 0;
+  return scale > largest(format(accumulator)) * 0.999L && std::isfinite(scale) ? kAny : 0;
 }
 
 // The sums of |x| and of the parts' moduli. Parts are added apart from each other: where one has an infinity or NaN,
@@ -152,9 +152,11 @@ Result variance(const Array& x, const Attributes& attributes, bool root) {
     Element& e = result.elements[static_cast<size_t>(i)];
     const Real var = r.points == 0 ? kNan : divisor > 0 ? squares.value() / divisor : kNan;
     if (r.points > 0 && divisor <= 0) e.open = kAny;
-    // Two passes add the square of the mean's error to the rounding of the terms.
+    // Two passes add the square of the mean's error to the rounding of the terms. A square that is subnormal is rounded
+    // to a multiple of the least subnormal number.
     const Real error = mean_error(result, m.modulus);
-    const Real slack = divisor > 0 ? error * error * static_cast<Real>(r.points) / divisor : 0;
+    const Real lost = smallest_subnormal(format(result.accumulator)) / (is_complex(x.dtype()) ? 1 : 2);
+    const Real slack = divisor > 0 ? (error * error + lost) * static_cast<Real>(r.points) / divisor : 0;
     e.open |=
         open_overflow(result.accumulator, std::max(var, m.modulus) * static_cast<Real>(std::max<int64_t>(r.points, 1)));
     if (!root) {
