@@ -67,9 +67,8 @@ def adam(p, *given):
     from torch.optim.adam import adam as step
     parts = [list(given[i * 50:(i + 1) * 50]) for i in range(4)]
     is_fused = given[0].is_cuda
-    step(*parts, [], [p.zeros((), device=given[0].device) for _ in range(50)], foreach=not is_fused, capturable=False, differentiable=False,
-         fused=is_fused, grad_scale=None, found_inf=None, has_complex=False, amsgrad=False, beta1=0.9, beta2=0.999, lr=1e-3,
-         weight_decay=0.0, eps=1e-8, maximize=False)
+    step(*parts, [], [p.zeros((), device=given[0].device) for _ in range(50)], foreach=not is_fused, fused=is_fused, amsgrad=False,
+         beta1=0.9, beta2=0.999, lr=1e-3, weight_decay=0.0, eps=1e-8, maximize=False)
 
 
 def layers(b):
