@@ -55,7 +55,7 @@ expect("--system-root ${root}"
        "\n  no plugin uses the GPU 0000:03:00.0 .1002:740f.: install mesa-opencl-icd"
        "\n  no plugin uses the GPU 0000:04:00.0 .8086:56c0.: install intel-opencl-icd"
        "\n  no plugin uses the GPU 0000:05:00.0 .10de:2335.: it is reserved for virtual machines"
-       "\n  no plugin uses the GPU 0000:06:00.0 .1a03:2000.: if it computes, "
+       "\n  no plugin uses the GPU 0000:06:00.0 .1a03:2000.: if it supports compute, "
        "\nNo faults\n")
 expect("--system-root ${root} --json" "\"ids\": \"1002:740f\"" "\"nvidia 535.104.05\"" "\"warnings\": .\n +\"no plugin uses the GPU")
 
