@@ -13,7 +13,7 @@
 namespace compute {
 namespace {
 
-// Made before main and never destroyed: it must be there when there is no memory.
+// Made before main and never destroyed, because it must exist when memory has run out.
 compute_error& out_of_memory_object() noexcept {
   alignas(compute_error) static unsigned char storage[sizeof(compute_error)];
   static compute_error* const object = [] {

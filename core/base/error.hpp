@@ -90,8 +90,8 @@ class Error : public std::exception {
 // the program called.
 compute_error* current_exception_to_error(const char* function = nullptr) noexcept;
 
-// An error object with these contents, its texts made printable; the static out-of-memory object if there is no memory
-// for one.
+// An error object with these contents, its texts made printable; the static out-of-memory object if memory runs
+// out.
 compute_error* make_error(const Error& error) noexcept;
 
 // A deep copy, to return an error that a stream keeps.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a program's indices are in what a plugin runs, for messages about one that is out of range.
+// The position of a program's indices in a plugin's op, for messages about an index out of range.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct IndexPlace {
   std::vector<int64_t> space;  // the extents of the index space
   std::vector<int64_t> shape;  // of the operand: the axes of the space from `first` on, or 1 where they repeat it
   int32_t first = 0;
-  std::vector<int64_t> extents = {};  // of several axes that are indexed at once, as one: the fault has no index of one
+  std::vector<int64_t> extents = {};  // of several axes indexed as one: the fault then has no index per axis
 };
 
 }  // namespace compute

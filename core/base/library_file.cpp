@@ -41,7 +41,7 @@ fs::path mapped_file(const void* address) {
 fs::path library_file() {
   static const char kHere = 0;
   Dl_info info{};
-  // dladdr gives a program, and a library that was loaded by a relative path, as it was named then: of no use now
+  // For a program, and for a library loaded by a relative path, dladdr returns the load-time relative path, now invalid
   const bool named = ::dladdr(&kHere, &info) != 0 && info.dli_fname != nullptr && *info.dli_fname == '/';
   const fs::path file = named ? fs::path(info.dli_fname) : mapped_file(&kHere);
   std::error_code error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of which each thread has its own.
+// Thread-local objects.
 #pragma once
 
 #include <pthread.h>

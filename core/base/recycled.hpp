@@ -49,7 +49,7 @@ class Recycled {
     Free* first = nullptr;
     size_t count = 0;
 
-    // Storage that the thread releases after this is freed at once.
+    // Storage that the thread releases later is freed immediately.
     ~List() {
       ended = true;
       while (first != nullptr) ::operator delete(std::exchange(first, first->next));

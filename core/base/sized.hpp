@@ -20,7 +20,7 @@ namespace compute {
 constexpr uint32_t kSmallestStruct = sizeof(compute_struct_header);
 constexpr uint32_t kGreatestStruct = 65536;  // a larger size was never set
 
-// The minimum size of a struct that programs pass in: that of version 1. Options of ops may omit all fields.
+// The minimum size of a struct that programs pass in: its size in version 1. Options of ops may omit all fields.
 template <class T>
 inline constexpr uint32_t least_size_of = kSmallestStruct;
 template <>
@@ -204,7 +204,7 @@ void write_sized_array(T* array, int64_t count, const char* name, F&& value_at) 
   }
 }
 
-// The answer of a two-call query: the entries that fit, and the count, which stays 0 on error.
+// The result of a two-call query: the entries that fit, and the count, which stays 0 on error.
 template <class T, class F>
 void write_list(T* array, int64_t capacity, int64_t count, const char* name, int64_t* out_count, F&& value_at) {
   if (capacity > 0) {
@@ -247,8 +247,8 @@ COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_kernel_info, COMPUTE_PLUGIN_STRUCT_KERN
   throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{} {}", what, why));
 }
 
-// Refuses what this library does not know and must not ignore: entries of the `next` chain, and flags 16 to 31, of
-// which none are defined yet.
+// Refuses unknown entries that must not be ignored: entries of the `next` chain, and flags 16 to 31, of which none are
+// defined yet.
 template <class T>
 void require_understood(const T& value, const char* what) {
   constexpr uint32_t kMustUnderstand = 0xffff0000u;

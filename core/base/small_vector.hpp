@@ -57,7 +57,7 @@ class SmallVector {
     size_ += count;
     return data_ + size_ - count;
   }
-  // To at most what it is.
+  // To at most the present size.
   void shrink(size_t size) { size_ = size; }
   void clear() { size_ = 0; }
 

@@ -35,7 +35,7 @@ std::string fault_of_handle(HandleKind wanted, const void* handle, uint32_t foun
 
 // True with COMPUTE_DEBUG=handles: released handles are kept, so that a use of one is always detected.
 bool keeps_released_handles() noexcept;
-// Then: what a handle was, for messages about its use.
+// Then it stores descriptions of released handles, for messages about their use.
 void note_released(const void* handle, std::string description) noexcept;
 
 template <HandleKind kKind>

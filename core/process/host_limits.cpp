@@ -14,7 +14,7 @@
 namespace compute {
 namespace {
 
-// What the kernel writes where there is no limit is "max" (version 2) or close to the greatest number (version 1).
+// Without a limit the kernel writes "max" (version 2) or nearly the greatest number (version 1).
 constexpr int64_t kNoLimit = int64_t{1} << 60;
 
 std::string content_of(const std::string& path) {
@@ -33,7 +33,7 @@ int64_t number_in(std::string_view text) {
   return number;
 }
 
-// The number behind `name` at the beginning of a line; -1 without one.
+// The number after `name` at the beginning of a line; -1 if missing.
 int64_t number_after(std::string_view text, std::string_view name) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -99,7 +99,7 @@ std::vector<Hierarchy> hierarchies_of(const std::string& root) {
   return found;
 }
 
-// What one group allows: its limits less what is used there and could not be dropped.
+// Applies one group: its limits less the used memory that cannot be reclaimed.
 void apply_group(HostMemoryState& state, const std::string& directory, const std::string& name,
                  bool is_second_version) {
   const auto number = [&](const char* file) { return number_in(content_of(directory + "/" + file)); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory the process may have: what the machine, its control groups and its resource limits allow.
+// How much memory the machine, the control groups and the resource limits allow the process.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace compute {
 
 struct HostMemoryState {
   int64_t total = -1;      // the least of the machine's memory and all limits; -1: unknown
-  int64_t available = -1;  // what can be allocated now
-  std::string limited_by;  // "the machine", "control group /a/b", "RLIMIT_AS": what limits `available`
+  int64_t available = -1;  // bytes that can be allocated now
+  std::string limited_by;  // "the machine", "control group /a/b", "RLIMIT_AS": the limit of `available`
 };
 
-// Read anew each time, in some 100 us. `root` is where /proc and /sys are.
+// Reads the state each time, in about 100 us. `root` is where /proc and /sys are.
 HostMemoryState host_memory_state(const std::string& root = "");
 
 // HostMemoryState::total, read once.

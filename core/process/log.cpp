@@ -39,7 +39,7 @@ std::atomic<bool> has_callback{false};
 // itself.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool inside_callback = false;
 
-// What stands behind a callback for longer is lost: a thread in it may be ending the process.
+// Lines that wait longer for a callback are dropped: a thread inside it may be exiting the process.
 constexpr int64_t kLockPatience = int64_t{2'000'000'000};
 
 int32_t level_named(std::string_view text) noexcept {
@@ -80,7 +80,7 @@ LogLevels levels_in_force() noexcept {
       }
     }
   } catch (...) {
-    // A faulty setting is reported by whoever reads it for work.
+    // Calls that need an invalid setting report it.
   }
   levels.greatest = levels.general;
   for (const auto& [name, level] : levels.by_category) levels.greatest = std::max(levels.greatest, level);

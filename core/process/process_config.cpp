@@ -16,7 +16,7 @@ struct ProcessConfig {
   std::mutex mutex;
   std::optional<Config> config;
 
-  // A configuration that cannot be read is read again at the next call: its error is the answer each time.
+  // A configuration that cannot be read is read again at the next call, and each call returns its error.
   Config& loaded() {
     if (!config) config.emplace(ConfigInputs::of_process());
     return *config;
@@ -44,7 +44,7 @@ bool debug_checks(std::string_view word) noexcept {
     try {
       *found = setting(SettingId::kDebug).words;
     } catch (const Error&) {
-      // A faulty setting is reported by whoever reads it for work.
+      // Calls that need an invalid setting report it.
     }
     return found;
   }();

@@ -87,7 +87,7 @@ bool drain_background(int64_t timeout_ns) noexcept {
 bool is_background_thread() noexcept { return on_service_thread; }
 
 void forget_background_thread() noexcept {
-  on_service_thread = false;  // a callback that forks goes on as the child's only thread
+  on_service_thread = false;  // a callback that forks continues as the child's only thread
   // Threads of the parent may have held the old one's locks: it is left as it is.
   auto* fresh = new (std::nothrow) Service;
   if (fresh != nullptr) fresh->parents = instance();

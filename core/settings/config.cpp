@@ -54,7 +54,7 @@ Config::Config(ConfigInputs inputs) : inputs_(std::move(inputs)) {
   read_files();
 }
 
-// Those that have been declared since, with what the environment says of them.
+// Adds settings that were declared since, with their values from the environment.
 void Config::take_rows() {
   const auto rows = all_settings();
   const size_t first = values_.size();
@@ -141,8 +141,8 @@ files::Trust Config::trust() const {
   return trust;
 }
 
-// The contents of a configuration file; empty where it does not count. A file of the user's own that cannot be opened
-// is as good as none: HOME may be that of somebody else.
+// The contents of a configuration file; empty if it is ignored. A user's file that cannot be opened counts as missing,
+// because HOME may be another user's.
 std::optional<std::string> Config::content_of(const std::filesystem::path& path, bool named) {
   const std::string shown = printable(path.string(), kLongestPath);
   if (path == "/dev/null") return std::nullopt;  // the usual word for no file
@@ -215,7 +215,7 @@ std::optional<Error> Config::read_known_files() {
     FileSettings settings = parse_config_file(path.string(), *content);
     if (settings.unknown && !unknown) unknown = std::move(settings.unknown);
     for (auto& [id, value] : settings.values) {
-      if (static_cast<size_t>(id) >= found.size()) continue;  // declared since; whoever learns reads the files again
+      if (static_cast<size_t>(id) >= found.size()) continue;  // declared since; reading the files again adds it
       std::optional<SettingValue>& slot = found[static_cast<size_t>(id)];
       if (!slot) slot = std::move(value);
     }

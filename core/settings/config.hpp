@@ -28,7 +28,7 @@ struct ConfigInputs {
   std::vector<std::string> environment_names;           // of all variables
   bool privileged = false;  // a privileged process: files that environment or arguments name are not read
   std::filesystem::path system_file = "/etc/compute/config.toml";
-  files::Trust trust;  // of files; Config::trust() is what the settings make of it
+  files::Trust trust;  // of files, before settings; see Config::trust()
 
   // Finds the settings that plugins declare, in the places that the settings name, and passes them to declare_setting.
   // Empty: plugins are not searched.
@@ -60,7 +60,7 @@ class Config {
   // As find_setting; searches the settings of plugins if the name is not known.
   const Setting& find(std::string_view name);
 
-  // Sets the value that the API or a flag gives, or removes it if there is no text. INVALID_ARGUMENT leaves everything
+  // Sets the value from the API or a flag, or removes it if there is no text. INVALID_ARGUMENT leaves everything
   // unchanged.
   void set(SettingId id, Origin origin, std::optional<std::string_view> text);
 

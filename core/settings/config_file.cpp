@@ -11,15 +11,15 @@
 
 // The only translation unit that sees the header of toml++, which is large.
 #define TOML_ENABLE_FORMATTERS 0
-#define TOML_MAX_NESTED_VALUES 16                     // its parser calls itself; what is read has 2
+#define TOML_MAX_NESTED_VALUES 16                     // its parser is recursive; valid files need 2
 #define TOML_ASSERT(expression) static_cast<void>(0)  // some fail on files that are merely wrong: "[= 1]"
 #include <toml++/toml.h>
 
 namespace compute {
 namespace {
 
-// toml++ has undefined behaviour on characters up to U+FEFF that are beyond ASCII, in some places of strings too. So it
-// is given another character for each byte of them, one of the private plane 15, and what it returns is turned back.
+// toml++ has undefined behaviour on characters up to U+FEFF that are beyond ASCII, in some places of strings too. So
+// each of their bytes is replaced by a character of the private plane 15, and the parser's results are converted back.
 constexpr std::string_view kStandIn = "\xF3\xB0";  // U+F0080 to U+F00FF, less the last two of their four bytes
 
 std::string with_stand_ins(std::string_view content) {

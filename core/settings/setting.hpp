@@ -36,8 +36,8 @@ struct Setting {
   std::string flag() const;  // `--compute-memory-limit`
 };
 
-// All settings, in the order of their ids: those of settings.def, then those that plugins declare, which have no name
-// in SettingId. The address of a row never changes.
+// All settings, in the order of their ids: those of settings.def, then settings that plugins declare, which have no
+// name in SettingId. The address of a row never changes.
 std::span<const Setting> all_settings();
 
 // A row that a plugin declares.

@@ -10,7 +10,7 @@
 namespace compute {
 namespace {
 
-constexpr size_t kMaxLength = 64;  // nobody mistypes a longer name; keeps the table small
+constexpr size_t kMaxLength = 64;  // longer names are not compared; keeps the table small
 
 // Optimal string alignment: Levenshtein's distance, a swap of neighbours counting as one.
 size_t edit_distance(std::string_view x, std::string_view y) {

@@ -20,7 +20,7 @@ bool is_plain(char c) { return !is_control(c) && static_cast<unsigned char>(c) <
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// The library that writes the JSON knows what UTF-8 is; it gives a text out in this way alone.
+// The JSON library validates UTF-8, but only when it writes a text.
 std::string valid_utf8(std::string_view text) { return Json::parse(dump(Json(text))).get<std::string>(); }
 
 // The code of a character of valid UTF-8.
@@ -32,7 +32,7 @@ uint32_t code_of(std::string_view character) {
   return code;
 }
 
-// Controls beyond ASCII, line and paragraph separators, and what turns the direction of a line.
+// Controls beyond ASCII, line and paragraph separators, and direction marks.
 bool is_hidden(uint32_t code) {
   return (code >= 0x80 && code < 0xA0) || code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);

@@ -7,7 +7,7 @@
 
 namespace compute::cpu {
 
-// Records follow one another, each behind a header; a header of size 0 says that the next record is in the next chunk.
+// Records follow one another, each after a header; a header of size 0 says that the next record is in the next chunk.
 struct CommandQueue::Header {
   alignas(16) int64_t size_bytes;  // with the header, a multiple of 16
 };

@@ -35,8 +35,8 @@ struct FillWork {
   uint8_t pattern[16];
 };
 
-// One thread submits at a time. reached() and sync() may be called from any thread meanwhile. Reference counted: a
-// queued wait retains the stream that it waits for.
+// One thread submits at a time. reached() and sync() may be called from any thread at the same time. Reference counted:
+// a queued wait retains the stream that it waits for.
 class Stream {
  public:
   static Stream* make_immediate(Device* device);

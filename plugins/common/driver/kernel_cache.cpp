@@ -47,7 +47,7 @@ XXH128_hash_t digest_of(const ProgramKey& key) {
 
 constexpr size_t kDigestDigits = 32;
 
-// The folder may be anybody's: only what has a name that we give is ours to remove.
+// The folder may be shared: remove only files with names of this cache.
 bool is_entry(const fs::path& path) { return files::is_kept_name(path.filename().string(), kDigestDigits, kSuffix); }
 bool is_temporary(const fs::path& path) {
   return files::is_partial_name(path.filename().string(), kDigestDigits, kSuffix);
@@ -111,7 +111,7 @@ KernelCache& KernelCache::instance() {
   return cache;
 }
 
-// Whether what lies in the folder is ours. Looked at each time: compiling takes a thousand times as long.
+// Whether the folder can be trusted. Checked each time: compiling takes a thousand times as long.
 std::string KernelCache::problem() const {
   if (!directory_) return "no cache directory is known";
   const std::string reason = trust_.why_not(*directory_);
@@ -151,7 +151,7 @@ fs::path KernelCache::path_of(const ProgramKey& key) const {
 std::optional<std::string> KernelCache::load(const ProgramKey& key) {
   if (!is_usable()) return std::nullopt;
   const files::File file(path_of(key), files::Links::kRefuse);
-  // A program is code: what somebody else could have written is not run.
+  // A program is code: files that other users could have written are not run.
   if (!file || !trust_.why_not(file.status()).empty()) return std::nullopt;
   Header header{};
   if (!file.read_exactly(&header, sizeof header) || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||

@@ -60,7 +60,7 @@ class KernelCache {
   };
   Contents contents(int unused_days) const;
 
-  /// Why nothing is found, stored or removed there, with the folder; empty if what lies there is used.
+  /// Why the cache is not used, with the folder; empty if it is used.
   std::string problem() const;
   /// The same, or why nothing can be written there: it writes an entry and removes it.
   std::string problem_of_storing() const;

@@ -17,11 +17,11 @@ class Polling {
   Polling& operator=(const Polling&) = delete;
   ~Polling();
 
-  // The thread does not query the driver meanwhile.
+  // The thread does not query the driver during its lifetime.
   void sleep(std::chrono::nanoseconds duration);
 };
 
-// Returns when no other thread queries the driver any more, or after 100 ms if the driver does not answer.
+// Returns when no other thread queries the driver any more, or after 100 ms if the driver does not respond.
 void end_polling();
 
 }  // namespace compute::common

@@ -21,7 +21,7 @@ class KernelOp {
   int32_t tensor_count() const { return static_cast<int32_t>(access_.size()); }
   int32_t scalar_count() const { return static_cast<int32_t>(scalar_sizes_.size()); }
 
-  // Calls f(const compute_plugin_launch&) with what this run launches.
+  // Calls f(const compute_plugin_launch&) with this run's launch.
   template <class F>
   void with_launch(const compute_plugin_run& run, const F& f) const {
     std::vector<compute_plugin_kernel_argument> arguments = arguments_of(run);

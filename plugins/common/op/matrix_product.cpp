@@ -128,7 +128,7 @@ int place_operands(MatrixProduct& p) {
     if (!placed || (i >= kC && placed->transposed)) return i;
     p.placed[i] = *placed;
   }
-  // The longest axis that is walked forwards goes first.
+  // The longest axis with positive strides comes first.
   int best = -1;
   for (int loop = 0; loop < p.batch.rank; ++loop) {
     const auto at = static_cast<size_t>(loop);

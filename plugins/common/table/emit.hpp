@@ -25,7 +25,7 @@ struct Requirement {
   std::string tried;  // one a line
   std::string found;  // path and version
   std::string error;
-  std::string effect;  // what does not work without it
+  std::string effect;  // features that need it
   std::string remedy;  // shown unless it was found
   bool required = false;
   int32_t state = COMPUTE_PLUGIN_LIBRARY_NOT_SEARCHED;

@@ -67,14 +67,14 @@ struct RefuseTo {
   }
 };
 
-// op_query's answer.
+// The result of op_query.
 inline void answer_query(const std::optional<Refusal>& refusal, compute_plugin_query_info* out_info,
                          const RefuseTo& refuse_to) {
   out_info->supported = refusal ? 0 : 1;
   if (refusal) refuse_to(*refusal);
 }
 
-// op_prepare's answer: the plan, which core then owns, or NULL if it was refused.
+// The result of op_prepare: the plan, which core then owns, or NULL if it was refused.
 template <class Plan>
 Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out_info, const RefuseTo& refuse_to) {
   if (const Refusal* refusal = std::get_if<Refusal>(&prepared)) {

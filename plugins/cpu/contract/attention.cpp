@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention. A task has a block of queries and goes over the keys in blocks: scores, their running maxima and sums, and
-// the sum of values weighted relative to the maxima. See T. Dao, "FlashAttention-2: faster attention with better
+// attention. A task has a block of queries and iterates over the keys in blocks: scores, their running maxima and sums,
+// and the sum of values weighted relative to the maxima. See T. Dao, "FlashAttention-2: faster attention with better
 // parallelism and work partitioning" (2023).
 #include "plugins/cpu/contract/attention.hpp"
 
@@ -80,7 +80,7 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
     }
   }
 
-  // From scores to weights, with what came before scaled to the same base. `sums` is null in the first block.
+  // Turns scores into weights, and scales earlier results to the same base. `sums` is null in the first block.
   void weigh(const ScoreBlock& at, T* sums, T* scores, const RowState& state) const {
     const int64_t queries = at.queries, keys = at.keys;
     Base::reduce(ReduceKind::max, scores, queries, keys, state.of_block);

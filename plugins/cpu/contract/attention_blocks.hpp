@@ -304,9 +304,9 @@ class AttentionBlocks {
 
   static constexpr int64_t kQueries = 64;
   static constexpr int64_t kLeastKeys = 48;
-  static constexpr int64_t kWork = 1000000;  // multiplications of a product at which libraries are at their best
+  static constexpr int64_t kWork = 1000000;  // multiplications per product with which libraries run best
 
-  // Whole vectors of keys, and of what causal leaves out not much.
+  // Whole vectors of keys, but not so many that causal masking wastes much work.
   int64_t most_keys(int64_t limit) const {
     const int64_t keys = kWork / (query_block_ * std::max(d_, e_)), unit = keys >= 64 ? 64 : 16;
     return std::clamp(keys / unit * unit, kLeastKeys, limit);

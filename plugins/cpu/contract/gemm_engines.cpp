@@ -160,8 +160,8 @@ constexpr int kOwnSymbols = RTLD_DEEPBIND;
 constexpr int kOwnSymbols = 0;  // the sanitizers refuse it, since their own functions are found by name too
 #endif
 
-// OpenBLAS maps 128 MiB for every thread that multiplies at the same time, some of it while it is loaded. Where the
-// system refuses, it tries again for ever.
+// OpenBLAS maps 128 MiB for every thread that multiplies concurrently, some of it while it is loaded. If the system
+// refuses, it retries forever.
 std::string limit_against_openblas() {
   for (const auto& [resource, name] : {std::pair{RLIMIT_AS, "RLIMIT_AS"}, std::pair{RLIMIT_DATA, "RLIMIT_DATA"}}) {
     rlimit limit{};

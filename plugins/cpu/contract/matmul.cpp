@@ -419,8 +419,8 @@ void MatmulPlan::cut(const MatmulOptions& options) {
   tiles_n_ = ceiling(n_, tile_n_);
   cut_batch(threads, kSerialWork, work());
   if (engine_ == MatmulEngine::own && k_ > 0) {
-    // The tiles at the ends are smaller, but may need more memory: what is just one packed block is larger than two
-    // halves.
+    // The tiles at the ends are smaller, but may need more memory, because of rounding to packed
+    // blocks.
     for (const int64_t m : {tile_m_, m_ - (tiles_m_ - 1) * tile_m_}) {
       for (const int64_t n : {tile_n_, n_ - (tiles_n_ - 1) * tile_n_})
         kernel_scratch_bytes_ = std::max(kernel_scratch_bytes_, round_up(kernel.scratch_bytes(m, n, k_), kAlignment));
@@ -443,7 +443,7 @@ void MatmulPlan::cut_batch(int64_t threads, int64_t least, int64_t cost) {
   slots_ = std::min(threads, tasks_);
 }
 
-/// The epilogue's memory, behind a slot's other.
+/// The epilogue's memory, after the slot's other memory.
 void MatmulPlan::add_frame() {
   frame_ = slot_bytes_;
   if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
@@ -498,8 +498,8 @@ void MatmulPlan::cut_thin(int64_t threads) {
   add_frame();
 }
 
-/// Rows of the matrix are cut for any number of threads, since each result is by itself. A few long sums are cut too,
-/// by their length alone.
+/// Rows of the matrix are cut for any number of threads, because results are independent. A few long sums are cut too,
+/// only by their length.
 void MatmulPlan::cut_vector(int64_t threads) {
   tile_n_ = tiles_n_ = 1;
   tile_m_ = m_;

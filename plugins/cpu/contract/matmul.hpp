@@ -103,7 +103,7 @@ class MatmulPlan {
     int64_t leading;
   };
 
-  enum class Terms { kNone, kC, kBetaC };  // what c contains that a product is added to
+  enum class Terms { kNone, kC, kBetaC };  // the content of c to which a product is added
   struct Tile {
     int64_t m, n;
     const void* a;

@@ -612,7 +612,7 @@ class OnednnPart final : public WindowPart {
     execute(memory, c.main, arguments);
   }
 
-  // Adds to a part of x, whose first element is at `to`, what belongs to its channels.
+  // Adds the values of its channels to a part of x whose first element is at `to`.
   void add_bias(const float* bias, const Band& band, float* to) const {
     const int last = p_.x.rank - 1;
     const int64_t columns = last == 2 ? band.x.size() : p_.x.shape[last], stride = p_.x.strides[last];

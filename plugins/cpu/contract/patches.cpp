@@ -62,7 +62,7 @@ inline void copy_row(const T* src, T* dst, int64_t n) {
   for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
 }
 
-/// dst[i] = src[2 · i]. Reads no element behind the last of these.
+/// dst[i] = src[2 · i]. Reads no element beyond the last of these.
 template <class T>
 inline void copy_even(const T* src, T* dst, int64_t n) {
   int64_t i = 0;

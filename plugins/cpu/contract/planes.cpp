@@ -102,7 +102,7 @@ class Planes final : public WindowPart {
  private:
   int64_t bands() const { return ceiling(p_.column[2], band_); }
   int64_t plane_rows(int64_t rows) const { return (rows - 1) * y_step_ + y_.kernel; }
-  // Where line `line` of a plane stands.
+  // The position of line `line` of a plane.
   int64_t place_of(int64_t rows, int64_t line) const {
     int64_t before = 0;
     for (int64_t i = 0; i < line % y_step_; ++i) before += ceiling(plane_rows(rows) - i, y_step_);
@@ -110,7 +110,7 @@ class Planes final : public WindowPart {
   }
   int64_t plane_bytes() const { return depth_ * plane_rows(band_) * width_ * static_cast<int64_t>(sizeof(float)); }
 
-  // One plane: what column x of the kernel meets in one channel.
+  // One plane: the elements of one channel that column x of the kernel meets.
   void copy_rows(const float* b, int64_t x, int64_t first, int64_t rows, float* plane) const {
     const PlaneAxis columns = {p_.stride[2], p_.extent[2], p_.start[2] + x * p_.depth_step[2], width_,
                                p_.column_step[2]};

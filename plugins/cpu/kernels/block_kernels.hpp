@@ -33,7 +33,7 @@ struct StreamedFunction {
   BlockFunction streamed;
 };
 
-/// Memory that will be read soon: from `data` on, 2^scale bytes for every byte that is copied meanwhile. It need not
+/// Memory that will be read soon: from `data` on, 2^scale bytes for every byte copied at the same time. It need not
 /// exist.
 struct FetchAhead {
   uintptr_t data;
@@ -54,10 +54,10 @@ struct BlockKernels {
   void (*interleave4)(const void* const* src, void* dst, int64_t n);
   void (*interleave2)(const void* const* src, void* dst, int64_t n);
   /// Copies `rows` rows of `n` elements of 1 << index bytes to contiguous dst. In src rows are `row_stride` bytes apart
-  /// and elements `stride` bytes. Writes up to kSplatBytes - 1 bytes of anything behind the last row, but nothing
-  /// where a row has kSplatBytes.
+  /// and elements `stride` bytes. Writes up to kSplatBytes - 1 arbitrary bytes after the last row, but none if a row
+  /// has kSplatBytes.
   void (*gather_rows[5])(const void* src, int64_t row_stride, int64_t stride, void* dst, int64_t n, int64_t rows);
-  /// Copies without reading dst's lines into the cache, and meanwhile prefetches `ahead`. stream_end orders its stores.
+  /// Copies with non-temporal stores, and prefetches `ahead` at the same time. stream_end orders its stores.
   void (*stream_copy)(void* dst, const void* src, int64_t size_bytes, const FetchAhead* ahead, int ahead_count);
   void (*stream_end)();
   /// Functions whose own stores bypass the cache; the results of other functions are copied by stream_copy.

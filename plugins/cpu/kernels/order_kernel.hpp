@@ -16,7 +16,7 @@ struct OrderKernels {
   // Writes their positions and returns their number. `positions` has room for one more.
   int64_t (*find_keys_up_to)(const uint32_t* keys, int64_t n, uint32_t last, uint32_t* positions);
   // ranks[i] = how many keys are less than keys[i], or are equal to it and before it. Both arrays have room for a
-  // vector behind the n.
+  // vector after the n.
   void (*key_ranks)(const uint32_t* keys, int64_t n, uint32_t* ranks);
   // y[i] = *running + x[0] + … + x[i], in float64; *running becomes the sum of all. -0 is the identity.
   void (*float32_sums)(const float* x, int64_t n, double* running, float* y);

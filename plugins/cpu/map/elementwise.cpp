@@ -40,7 +40,7 @@ int size_class(int64_t size) { return std::countr_zero(static_cast<uint64_t>(siz
 
 }  // namespace
 
-// Where a loop stands: the coordinates of the next point, and each operand's offset there.
+// The position of a loop: the coordinates of the next point, and each operand's offset there.
 struct MapPlan::Position {
   std::array<int64_t, common::kMaxRank> coordinates;
   int64_t* offsets;
@@ -102,7 +102,7 @@ struct MapPlan::Run {
   char* workspace;
 };
 
-// The lists of operands in the frame, the first point of some blocks, and the one behind the last.
+// The lists of operands in the frame, the first point of some blocks, and the one after the last.
 struct MapPlan::Piece {
   BlockOperand* sources;
   void** results;
@@ -412,8 +412,8 @@ void MapPlan::stream_block(const Run& run, const Position& position, BlockOperan
   }
 }
 
-// Computes n points. Where vectors are as long as cache lines, each access to an operand that is not aligned costs two:
-// the points in front of the first line of the widest operand are computed by themselves.
+// Computes n points. If vectors are as long as cache lines, each unaligned access touches two lines, so the points
+// before the first line of the widest operand are computed separately.
 void MapPlan::evaluate_block(BlockOperand* sources, void** results, int64_t n, void* frame) const {
   const int outputs = program_.output_count();
   const int64_t size = operands_[widest_].size;

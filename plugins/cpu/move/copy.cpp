@@ -22,7 +22,7 @@ constexpr int64_t kPieceBytes = 64 << 10;  // a grain
 // within bounds. Copies of rows do so earlier, because ordinary stores of short rows read what they overwrite.
 constexpr int64_t kStreamBytesOfThread = 1 << 20, kStreamBytes = 16 << 20, kMostStreamBytes = 32 << 20;
 constexpr int64_t kRowsStreamBytes = 8 << 20;
-constexpr int64_t kFetchDistance = 4096;  // bytes that are read ahead meanwhile
+constexpr int64_t kFetchDistance = 4096;  // bytes that are prefetched
 constexpr int64_t kStreamRow = 256;       // bytes of a row
 constexpr int64_t kLine = 64;
 constexpr int64_t kTileBytes = 512;  // of a transposed tile's row

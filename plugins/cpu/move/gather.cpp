@@ -26,7 +26,7 @@ constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kFetchedBytes = 512;            // of a row; the hardware prefetcher fetches the rest
 constexpr int64_t kStreamBytes = 16 << 20;        // of rows of whole lines: from here on they go around the cache
 constexpr int64_t kSharedStreamBytes = 24 << 20;  // the same on several threads, whose caches hold more
-constexpr int64_t kStreamAhead = 4096;            // bytes that are read ahead meanwhile
+constexpr int64_t kStreamAhead = 4096;            // bytes that are prefetched
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 

@@ -19,7 +19,7 @@ class IndexRanges {
  public:
   struct Update {
     uint32_t at;        // the index
-    uint32_t position;  // where it stands among the indices
+    uint32_t position;  // its position among the indices
   };
 
   IndexRanges() = default;
@@ -90,7 +90,7 @@ class IndexRanges {
   static int width(int64_t x) { return static_cast<int>(std::bit_width(static_cast<uint64_t>(x))); }
   int64_t pieces() const { return (count_ + piece_ - 1) / piece_; }
   static Update* updates_in(char* memory) { return reinterpret_cast<Update*>(memory); }
-  // Of the pieces; behind them, the ends of the ranges.
+  // Of the pieces, followed by the ends of the ranges.
   uint32_t* counts_in(char* memory) const { return reinterpret_cast<uint32_t*>(updates_in(memory) + count_); }
 
   template <class F>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scatter. Two points of the index space meet in one element of the output only if they differ along the axis alone: so
-// the other axes are shared between threads, and each goes along the axis in order. Results are the same on every run.
+// the other axes are shared between threads, and each follows the axis in order. Results are the same on every run.
 #include "plugins/cpu/move/scatter.hpp"
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace {
 constexpr int64_t kPieceElements = 16 << 10;  // least work that justifies waking a thread
 constexpr int64_t kShortRow = 16;             // rows from here on are combined by vector code
 constexpr int64_t kLeastUpdates = 256;        // along the axis: of fewer, rows are cut
-constexpr int64_t kRangeBytes = 128;          // what two cores do not share: the processor fetches lines in pairs
+constexpr int64_t kRangeBytes = 128;          // two cores never share this much: the processor fetches lines in pairs
 constexpr int64_t kUnitsPerThread = 4;
 constexpr int64_t kLineThreads = 6;        // from this many threads on, dividing the updates of a line is faster
 constexpr int64_t kLeastCut = 32;          // elements of rows that are cut
-constexpr int64_t kLineBytes = 128 << 10;  // what stays in the cache between a copy and the updates of it
+constexpr int64_t kLineBytes = 128 << 10;  // stays in the cache between a copy and its updates
 constexpr int64_t kFewUpdates = 4;         // elements of a line per update, above which a copy takes longer
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -379,7 +379,7 @@ class ScatterPlan final : public Plan {
     char* dst;
     const char* index;
     const char* src;
-    const char* before;  // what lines of dst are copied from; laid out as dst
+    const char* before;  // the source of lines of dst, laid out like dst
   };
 
   // Some rows of updates of a range: cut `cut` of `cuts` of the innermost loop.

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kTogether = 8;
 constexpr int64_t kPieceValues = 1024;  // least work that justifies waking a thread
 
-// NaN is behind all numbers. Without branches: half of them would be mispredicted.
+// NaN sorts after all numbers. Without branches, because half of them would be mispredicted.
 template <class T>
 bool is_less(T a, T b) {
   if constexpr (std::is_integral_v<T>) {

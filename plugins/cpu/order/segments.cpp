@@ -122,7 +122,7 @@ class SegmentsPlan final : public Plan {
     dst_.store(buffers.store, dst, dst_inner_, n, buffers.store + kLineBlock * kLineElementBytes);
   }
 
-  common::LoopNest nest_;  // the axes behind axis 0; operands: input, output
+  common::LoopNest nest_;  // the axes after axis 0; operands: input, output
   LineAccess src_, dst_;
   int64_t rows_ = 0, segments_ = 0;
   int64_t row_stride_ = 0, segment_stride_ = 0, offset_stride_ = 0;  // bytes

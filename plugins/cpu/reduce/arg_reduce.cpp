@@ -19,7 +19,7 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kBlock = 1024;              // elements reduced before one looks at the result
+constexpr int64_t kBlock = 1024;              // elements reduced before the result is checked
 constexpr int64_t kColumnBytes = 8 << 10;     // side by side, of the dtype compared in
 constexpr int64_t kLoadedRows = 4;            // of columns that are not compared where they are
 constexpr int64_t kAxisPiece = 64 << 10;      // of one long axis that is shared between threads
@@ -168,8 +168,9 @@ class ArgReducePlan final : public Plan {
     workspace_bytes = nest_.points() * pieces_ * int64_t{sizeof(Best)};
   }
 
-  // A thread reads rows as long as possible: what lies between parts of a row is a page or more, each time. So few
-  // units are cut along the axis, for any number of threads: the first of equals is the same.
+  // A thread reads rows as long as possible, because each jump between parts of rows crosses a page or more. So only
+  // few units are cut along the axis. The number of threads does not change the result: the first of equal elements
+  // wins.
   void divide_columns() {
     segment_ = std::min(inner_, kColumnBytes / size_);
     segments_ = divide_up(inner_, segment_);
@@ -264,7 +265,7 @@ class ArgReducePlan final : public Plan {
     }
   }
 
-  // Best and positions of a piece of a block of columns, one behind the other.
+  // Best elements and positions of a piece of a block of columns, consecutively.
   char* results_of(char* workspace, int64_t unit) const { return workspace + unit * segment_ * 2 * size_; }
 
   void run_columns(const char* src, char* dst, char* workspace) const {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kPieceElements = 4 << 10;  // a grain
 constexpr int64_t kLine = 3840;              // elements of a row of x that are combined together, at the most
-constexpr int64_t kLineSlack = 128;          // that kernels may read behind them
+constexpr int64_t kLineSlack = 128;          // that kernels may read past their end
 constexpr int64_t kMostDoubles = 8;
 
 template <class T>
@@ -84,7 +84,7 @@ class PoolPlan final : public Plan {
     bool is_first = true;
     for_lines(plane, i, j, [&](const T* row) {
       const T* const part = row + from * x_[4];
-      if (x_[4] != 1) {  // kernels may read behind the last element of a step
+      if (x_[4] != 1) {  // kernels may read past the last element of a step
         for (int64_t k = 0; k < to - from; ++k) {
           const T value = part[k * x_[4]];
           if (is_first || value > line[k] || value != value) line[k] = value;

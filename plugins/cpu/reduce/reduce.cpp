@@ -86,7 +86,7 @@ class ReducePlan final : public Plan {
   void finish(const Run& run, char* frame, const char* accumulators, int64_t width) const;
   BlockOperand index_operand(int operand, int64_t position, int64_t stride, int64_t n, char* frame) const;
 
-  // Where the segment begins, and where a walk through the combined loops stands.
+  // The start of the segment, and the position in the combined loops.
   int64_t* kept_offsets(char* frame) const { return reinterpret_cast<int64_t*>(frame + offsets_offset_); }
   int64_t* walk_offsets(char* frame) const { return kept_offsets(frame) + sizes_.size(); }
 

@@ -254,7 +254,7 @@ void RowPlan::find_layouts() {
   }
 }
 
-// The columns of a tile: what fits in a cache, but not so few that memory is read in small parts.
+// The columns of a tile: as many as fit in a cache, but not so few that memory is read in small parts.
 int64_t RowPlan::column_width() const {
   int64_t bytes = 1;
   for (int i = 0; i < inputs_; ++i) {

@@ -142,7 +142,7 @@ class RowPlan final : public Plan {
 
   common::LoopNest kept_, combined_;  // the former has one loop at least
   common::LoopNest space_;            // both, in the order of the blocks
-  int space_kept_ = 0;                // loops of kept_ in front of combined_ in space_
+  int space_kept_ = 0;                // loops of kept_ before combined_ in space_
   int64_t points_ = 1;                // combined per result
   int64_t inner_points_ = 1;          // of the innermost combined loop
   int64_t kept_points_ = 1, kept_inner_ = 1, kept_outer_ = 1;

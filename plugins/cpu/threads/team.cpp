@@ -16,7 +16,7 @@
 namespace compute::cpu {
 namespace {
 
-constexpr size_t kLine = 128;               // what two cores do not share: the processor fetches lines in pairs
+constexpr size_t kLine = 128;               // two cores never share this much: the processor fetches lines in pairs
 constexpr size_t kStackBytes = 4 << 20;     // as oneTBB's
 constexpr int64_t kLeastSpinFraction = 16;  // least fraction of the spin time, after unsuccessful spins
 constexpr int64_t kMostSpins = 4;           // of these times a worker waits at most for the end of another's pieces

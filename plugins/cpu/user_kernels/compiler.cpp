@@ -96,7 +96,7 @@ class Scratch {
   std::string path_;
 };
 
-// The program's environment without what would be loaded into the compiler, and in English.
+// The program's environment without variables that load libraries into the compiler, and in English.
 std::vector<char*> environment_of_compiler() {
   static char english[] = "LC_ALL=C";
   std::vector<char*> variables;

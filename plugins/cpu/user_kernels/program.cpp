@@ -125,8 +125,8 @@ size_t local_bytes_of(std::string_view library) {
   return 0;
 }
 
-// Looks behind the prelude, whose macros may be expanded or not. Where an option hides where that ends, the answer is
-// yes, and the kernel only slower.
+// Looks after the prelude, whose macros may be expanded or not. If an option hides the end of the prelude, the result
+// is true, which only makes the kernel slower.
 bool uses_barriers(std::string_view text) {
   if (const size_t begin = text.find("1 \"kernel\"\n"); begin != std::string_view::npos) text.remove_prefix(begin);
   return text.find("compute_barrier") != std::string_view::npos ||

@@ -61,7 +61,7 @@ class Program {
   size_t local_bytes_ = 0;
 };
 
-// Why no kernel can be compiled, with what to install; empty if there is a compiler.
+// Why no kernel can be compiled, and what to install; empty if there is a compiler.
 std::string reason_against_kernels();
 
 // The compiler for the load report.

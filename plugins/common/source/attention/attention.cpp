@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention, which plugins are offered by its name: a kernel for float16 and bfloat16 on GPUs with matrix units. For
-// what that does not take there are the kernels of attention_tiles.cpp.
+// attention, which core requests by name: a kernel for float16 and bfloat16 on GPUs with matrix units. The kernels of
+// attention_tiles.cpp compute the other cases.
 #include <bit>
 
 #include "plugins/common/source/attention/attention_functions.hpp"
@@ -18,7 +18,7 @@ constexpr int32_t kGroupSize = 256;
 
 enum Operand { kQ, kK, kV, kY, kL, kOperandCount };
 
-// Where the kernel's operands are among the op's tensors, of which the mask may be left out.
+// The positions of the kernel's operands among the op's tensors; the mask may be absent.
 const compute_plugin_tensor& operand(const Op& op, int i) { return i < kY ? op.input(i) : op.output(i - kY); }
 
 constexpr int64_t kKeys = 64;  // of a tile

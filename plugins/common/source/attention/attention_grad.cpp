@@ -23,7 +23,7 @@ constexpr int64_t kTwoGroupsFeatures = 64;  // up to which two groups find regis
 enum Operand { kDy, kQ, kK, kV, kY, kL, kDq, kDk, kDv, kOperandCount };
 constexpr std::string_view kNames[kOperandCount] = {"dy", "q", "k", "v", "y", "l", "dq", "dk", "dv"};
 
-// The mask, which may be left out, is behind the inputs.
+// The mask, which may be absent, comes after the inputs.
 const compute_plugin_tensor& operand(const Op& op, int i) { return i < kDq ? op.input(i) : op.output(i - kDq); }
 
 // Whether rows of features are read 16 aligned bytes at a time.

@@ -14,8 +14,8 @@ using Part = AttentionPart;
 
 constexpr int64_t kStages = 3;
 
-// The features of a row that lie side by side in local memory. The units read words of 16 bytes of eight rows at once,
-// so words are interchanged within a row, by its number: `mode` is the units' name for that.
+// The features of a row that are adjacent in local memory. The units read words of 16 bytes of eight rows at once, so
+// words are swizzled within a row, by its number: `mode` is the units' name for the swizzle.
 struct Block {
   explicit Block(int64_t of_features) {
     features = of_features % 64 == 0 ? 64 : of_features % 32 == 0 ? 32 : 16;

@@ -61,8 +61,8 @@ void erase_all(std::string& text, std::string_view part) {
   for (size_t at = 0; (at = text.find(part, at)) != std::string::npos;) text.erase(at, part.size());
 }
 
-// Two groups wait at their barriers at different times: where a multiprocessor has registers for 256 items, two groups
-// of half the size are faster, unless they multiply what they load too seldom, as in gradients that see all keys.
+// Two groups wait at their barriers at different times: if a multiprocessor has registers for 256 items, two groups of
+// half the size are faster, unless they reuse loaded elements too little, as in gradients that see all keys.
 Dialect in_groups(const Dialect& dialect, const Op& op, Part part) {
   Dialect own = dialect;
   const bool is_short = part == Part::kForward || op.integer("causal", 0) != 0;
@@ -110,7 +110,7 @@ class TileBuilder {
                                                                : part_ == Part::kQueries ? queries_text()
                                                                                          : keys_text());
     }
-    // Unrolled, kernels with so many barriers take compilers for CPU cores seconds.
+    // Compilers for CPU cores take seconds for unrolled kernels with so many barriers.
     if (builder_.with_text() && builder_.dialect().is_host) erase_all(builder_.body, "#pragma unroll\n");
     const int64_t heads = part_ == Part::kKeys ? k_.shape[1] : q_.shape[1];
     built.add(builder_, q_.shape[0] * heads * tiles());
@@ -150,7 +150,7 @@ class TileBuilder {
            wide_ == COMPUTE_DTYPE_FLOAT32;
   }
 
-  // Whether tiles without an edge, in which every query sees every key, are worth code of their own.
+  // Whether inner tiles, in which every query sees every key, justify separate code.
   bool can_be_inner() const { return places_[kMask].number < 0 && !builder_.dialect().is_host; }
 
   // ---- parameters
@@ -299,7 +299,7 @@ class TileBuilder {
   const char* row_extent() const { return part_ == Part::kKeys ? "m" : "n"; }
   const char* column_extent() const { return part_ == Part::kKeys ? "n" : "m"; }
 
-  // The type of what is loaded at once, and the statement that does so.
+  // The type of a vector load, and its statement.
   std::string loaded_type() {
     return lanes_ == 1 ? type() : vector_type(builder_, type_text(dtype_).storage, dtype_size(dtype_), lanes_).type;
   }

@@ -6,8 +6,8 @@
 namespace compute::common {
 namespace {
 
-// The places of a group and of an item. An item's results are those of rows row_id and row_id + 8. Four neighbours
-// share a row.
+// The positions of a group and of an item. An item has the results of rows row_id and row_id + 8. Four neighbours share
+// a row.
 constexpr std::string_view kPlace = R"(
   const int id = COMPUTE_LOCAL_ID(0), lane = id % 32, half_row = id / 128 * 64, pair = lane % 4 * 2;
   const int row_id = half_row + id / 32 % 4 * 16 + lane / 4;
@@ -34,7 +34,7 @@ for (int i = 0; i < $tile / 2; ++i) {
 }
 )";
 
-// The weights of a tile's scores s, without their common factor, and what is kept of the sums so far.
+// The weights of a tile's scores s, without their common factor, and the factor for the sums so far.
 constexpr std::string_view kWeights = R"(
 if ($has_edge) {
   $hide

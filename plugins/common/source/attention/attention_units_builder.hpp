@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention by wgmma have in common: operands, the words of the block, and the places of a group.
+// Shared by the wgmma kernels of attention: operands, the words of the block, and the positions of a group.
 //
-// A group has kUnitRows rows, queries or keys, in two halves of 64. It goes over the others, the columns, in tiles.
+// A group has kUnitRows rows, queries or keys, in two halves of 64. It iterates over the others, the columns, in tiles.
 #pragma once
 
 #include <optional>

@@ -21,7 +21,7 @@ std::string identity_text(Combination kind, compute_dtype dtype);
 std::string combine_text(Combination kind, compute_dtype dtype, const std::string& x, const std::string& y,
                          Functions& functions);
 
-/// Whether work items keep what the additions of a sum lose.
+/// Whether work items compensate for the rounding errors of a sum.
 inline bool is_compensated_sum(Combination kind, compute_dtype dtype) {
   return kind == Combination::sum && is_float(part_of(dtype));
 }

@@ -488,8 +488,8 @@ const char* function_in_range(int32_t intrinsic, compute_dtype dtype, const std:
   return nullptr;
 }
 
-// Products of two numbers of 32 bits of which an expression takes both halves: one instruction, which CUDA's compiler
-// does not find by itself. Per node that is one of the halves, the first of the two; else -1.
+// Products of two 32-bit numbers of which an expression uses both halves: one instruction, which CUDA's compiler does
+// not find. For each node that is a half, the first of the two nodes; else -1.
 std::vector<int32_t> shared_products(const compute_plugin_expression& expression, const Dialect& dialect) {
   std::vector<int32_t> first(static_cast<size_t>(expression.node_count), -1);
   if (dialect.language != Language::kCudaC) return first;

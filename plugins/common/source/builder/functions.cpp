@@ -77,7 +77,7 @@ const Definition* find(std::string_view base, char dtype_class) {
   return nullptr;
 }
 
-// The words of a template: those of one dtype.
+// The words of a template for one dtype.
 std::optional<std::string_view> word_of(std::string_view word, compute_dtype dtype) {
   const compute_dtype real = part_of(dtype);
   const bool wide = real == COMPUTE_DTYPE_FLOAT64;

@@ -144,7 +144,7 @@ std::string Space::coordinates(const KernelBuilder& builder, std::string_view pr
   std::string out, rest(linear);
   for (int axis = nest_.rank - 1; axis > 0; --axis) {
     const int32_t word = divisor_words_[static_cast<size_t>(axis - 1)];
-    // The extent's word stands before its divisor's.
+    // The extent's word comes before its divisor's.
     const std::string extent = KernelBuilder::index_word(builder.is_wide ? word : word - 1);
     const std::string quotient = cat(prefix, "q", axis);
     out += builder.is_wide

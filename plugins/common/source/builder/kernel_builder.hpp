@@ -130,7 +130,7 @@ inline std::span<const int64_t> shape_of(const compute_plugin_tensor& tensor) {
 /// The step from each element to the next in row-major order, if it is the same everywhere.
 std::optional<int64_t> row_major_step(const compute_plugin_tensor& tensor);
 
-/// The type of `lanes` elements that are loaded at once, which is declared in the builder's globals; and its words.
+/// The type of a vector load of `lanes` elements, declared in the builder's globals, and its words.
 struct VectorText {
   std::string type;
   std::string word;

@@ -22,7 +22,7 @@ double to_single(double x) {
 
 bool is_wide_or_single(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_FLOAT64; }
 
-// All values of an integer dtype; those of 64 bits end at the next double.
+// All values of an integer dtype; 64-bit ranges end at the next double.
 Range all_of(compute_dtype dtype) {
   const int bits = dtype_size(dtype) * 8;
   const double limit = std::ldexp(1.0, is_signed(dtype) ? bits - 1 : bits), last = bits == 64 ? limit : limit - 1;
@@ -36,8 +36,8 @@ Range wrapped(compute_dtype dtype, double low, double high) {
   return fits ? Range{low, high, 1} : all;
 }
 
-// Results that are rounded once to a float dtype, which keeps their order. Two roundings, of which the first is to
-// float64, are one for sums, products and roots of float32.
+// Results that are rounded once to a float dtype, which keeps their order. For sums, products and roots of float32,
+// rounding first to float64 and then to float32 equals one rounding.
 MaybeRange rounded(compute_dtype dtype, double low, double high, double least) {
   const bool is_single = dtype == COMPUTE_DTYPE_FLOAT32;
   if (is_single) {
@@ -96,7 +96,7 @@ MaybeRange of_shift(compute_dtype dtype, const Range& x, const Range& count) {
   return wrapped(dtype, std::floor(std::ldexp(x.low, -bits)), std::floor(std::ldexp(x.high, -bits)));
 }
 
-// The bits of a number that is not negative are no more than its own.
+// A bitwise and with a non-negative number is at most that number.
 Range of_common_bits(compute_dtype dtype, const Range& x, const Range& y) {
   const Range all = all_of(dtype);
   if (x.low < 0 && y.low < 0) return all;

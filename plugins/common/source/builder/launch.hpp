@@ -33,8 +33,8 @@ struct Dialect {
   int32_t counters = 0;  // of Pointer::kCounters; 0: groups cannot wait for each other's results
 };
 
-/// Counters of a stream, on devices that have them. They are more than the groups that run at once, because groups of
-/// few outputs count each other.
+/// Counters of a stream, on devices that have them. More than the number of concurrent groups, because groups of few
+/// outputs count each other.
 inline constexpr int32_t kGroupCounters = 2048;
 
 /// Identifies a kernel: a digest of op and version, expression digests, dtypes, layout class, collapsed rank, alignment
@@ -95,8 +95,8 @@ struct LaunchPlan {
 struct KernelSource {
   std::string name;  // entry point
   std::string text;  // with the prelude; complete
-  // Of a work item, so that as many groups run at once as the kernel is made for; 0: any number. CUDA C states it in
-  // the text.
+  // Per work item, so that as many groups run concurrently as the kernel is made for; 0: unlimited. CUDA C states it in
+  // the source.
   int32_t most_registers = 0;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // convolution, convolution_grad_input and convolution_grad_weight. Forms:
 //
-//   item     a work item computes a result by itself: where there is little to do, and on a CPU core one channel
+//   item     a work item computes one result: for little work, and on a CPU core one channel
 //   block    on a CPU core a work item computes a block of results
 //   group    a group adds up the terms of one result: few results of many terms each
 //   row      a group adds up a part of the terms of all results of a row: few columns of many terms each
 //   columns  a work item computes all results of some columns: few rows
-//   phases   the same for all products of a gradient with strides at once: they take the same elements of b
+//   phases   the same for all products of a strided gradient together, because they read the same elements of b
 //   tiles    on a GPU a group computes a tile of results through local memory. Where this keeps more of the device
 //            busy, the depth is divided, and a second kernel adds up the parts
 #include <algorithm>
@@ -254,7 +254,7 @@ class ConvolutionBuilder {
     return add(sum, call_text(COMPUTE_PLUGIN_INTRINSIC_MUL, wide_, {p, q}, builder_.functions()));
   }
 
-  // Declares the coordinates prefix0 to prefix3 of a linear index; those of single points are 0.
+  // Declares the coordinates prefix0 to prefix3 of a linear index; coordinates of single points are 0.
   std::string coordinates(const Side& side, const std::string& prefix, std::string rest) const {
     std::string out;
     for (size_t axis = kWindowAxes; axis-- > 0;) {

@@ -75,7 +75,7 @@ std::optional<Tiles> choose_units(const Op& op, const WindowProduct& p, const Di
   return tiles;
 }
 
-// Nothing where the positions of one product are between those of another.
+// Nothing if the positions of one product lie between another's.
 std::optional<Phases> join_phases(const std::vector<WindowProduct>& products) {
   Phases phases{products.front(), {}};
   WindowProduct& p = phases.product;

@@ -29,7 +29,7 @@ struct Tiles {
 
 Form choose_form(const WindowProduct& p, const Dialect& dialect);
 Tiles choose_tiles(const Op& op, const WindowProduct& p, const Dialect& dialect);
-// The columns of a work item, where it computes all rows: fewer where there would be too few groups.
+// The columns of a work item that computes all rows: fewer if there would be too few groups.
 Tiles choose_columns(const WindowProduct& p, const Dialect& dialect);
 // The rows of a work item of a CPU core, and how the depth is divided: so that there is work for all cores.
 Tiles choose_blocks(const WindowProduct& p, const Dialect& dialect);
@@ -86,7 +86,7 @@ int64_t phase_channels(const Phases& phases, int32_t value_size);
 
 Tiles choose_phase_columns(const Phases& phases, const Dialect& dialect);
 
-// The products of `op` as one, where a work item computes all rows of all of them, and loads fewer elements of b.
+// The products of `op` joined to one, if a work item computes all rows of all products and loads fewer elements of b.
 std::optional<Phases> choose_phases(const Op& op, const std::vector<WindowProduct>& products, const Dialect& dialect);
 
 }  // namespace compute::common::convolutions

@@ -187,7 +187,7 @@ class MapBuilder {
     int32_t extent, parts, items, run, has_unit_strides;
   };
 
-  // On a CPU core: a work item goes along part of the innermost loop.
+  // On a CPU core: a work item covers part of the innermost loop.
   void build_runs(BuiltKernels& built) {
     constexpr int64_t kShortest = 64, kLongest = 512;
     const LoopNest& nest = shape_.nest;
@@ -198,7 +198,7 @@ class MapBuilder {
       builder_.sign(stride(i) != 0);
       has_unit_strides = has_unit_strides && moves_by_lanes(stride(i));
     }
-    // What is written around the caches is not read into them first, which saves a third of a copy's traffic.
+    // Non-temporal stores do not read lines first, which saves a third of a copy's traffic.
     bool is_streaming = has_unit_strides && nest.rank > 0;
     int64_t written = 0;
     for (int32_t i = shape_.inputs; i < shape_.tensors; ++i) {
@@ -207,7 +207,7 @@ class MapBuilder {
     }
     is_streaming = is_streaming && written >= kPassesCaches;
     builder_.sign(is_streaming);
-    // Outer loops are taken apart once a run, which costs little: up to kOuter of them share a kernel.
+    // The index of outer loops is decomposed once per run, which is cheap: up to kOuter of them share a kernel.
     constexpr int kOuter = 3;
     declare_operands(std::max(inner, kOuter) + 1);
     LoopNest outer = nest;
@@ -276,7 +276,7 @@ class MapBuilder {
     Space space(shape_.nest);
     const int lanes = shape_.lanes;
     const Dialect& dialect = builder_.dialect();
-    // Two accesses an operand in flight where there are few operands.
+    // With few operands, two accesses per operand are in flight.
     const bool is_flat = shape_.nest.rank <= 1;
     const int steps = is_flat && shape_.tensors <= 4 && shape_.axes.empty() ? 2 : 1;
     builder_.sign(steps);
@@ -293,7 +293,7 @@ class MapBuilder {
     built.add(builder_, divide_up(vectors, static_cast<int64_t>(dialect.group_size) * steps));
   }
 
-  // One point: loads, the expression, and what is assigned to the elements that `stored` names.
+  // One point: loads, the expression, and assignments to the elements that `stored` names.
   std::string point(const std::function<std::string(int32_t)>& offset,
                     const std::function<std::string(int32_t)>& loaded,
                     const std::function<std::string(int32_t)>& stored) {

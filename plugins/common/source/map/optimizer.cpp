@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// adam, adamw, sgd and sgd_momentum over many tensors, which plugins are offered by their names: a kernel for what does
-// not depend on the element, then one launch for up to kMostTensors tensors.
+// adam, adamw, sgd and sgd_momentum over many tensors, which core requests by name: a kernel for values that do not
+// depend on the element, then one launch for up to kMostTensors tensors.
 #include <algorithm>
 #include <bit>
 

@@ -4,7 +4,7 @@
 //
 // scatter has four forms: plain stores (set), atomic operations, those on a line of the output in local memory, and
 // lines: two points of the index space meet in one element only if they differ along the axis alone, so a work item
-// that goes along the axis in order needs no atomics and gives the same bits every time.
+// that follows the axis in order needs no atomics and gives the same bits every time.
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// take_grad with the same bits each time, which plugins are offered by its name. The indices are sorted with their
-// positions, so that the rows of dy that go to one row of the output follow one another in the order of positions. They
-// are added by chunks of a fixed length; sums of rows in several chunks are put together afterwards.
+// take_grad with the same bits each time, which core requests by name. The indices are sorted with their positions, so
+// that the rows of dy that go to one row of the output follow one another in the order of positions. They are added by
+// chunks of a fixed length; sums of rows in several chunks are put together afterwards.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -20,7 +20,7 @@ constexpr int64_t kChunk = 32;      // sorted indices
 constexpr int64_t kRowsAtOnce = 8;  // that an item has in flight
 constexpr int64_t kZerosAtOnce = 4;
 
-// The axes of dy: some before those of the indices, and some behind them.
+// The axes of dy: some before the axes of the indices, and some after them.
 struct TakenAxes {
   explicit TakenAxes(const Op& op) : dy(op.input(0)), output(op.output(0)), taken(op.input(1).rank) {
     const int64_t given = op.integer("axis", 0);
@@ -83,7 +83,7 @@ class TakeGradBuilder {
  private:
   static std::string read(int32_t word) { return KernelBuilder::index_word(word); }
 
-  // Columns that an item adds at once.
+  // Columns that an item adds together.
   int choose_lanes() const {
     if (nest_.rank == 0 || dialect_.is_host) return 1;
     const int inner = nest_.rank - 1;

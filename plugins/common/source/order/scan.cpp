@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// scan: a group goes along each line in tiles, or an item along each where lines lie across memory, and on processor
-// cores. Where there are too few lines for the device they are split into parts: one kernel writes the parts' totals,
-// and a second one reads the input again.
+// scan: a group processes each line in tiles, or an item each line if lines run across memory, and on processor cores.
+// Where there are too few lines for the device they are split into parts: one kernel writes the parts' totals, and a
+// second one reads the input again.
 #include <algorithm>
 
 #include "plugins/common/source/builder/combination.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// searchsorted, which plugins are offered by its name.
+// searchsorted, which core requests by name.
 #include <array>
 
 #include "plugins/common/source/order/ops.hpp"

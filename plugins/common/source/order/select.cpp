@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nonzero and unique, which plugins are offered by their names. unique selects from sorted keys, each with the position
-// that it came from.
+// nonzero and unique, which core requests by name. unique selects from sorted keys, each with its original
+// position.
 #include <algorithm>
 
 #include "plugins/common/source/order/ops.hpp"
@@ -174,7 +174,7 @@ class SelectBuilder {
     values.emplace_back("clear", cat(at(0, "to"), " = 0;\n", at(1, "to"), " = 0;\n", at(3, "to"), " = 0;\n"));
   }
 
-  // Elements as bits: those of a complex128 are two words.
+  // Elements as bits; a complex128 is two words.
   const char* bits_type() const { return bits_storage(std::min(dtype_size(dtype()), 8)); }
 
   // Whether the element at `at` is not zero; -0 is.

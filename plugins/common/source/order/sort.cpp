@@ -72,7 +72,7 @@ class SortBuilder {
       return;
     }
     const bool selects = op.name() == "top_k";
-    const compute_plugin_tensor& src = op.tensor(0);  // the output's shape is that of the keys
+    const compute_plugin_tensor& src = op.tensor(0);  // the output has the shape of the keys
     const int64_t given = draws_ ? 0 : op.integer("axis", selects ? -1 : 0);
     const auto axis = static_cast<size_t>(given < 0 ? given + src.rank : given);
     descending_ = selects ? op.integer("largest", 1) != 0 : op.integer("descending", 0) != 0;
@@ -225,7 +225,7 @@ class SortBuilder {
                   : cat("compute_sort_key(x0[from + (", e, ") * source_step])");
   }
 
-  // The input as bits, and the outputs: pointers 0 to 2. The scalars of what is drawn. Faults of rows are pointer 1.
+  // The input as bits, and the outputs: pointers 0 to 2. The scalars of random keys. Faults of rows are pointer 1.
   void take_tensors(KernelBuilder& builder) {
     builder.pointer(Pointer::kTensor, source_, draws_ ? 0 : nest_.offsets[0] * sizes_[0]);
     if (draws_) {  // has no input

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sorted keys of a whole tensor, for ops that go on from them.
+// The sorted keys of a whole tensor, for ops that continue from them.
 #pragma once
 
 #include "plugins/common/source/builder/kernel_builder.hpp"

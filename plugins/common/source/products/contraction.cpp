@@ -4,7 +4,7 @@
 //   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
 //           next are on their way
 //   units   the same for float32 with matrix units
-//   blocks  on a CPU core: a work item computes kRows × kColumns results by itself
+//   blocks  on a CPU core: a work item computes kRows × kColumns results alone
 //
 // Where this keeps more of a GPU busy, the depth is divided, and a second kernel adds up the parts. Products with a
 // vector on one side are reductions, see vector_products.cpp.
@@ -401,7 +401,7 @@ class ContractionBuilder {
                                    {"column_of_j", column_of()}});
   }
 
-  // Which element of a tile of terms the work item's element `e` is: neighbouring items load what is next in memory.
+  // Which element of a tile of terms the work item's element `e` is: neighbouring items load adjacent memory.
   std::string element_place(bool depth_first) const {
     const std::string number = cat("(id + e * ", dialect_.group_size, ")");
     return depth_first ? cat("const int d = ", number, " % ", kDepth, ", t = ", number, " / ", kDepth, ";")

@@ -2,9 +2,9 @@
 // Tiles of products of float32 by units that multiply TF32, which is float32 with 11 bits of precision: wgmma of
 // compute capability 9.0, in CUDA C.
 //
-// A factor is the sum of two TF32 numbers, but for 2^-23 of it: high is the factor rounded to nearest, low is the rest.
-// A product is low * high + high * low + high * high, but for 2^-22 of it. The units add kUnitDepth terms at a time
-// from zero, and these sums are added in float32, so that their rounding, which is toward zero, does not add up.
+// A factor is the sum of two TF32 numbers, up to 2^-23 of it: high is the factor rounded to nearest, low is the rest. A
+// product is low * high + high * low + high * high, up to 2^-22 of it. The units add kUnitDepth terms at a time from
+// zero, and these sums are added in float32, so that their rounding, which is toward zero, does not add up.
 //
 // A factor that is not finite makes a sum that is not finite, but not always the right one. A factor below
 // COMPUTE_LEAST_FACTOR loses bits of its low part. A group that meets either computes its tile again, with fma.
@@ -47,7 +47,7 @@ constexpr Integer unit_pitch(Integer side) {
 /// item's results is that of the instruction.
 struct UnitTile {
   int m = 128, n = 128;
-  // The times of a multiprocessor, in units of which only the ratios count: of a step, and to begin and to end a tile.
+  // The times of a multiprocessor, of which only ratios matter: of a step, and of the start and end of a tile.
   double of_step = 0, of_tile = 0;
 
   int width() const { return m == 128 ? n : n / 2; }  // columns of a half

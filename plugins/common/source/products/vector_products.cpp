@@ -10,7 +10,7 @@
 namespace compute::common {
 namespace {
 
-// An expression of this file, and what it points to.
+// An expression of this file, and its data.
 struct OwnExpression {
   int32_t add(int32_t kind, compute_dtype dtype, int32_t value, std::initializer_list<int32_t> given = {}) {
     const auto first = static_cast<int64_t>(operands.size());

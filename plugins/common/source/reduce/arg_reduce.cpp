@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // arg_reduce: one pass over the input, in the shapes of reduce. A work item holds the best element that it has seen and
-// its position; the items of an output, and the groups that share one, then choose among theirs. Everyone begins with
-// an element of the input, so that there is no value worse than all. The first of equal elements wins, and a NaN is
-// better than all numbers.
+// its position; the items of an output, and the groups that share one, then choose among theirs. Every item begins with
+// an element of the input, so no worst initial value is needed. The first of equal elements wins, and a NaN is better
+// than all numbers.
 #include <algorithm>
 
 #include "plugins/common/source/reduce/ops.hpp"
@@ -33,7 +33,7 @@ struct ArgReduction {
                                   {"worse", finds_max ? "<=" : ">="}});
   }
 
-  // The items of an output choose; `store` is what the first of them does with the place `found`.
+  // The items of an output choose; the first of them runs `store` for the position `found`.
   std::string choice_text(int group, bool along_first, int held, std::string_view store) const {
     return fill(kArgReduceChoice, {{"held", held},
                                    {"group", group},

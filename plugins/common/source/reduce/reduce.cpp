@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce. The index space is two nests: loops that are kept and loops that are combined over. A group of work items is
-// a table of `across` × `along`: `across` outputs, each combined over by `along` items; neighbouring items lie where
-// memory runs. Where the outputs do not fill the device, the combined loops are split between groups, whose partial
-// results the last of them combines, or a second kernel where groups cannot count each other. On a CPU core an item
-// that combines over rows of memory is a group by itself, and goes down them with a block of neighbouring outputs.
+// reduce. The index space has two loop nests: kept loops and combined loops. A group of work items is a table of
+// `across` × `along`: `across` outputs, each combined over by `along` items; neighbouring items follow memory. Where
+// the outputs do not fill the device, the combined loops are split between groups, whose partial results the last of
+// them combines, or a second kernel where groups cannot count each other. On a CPU core an item that combines over rows
+// of memory is a group by itself, and goes down them with a block of neighbouring outputs.
 //
 // Float sums: a work item adds the few numbers of a step as a tree and these with compensation, items of a group and
 // groups are trees: the error stays below that of pairwise summation, and the form depends on layout and extents alone.
@@ -124,7 +124,7 @@ class ReduceText {
     return reduction_.combine(x, y, builder_.functions());
   }
 
-  // The place of a work item and what it begins with.
+  // The position of a work item and its initial values.
   std::vector<Value> place_values() const {
     std::string bases;
     for (int32_t i = 0; i < sources_ + static_cast<int32_t>(kernel_.axes.size()); ++i)
@@ -181,7 +181,7 @@ class ReduceText {
                kernel_.combined.offset(operand, "c"), kernel_.moves(operand) ? " + v" : "", ")");
   }
 
-  // `before` of what was loaded: of lane v, or of single elements.
+  // `before` of the loaded elements: of lane v, or of single elements.
   struct Term {
     std::string statements, value;
   };
@@ -516,7 +516,7 @@ class ReduceBuilder {
     builder.sign(reduction_.output_dtype);
   }
 
-  // The sources, then what is written.
+  // The sources, then the outputs.
   void take_pointers(KernelBuilder& builder, const ReduceKernel& kernel) const {
     const ReducePass& pass = kernel.pass;
     for (int32_t i = 0; i < kernel.sources(); ++i) {

@@ -110,7 +110,7 @@ ReduceShape choose_reduce_shape(const ReducePass& pass, const Dialect& dialect, 
   }
   const int64_t groups = divide_up(columns, shape.across);
   if (may_split && groups < wanted) {
-    // All groups run at once: a few more would wait for the rest.
+    // All groups run concurrently: a few more would have to wait.
     shape.splits = std::clamp<int64_t>(vectors / (shape.along * kLeastSteps), 1, wanted / groups);
   }
   return shape;

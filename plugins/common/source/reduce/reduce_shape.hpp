@@ -33,8 +33,8 @@ struct ReducePass {
 /// A group of work items is a table of `across` × `along`: `across` outputs (times lanes), each combined by `along`
 /// items.
 ///
-/// On a CPU core an item may take a block of `lanes` neighbouring outputs, or fewer at the end of a row, and goes down
-/// the rows of memory with all of them; it is then a group by itself.
+/// On a CPU core an item may take a block of `lanes` neighbouring outputs, or fewer at the end of a row, and follows
+/// the rows of memory with all of them; it is then its own group.
 struct ReduceShape {
   bool along_first = true;  // neighbouring items are along the combined loops
   bool is_block = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // row: one kernel. A group of work items is a table of `across` × `along`, as in reduce: `across` rows, each of `along`
-// items; neighbouring items lie where memory runs. An item keeps its elements of a short row in registers from stage to
-// stage, and reads those of a long one again. No row is shared by groups: few long rows are refused, and core
-// decomposes them into reductions that share them. In CUDA C the items of a row that share a warp exchange registers.
+// items; neighbouring items follow memory. An item keeps its elements of a short row in registers from stage to stage,
+// and reads those of a long one again. No row is shared by groups: few long rows are refused, and core decomposes them
+// into reductions that share them. In CUDA C the items of a row that share a warp exchange registers.
 //
 // Float sums: the terms of an item are a tree if it holds them, else it adds with compensation; the items of a row are
 // a tree.
@@ -243,7 +243,7 @@ class RowBuilder {
 
   std::string pace() const { return builder_.dialect().is_host ? "1" : "along"; }
 
-  // Whether neighbouring elements of a row are neighbours in this operand, of which a word is accessed at once.
+  // Whether adjacent elements of a row are adjacent in this operand, so that a word is accessed at once.
   bool moves(int operand) const {
     return shape_.lanes > 1 && nests_.combined.strides[static_cast<size_t>(operand)][0] != 0;
   }
@@ -317,7 +317,7 @@ class RowBuilder {
                             {"behind", behind}});
   }
 
-  // Whether the items of a row exchange registers, as those of a warp can.
+  // Whether the items of a row exchange registers, as items of a warp can.
   bool exchanges_lanes() const { return builder_.dialect().language == Language::kCudaC && shape_.along_first; }
 
   // Where expression `number` finds its values, but for its inputs.
