@@ -102,6 +102,9 @@ foreach(
   share/compute/bench/compute_bench/peers/torch.py
   share/compute/bench/compute_bench/rows.py
   share/compute/LICENSE
+  share/compute/bindings/fortran/ops.f90
+  share/compute/bindings/go/ops.go
+  share/compute/bindings/rust/src/ops.rs
   share/compute/examples/exp_loop.c
   share/compute/examples/perceptron.cpp
   share/compute/examples/plugin/CMakeLists.txt

@@ -3,6 +3,7 @@
 //
 //   opgen update SOURCE_ROOT
 //   opgen check SOURCE_ROOT
+//   opgen packages FOLDER     writes the files of bindings/ that have every op: Fortran, Go and Rust
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -10,6 +11,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tools/opgen/texts.hpp"
 
@@ -31,7 +34,18 @@ void write_file(const fs::path& path, const std::string& text) {
   if (!file) throw std::runtime_error("cannot write " + path.string());
 }
 
-int run(std::string_view command, const fs::path& root) {
+using Texts = std::vector<std::pair<const char*, std::string>>;
+
+void write_packages(const fs::path& folder) {
+  using namespace compute::opgen;
+  const Texts files = {{"fortran/ops.f90", ops_fortran()}, {"go/ops.go", ops_go()}, {"rust/src/ops.rs", ops_rust()}};
+  for (const auto& [name, text] : files) {
+    fs::create_directories((folder / name).parent_path());
+    write_file(folder / name, text);
+  }
+}
+
+int update_or_check(std::string_view command, const fs::path& root) {
   using namespace compute::opgen;
   const std::string header = read_file(root / "api/compute/compute.h");
   if (header.empty())
@@ -39,12 +53,12 @@ int run(std::string_view command, const fs::path& root) {
   check_names(header);
   check_notes();
   const std::string native_ops = read_file(root / "docs/native_ops.txt");
-  const std::pair<const char*, std::string> files[] = {
-      {"api/compute/ops.h", ops_header()},         {"api/compute/ops.hpp", ops_cpp_header()},
-      {"bindings/fortran/ops.f90", ops_fortran()}, {"bindings/go/ops.go", ops_go()},
-      {"bindings/rust/src/ops.rs", ops_rust()},    {"core/interface/op_wrappers.inc", op_wrappers()},
-      {"docs/ops.md", ops_reference(native_ops)},  {"plugins/cpu/kernels/rows.inc", compiled_rows()},
-      {"tests/abi/ops_layout.inc", ops_layout()}};
+  const Texts files = {{"api/compute/ops.h", ops_header()},
+                       {"api/compute/ops.hpp", ops_cpp_header()},
+                       {"core/interface/op_wrappers.inc", op_wrappers()},
+                       {"docs/ops.md", ops_reference(native_ops)},
+                       {"plugins/cpu/kernels/rows.inc", compiled_rows()},
+                       {"tests/abi/ops_layout.inc", ops_layout()}};
   int stale = 0;
   for (const auto& [name, text] : files) {
     if (read_file(root / name) == text) continue;
@@ -63,12 +77,14 @@ int run(std::string_view command, const fs::path& root) {
 
 int main(int argc, char** argv) {
   const std::string_view command = argc == 3 ? argv[1] : "";
-  if (command != "update" && command != "check") {
-    std::fprintf(stderr, "usage: opgen update|check SOURCE_ROOT\n");
+  if (command != "update" && command != "check" && command != "packages") {
+    std::fprintf(stderr, "usage: opgen update|check SOURCE_ROOT, opgen packages FOLDER\n");
     return 2;
   }
   try {
-    return run(command, argv[2]);
+    if (command != "packages") return update_or_check(command, argv[2]);
+    write_packages(argv[2]);
+    return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "opgen: %s\n", error.what());
     return 1;

@@ -18,9 +18,9 @@ std::string ops_cpp_header();  // api/compute/ops.hpp
 std::string op_wrappers();     // core/interface/op_wrappers.inc
 std::string ops_layout();      // tests/abi/ops_layout.inc
 std::string compiled_rows();   // plugins/cpu/kernels/rows.inc
-std::string ops_rust();        // bindings/rust/src/ops.rs
-std::string ops_go();          // bindings/go/ops.go
-std::string ops_fortran();     // bindings/fortran/ops.f90
+std::string ops_rust();        // rust/src/ops.rs of the packages
+std::string ops_go();          // go/ops.go
+std::string ops_fortran();     // fortran/ops.f90
 // docs/ops.md; `native_ops` is docs/native_ops.txt.
 std::string ops_reference(const std::string& native_ops);
 
