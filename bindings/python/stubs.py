@@ -1,8 +1,8 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -BP
 # SPDX-License-Identifier: Apache-2.0
 """Writes the type stubs compute/*.pyi from the imported package, or compares them with --check.
 
-Parameters of one name have one type everywhere; the lists below say which.
+Parameters of one name have one type everywhere: the one in the table of ops, unless the lists below have another.
 """
 import inspect
 import pathlib
@@ -15,41 +15,33 @@ from compute import expressions, grad, graph, kernels, linalg, nn, optim, random
 
 ARRAY, NUMBER = "Array", "int | float | complex | bool"
 PARAMETERS = {
-    "x": ARRAY, "indices": ARRAY, "condition": ARRAY, "obj": "object", "shape": "int | Sequence[int]",
-    "fill_value": NUMBER, "dtype": "DType | None", "device": "Device | str | None", "copy": "bool | None",
-    "axis": "int", "keepdims": "bool", "correction": "float", "axes": "int | Sequence[Any]",
-    "start": NUMBER, "stop": f"{NUMBER} | None", "step": "int | float", "num": "int", "endpoint": "bool", "k": "int",
-    "n_rows": "int", "n_cols": "int | None", "n": "int", "min": f"{ARRAY} | int | float | None",
-    "max": f"{ARRAY} | int | float | None", "prepend": f"{ARRAY} | None", "append": f"{ARRAY} | None",
-    "side": 'Literal["left", "right"]', "sorter": f"{ARRAY} | None", "descending": "bool", "stable": "bool",
-    "invert": "bool", "include_initial": "bool", "shift": "int | tuple[int, ...]", "repeats": f"int | {ARRAY}",
-    "repetitions": "tuple[int, ...]", "source": "int | tuple[int, ...]", "destination": "int | tuple[int, ...]",
-    "indexing": 'Literal["xy", "ij"]', "kind": "DType | str | tuple[DType | str, ...]", "type": f"DType | {ARRAY}",
-    "from_": f"DType | {ARRAY}", "to": "DType", "selector": "str | None", "priority": "int", "label": "str",
-    "text": "str", "name": "str | None", "value": "Any", "language": "str", "options": "str | None", "array": ARRAY,
-    "weight": ARRAY, "bias": f"{ARRAY} | None", "scale": f"{ARRAY} | None", "mask": f"{ARRAY} | None",
-    "v": ARRAY, "mean": ARRAY, "variance": ARRAY, "logits": ARRAY, "labels": ARRAY, "positions": ARRAY, "table": ARRAY,
-    "window": "int | Sequence[int]", "strides": "int | Sequence[int] | None",
-    "dilations": "int | Sequence[int] | None", "padding": "int | Sequence[int] | str", "groups": "int",
-    "transpose_weight": "bool", "activation": "str", "epsilon": "float", "causal": "bool", "base": "float",
-    "interleaved": "bool", "label_smoothing": "float", "ignore_index": "int | None", "depth": "int", "p": "float",
-    "alpha": f"{ARRAY} | float", "slope": f"{ARRAY} | float", "generator": "Any", "path": "Any",
-    "arrays": "Array | dict[str, Array]", "equation": "str", "operands": ARRAY,
+    "condition": ARRAY, "obj": "object", "fill_value": NUMBER, "dtype": "DType | None", "device": "Device | str | None",
+    "copy": "bool | None", "axis": "int", "keepdims": "bool", "axes": "int | Sequence[Any]", "start": NUMBER,
+    "stop": f"{NUMBER} | None", "step": "int | float", "num": "int", "endpoint": "bool", "k": "int", "n_rows": "int",
+    "n_cols": "int | None", "min": f"{ARRAY} | int | float | None", "max": f"{ARRAY} | int | float | None",
+    "prepend": f"{ARRAY} | None", "append": f"{ARRAY} | None", "side": 'Literal["left", "right"]', "descending": "bool",
+    "stable": "bool", "invert": "bool", "include_initial": "bool", "shift": "int | tuple[int, ...]",
+    "repeats": f"int | {ARRAY}", "repetitions": "tuple[int, ...]", "source": "int | tuple[int, ...]",
+    "destination": "int | tuple[int, ...]", "indexing": 'Literal["xy", "ij"]',
+    "kind": "DType | str | tuple[DType | str, ...]", "type": f"DType | {ARRAY}", "from_": f"DType | {ARRAY}",
+    "to": "DType", "selector": "str | None", "priority": "int", "label": "str", "text": "str", "name": "str | None",
+    "value": "Any", "language": "str", "options": "str | None", "array": ARRAY, "scale": f"{ARRAY} | None",
+    "mean": ARRAY, "table": ARRAY, "padding": "int | Sequence[int] | str", "transpose_weight": "bool", "causal": "bool",
+    "interleaved": "bool", "alpha": f"{ARRAY} | float", "slope": f"{ARRAY} | float", "generator": "Any", "path": "Any",
+    "arrays": "Array | dict[str, Array]", "operands": ARRAY,
     "pad_width": "int | Sequence[int] | Sequence[tuple[int, int]]",
-    "mode": 'Literal["constant", "edge", "reflect", "symmetric", "wrap"]', "constant_values": NUMBER,
-    "largest": "bool", "bins": f"int | {ARRAY} | Sequence[float]", "range": "tuple[float, float] | None",
-    "weights": f"{ARRAY} | None", "density": "bool", "minlength": "int", "offsets": ARRAY,
-    "rtol": "float", "atol": "float", "equal_nan": "bool", "q": "float | Sequence[float]",
-    "updates": f"{ARRAY} | {NUMBER}", "reduction": 'Literal["set", "add", "mul", "min", "max"]',
-    "output_padding": "int | Sequence[int]", "targets": ARRAY,
+    "mode": 'Literal["constant", "edge", "reflect", "symmetric", "wrap"]', "constant_values": NUMBER, "largest": "bool",
+    "bins": f"int | {ARRAY} | Sequence[float]", "range": "tuple[float, float] | None", "weights": f"{ARRAY} | None",
+    "density": "bool", "minlength": "int", "rtol": "float", "atol": "float", "equal_nan": "bool",
+    "q": "float | Sequence[float]", "updates": f"{ARRAY} | {NUMBER}",
+    "reduction": 'Literal["set", "add", "mul", "min", "max"]', "output_padding": "int | Sequence[int]",
     "indices_or_sections": f"int | Sequence[int] | {ARRAY}", "xp": ARRAY, "fp": ARRAY, "left": "float | None",
     "period": "float | None", "dx": f"float | {ARRAY}", "spacing": f"float | {ARRAY}", "edge_order": "int",
-    "rowvar": "bool", "c": ARRAY, "a": ARRAY, "b": ARRAY, "beta": "float", "ord": "Any", "offset": "int", "seed": "int",
-    "minimum": NUMBER, "maximum": NUMBER, "deviation": "float", "lower": "float", "upper": "float", "replace": "bool",
-    "samples": "int", "parameters": "Any", "gradients": "Any", "settings": "float", "rate": "float", "momentum": "float",
-    "decay": "float", "nesterov": "bool", "beta1": "float", "beta2": "float", "function": "Callable[..., Any]",
-    "stream": "Stream | None", "exception": "object", "positional": f"{ARRAY} | {NUMBER}", "named": f"{ARRAY} | {NUMBER}",
-    "items": "int | Sequence[int]", "arguments": "Any", "local_memory_bytes": "int",
+    "rowvar": "bool", "ord": "Any", "offset": "int", "seed": "int", "minimum": NUMBER, "maximum": NUMBER,
+    "replace": "bool", "parameters": "Any", "gradients": "Any", "settings": "float", "nesterov": "bool",
+    "function": "Callable[..., Any]", "stream": "Stream | None", "exception": "object",
+    "positional": f"{ARRAY} | {NUMBER}", "named": f"{ARRAY} | {NUMBER}", "items": "int | Sequence[int]",
+    "arguments": "Any", "local_memory_bytes": "int",
 }
 # Where a name means something else.
 SPECIAL = {
@@ -246,12 +238,30 @@ def array_class():
     return "\n".join(lines) + "\n"
 
 
+def types_in_table():
+    """The types of inputs and attributes, as the table of ops has them, where all ops agree on a name."""
+    kinds = {"int64": "int", "int64[]": "int | Sequence[int]", "float64": "float", "number": "float", "string": "str"}
+    found = {}
+    for op in compute._ops.TABLE.values():
+        declared = [(name.rstrip("?"), f"{ARRAY} | None" if name.endswith("?") else ARRAY) for name in op["inputs"].split()]
+        for name, text in (part.split(": ") for part in op["attributes"].split("; ") if part):
+            kind, _, default = text.removesuffix(" !").partition(" = ")
+            if kind in kinds:
+                declared.append((name, kinds[kind] + (" | None" if default == "none" and kind != "string" else "")))
+        for name, kind in declared:
+            found.setdefault(name, set()).add(kind)
+    return {name: kind.pop() for name, kind in found.items() if len(kind) == 1}
+
+
+IN_TABLE = types_in_table()
+
+
 def parameter_type(function, name):
     if (function, name) in SPECIAL:
         return SPECIAL[function, name]
     if name in ("x1", "x2", "x3"):
         return f"{ARRAY} | {NUMBER}"
-    return PARAMETERS[name]
+    return PARAMETERS[name] if name in PARAMETERS else IN_TABLE[name]
 
 
 def declaration(name, function, is_row, owner=""):

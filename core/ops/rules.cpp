@@ -13,8 +13,7 @@ const OpRules& op_rules(OpId id) {
 #define COMPUTE_UNARY(...) nullptr,
 #define COMPUTE_BINARY(...) nullptr,
 #define COMPUTE_TERNARY(...) nullptr,
-#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary) \
-  &name##_##version##_rules,
+#define COMPUTE_OP(name, version, ...) &name##_##version##_rules,
 #include <compute/ops.def>
 #undef COMPUTE_UNARY
 #undef COMPUTE_BINARY

@@ -29,8 +29,7 @@ struct OpRules {
 #define COMPUTE_UNARY(...)
 #define COMPUTE_BINARY(...)
 #define COMPUTE_TERNARY(...)
-#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary) \
-  extern const OpRules name##_##version##_rules;
+#define COMPUTE_OP(name, version, ...) extern const OpRules name##_##version##_rules;
 #include <compute/ops.def>
 #undef COMPUTE_UNARY
 #undef COMPUTE_BINARY

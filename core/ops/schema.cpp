@@ -221,12 +221,12 @@ struct Tables {
 
   Tables() {
     ops.reserve(kOpCount);
-#define COMPUTE_ELEMENTWISE(arity, name, version, inputs, result, expression, ulp, summary) \
+#define COMPUTE_ELEMENTWISE(arity, name, version, inputs, result, expression, ulp, summary, ...) \
   ops.push_back(row(OpId::k_##name##_##version, #name, version, arity, #inputs, #result, expression, ulp, summary));
 #define COMPUTE_UNARY(...) COMPUTE_ELEMENTWISE(1, __VA_ARGS__)
 #define COMPUTE_BINARY(...) COMPUTE_ELEMENTWISE(2, __VA_ARGS__)
 #define COMPUTE_TERNARY(...) COMPUTE_ELEMENTWISE(3, __VA_ARGS__)
-#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary)                   \
+#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary, ...)              \
   {                                                                                                                    \
     using namespace flag;                                                                                              \
     static_assert(is_dtype_rule(dtype_rule) && is_shape_rule(shape_rule), "op_rules.def lacks a rule of " #name);      \

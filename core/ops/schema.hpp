@@ -21,11 +21,10 @@ namespace compute {
 
 // Every row of ops.def, in its order.
 enum class OpId : int32_t {
-#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary) k_##name##_##version,
-#define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary) k_##name##_##version,
-#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary) k_##name##_##version,
-#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary) \
-  k_##name##_##version,
+#define COMPUTE_UNARY(name, version, ...) k_##name##_##version,
+#define COMPUTE_BINARY(name, version, ...) k_##name##_##version,
+#define COMPUTE_TERNARY(name, version, ...) k_##name##_##version,
+#define COMPUTE_OP(name, version, ...) k_##name##_##version,
 #include <compute/ops.def>
 #undef COMPUTE_UNARY
 #undef COMPUTE_BINARY

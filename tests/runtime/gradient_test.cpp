@@ -212,11 +212,10 @@ struct OpRow {
 };
 
 std::vector<OpRow> differentiable_rows() {
-#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary) \
-  {#name, #inputs, #result, {expression, -4, 4, 1}},
-#define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary) \
+#define COMPUTE_UNARY(name, version, inputs, result, expression, ...) {#name, #inputs, #result, {expression, -4, 4, 1}},
+#define COMPUTE_BINARY(name, version, inputs, result, expression, ...) \
   {#name, #inputs, #result, {expression, -4, 4, 2}},
-#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary) \
+#define COMPUTE_TERNARY(name, version, inputs, result, expression, ...) \
   {#name, #inputs, #result, {expression, -4, 4, 3}},
 #define COMPUTE_OP(...)
   std::vector<OpRow> rows = {

@@ -15,13 +15,21 @@ using compute::Attribute;
 using compute::DType;
 
 struct Written {
-  std::string_view op, operands, attributes;
+  std::string_view op, call;
 };
 
 constexpr Written kCalls[] = {
-#define COMPUTE_PLAIN_CALL(op, operands, attributes) {#op, operands, attributes},
-#include "plain_calls.def"
-#undef COMPUTE_PLAIN_CALL
+#define COMPUTE_UNARY(name, ...) {#name, ""},
+#define COMPUTE_BINARY(name, ...) {#name, ""},
+#define COMPUTE_TERNARY(name, ...) {#name, ""},
+#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary, operands, \
+                   gradient, sources, call)                                                                    \
+  {#name, call},
+#include <compute/ops.def>
+#undef COMPUTE_UNARY
+#undef COMPUTE_BINARY
+#undef COMPUTE_TERNARY
+#undef COMPUTE_OP
 };
 
 DType dtype_of(const std::string& name, DType asked) { return name == "T" ? asked : dtype_named(name); }
@@ -73,20 +81,21 @@ PlainCall plain_call(const compute::OpInfo& info, DType dtype, bool makes_dtype)
   PlainCall call;
   const auto* const known =
       std::find_if(std::begin(kCalls), std::end(kCalls), [&](const Written& one) { return one.op == info.name; });
-  if (known == std::end(kCalls)) {
+  if (known == std::end(kCalls) || known->call.empty()) {
     call.inputs.assign(words_of(info.inputs).size(), {.dtype = dtype, .shape = {4096, 128}});
     if (info.name == "where") call.inputs[0].dtype = compute::bool_;
     return call;
   }
-  for (const std::string& operand : words_of(known->operands)) {
-    const size_t colon = operand.find(':');
+  for (const std::string& word : words_of(known->call)) {
+    if (word.find('=') != word.npos) {
+      const bool is_result = makes_dtype && info.inputs.empty() && word.starts_with("dtype=");
+      call.attributes.push_back(attribute_of(info, is_result ? "dtype=T" : word, dtype));
+      continue;
+    }
+    const size_t colon = word.find(':');
     compute::Shape shape;
-    for (const std::string& extent : words_of(operand.substr(colon + 1), 'x')) shape.push_back(std::stoll(extent));
-    call.inputs.push_back({.dtype = dtype_of(operand.substr(0, colon), dtype), .shape = shape});
-  }
-  for (const std::string& each : words_of(known->attributes)) {
-    const bool is_result = makes_dtype && info.inputs.empty() && each.starts_with("dtype=");
-    call.attributes.push_back(attribute_of(info, is_result ? "dtype=T" : each, dtype));
+    for (const std::string& extent : words_of(word.substr(colon + 1), 'x')) shape.push_back(std::stoll(extent));
+    call.inputs.push_back({.dtype = dtype_of(word.substr(0, colon), dtype), .shape = shape});
   }
   return call;
 }

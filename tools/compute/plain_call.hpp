@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plain call of each op, of plain_calls.def: operands that fit it, and the attributes that it needs.
+// A plain call of each op, as ops.def states it: operands that fit it, and the attributes that it needs.
 #pragma once
 
 #include <compute/compute.hpp>
@@ -14,7 +14,7 @@ struct PlainCall {
 };
 
 // Operands have `dtype`, unless the op requires another. `makes_dtype`: an op without operands makes a result of
-// `dtype`, even if plain_calls.def names another.
+// `dtype`, even if ops.def names another.
 PlainCall plain_call(const compute::OpInfo& info, compute::DType dtype, bool makes_dtype = false);
 
 // Throws std::invalid_argument if there is none.

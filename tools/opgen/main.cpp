@@ -52,11 +52,10 @@ int update_or_check(std::string_view command, const fs::path& root) {
     throw std::runtime_error(root.string() + " is not a source tree: it has no api/compute/compute.h");
   check_names(header);
   check_notes();
-  const std::string native_ops = read_file(root / "docs/native_ops.txt");
   const Texts files = {{"api/compute/ops.h", ops_header()},
                        {"api/compute/ops.hpp", ops_cpp_header()},
                        {"core/interface/op_wrappers.inc", op_wrappers()},
-                       {"docs/ops.md", ops_reference(native_ops)},
+                       {"docs/ops.md", ops_reference()},
                        {"plugins/cpu/kernels/rows.inc", compiled_rows()},
                        {"tests/abi/ops_layout.inc", ops_layout()}};
   int stale = 0;

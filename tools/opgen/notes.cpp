@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of op_notes.def and of docs/native_ops.txt.
+// The columns of ops.def that documentation alone has, and the sources that they name.
 #include <algorithm>
-#include <array>
-#include <sstream>
 #include <stdexcept>
 
 #include "tools/opgen/texts.hpp"
@@ -11,34 +9,35 @@ namespace compute::opgen {
 
 namespace {
 
-struct NoteRow {
-  std::string_view op;
-  bool is_elementwise;
-  std::string_view inputs, gradient, sources;
+struct Note {
+  std::string_view operands, gradient, sources;
 };
 
-#define COMPUTE_SOURCE(name, text)
-#define COMPUTE_ROW_NOTE(op, sources) {#op, true, "", "", sources},
-#define COMPUTE_OP_NOTE(op, inputs, gradient, sources) {#op, false, inputs, gradient, sources},
-constexpr NoteRow kNotes[] = {
-#include "tools/opgen/op_notes.def"
+// By OpId.
+#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources},
+#define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources},
+#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources},
+#define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary, operands, \
+                   gradient, sources, call)                                                                    \
+  {operands, gradient, sources},
+constexpr Note kNotes[] = {
+#include <compute/ops.def>
 };
-#undef COMPUTE_SOURCE
-#undef COMPUTE_ROW_NOTE
-#undef COMPUTE_OP_NOTE
+#undef COMPUTE_UNARY
+#undef COMPUTE_BINARY
+#undef COMPUTE_TERNARY
+#undef COMPUTE_OP
 
 #define COMPUTE_SOURCE(name, text) {#name, text},
-#define COMPUTE_ROW_NOTE(...)
-#define COMPUTE_OP_NOTE(...)
 constexpr std::pair<std::string_view, std::string_view> kOrigins[] = {
-#include "tools/opgen/op_notes.def"
+#include "tools/opgen/sources.def"
 };
 #undef COMPUTE_SOURCE
-#undef COMPUTE_ROW_NOTE
-#undef COMPUTE_OP_NOTE
+
+const Note& note_of(const OpSchema& op) { return kNotes[static_cast<size_t>(op.id)]; }
 
 [[noreturn]] void fail(std::string_view op, const std::string& what) {
-  throw std::runtime_error("tools/opgen/op_notes.def: " + std::string(op) + ": " + what);
+  throw std::runtime_error("ops.def: " + std::string(op) + ": " + what);
 }
 
 std::vector<std::string_view> split(std::string_view text, std::string_view separator) {
@@ -56,25 +55,25 @@ bool begins_with_word(std::string_view text, std::string_view word) {
   return text.starts_with(word) && (text.size() == word.size() || text[word.size()] == ' ');
 }
 
-void check_inputs(const OpSchema& op, std::string_view given) {
-  const std::vector<std::string_view> inputs = split(given, "; ");
+void check_operands(const OpSchema& op, std::string_view given) {
+  const std::vector<std::string_view> operands = split(given, "; ");
   std::vector<std::string_view> names = split(op.inputs_text, " ");
   for (const AttributeSchema& attribute : op.attributes) {
     if (attribute.kind == AttributeKind::kDtype && attribute.required) names.push_back(attribute.name);
   }
-  if (!std::ranges::equal(inputs, names, begins_with_word))
-    fail(op.name, "the inputs \"" + std::string(given) + "\" are not those of ops.def: " + op.inputs_text);
+  if (!std::ranges::equal(operands, names, begins_with_word))
+    fail(op.name, "the operands \"" + std::string(given) + "\" are not the inputs \"" + op.inputs_text + "\"");
 }
 
 void check_sources(const OpSchema& op, std::string_view sources) {
   for (const std::string_view source : split(sources, "; ")) {
     const auto is_named = [&](const auto& known) { return begins_with_word(source, known.first); };
     if (std::ranges::none_of(kOrigins, is_named))
-      fail(op.name, "the source \"" + std::string(source) + "\" is not known");
+      fail(op.name, "the source \"" + std::string(source) + "\" is not in tools/opgen/sources.def");
   }
 }
 
-// The inputs whose gradients a note states: those that its parts name ("x and weight: ..."), and those for which an op
+// The inputs whose gradients a row states: those that its parts name ("x and weight: ..."), and those for which an op
 // that its first part names has an output ("dx"). A first part without either is about all of them.
 std::vector<std::string_view> stated_inputs(const OpSchema& op, std::string_view gradient) {
   const std::vector<std::string_view> inputs(op.inputs.begin(), op.inputs.end());
@@ -98,10 +97,10 @@ std::vector<std::string_view> stated_inputs(const OpSchema& op, std::string_view
   return stated;
 }
 
-void check_gradient(const OpSchema& op, std::string_view inputs, std::string_view gradient) {
+void check_gradient(const OpSchema& op, std::string_view operands, std::string_view gradient) {
   const std::vector<std::string_view> parts = split(gradient, "`");
   for (size_t i = 1; i < parts.size(); i += 2) find_op(parts[i], 0);
-  const std::vector<std::string_view> stated = stated_inputs(op, gradient), described = split(inputs, "; ");
+  const std::vector<std::string_view> stated = stated_inputs(op, gradient), described = split(operands, "; ");
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (described[i].find("INTEGER") != std::string_view::npos) continue;  // they have no gradient
     if (std::ranges::find(stated, op.inputs[i]) == stated.end())
@@ -143,51 +142,25 @@ std::string row_gradient(const OpSchema& op) {
 }  // namespace
 
 void check_notes() {
-  for (const NoteRow& note : kNotes) {
-    const OpSchema& op = find_op(note.op, 0);
-    if (op.is_elementwise != note.is_elementwise) fail(op.name, "its row has the form of another kind of op");
-    if (std::ranges::count(kNotes, note.op, &NoteRow::op) > 1) fail(op.name, "there are several rows");
-    if (!op.is_elementwise) check_inputs(op, note.inputs);
-    if (!op.is_elementwise) check_gradient(op, note.inputs, note.gradient);
-    check_sources(op, note.sources);
+  for (const OpSchema* op : op_schemas()) {
+    const Note& note = note_of(*op);
+    check_sources(*op, note.sources);
+    if (op->is_elementwise) continue;
+    check_operands(*op, note.operands);
+    check_gradient(*op, note.operands, note.gradient);
   }
 }
 
 OpNote op_note(const OpSchema& op) {
-  const auto* note = std::ranges::find(kNotes, op.name, &NoteRow::op);
-  if (note == std::end(kNotes)) fail(op.name, "there is no row");
-  return {std::string(note->inputs), op.is_elementwise ? row_gradient(op) : std::string(note->gradient),
-          std::string(note->sources)};
+  const Note& note = note_of(op);
+  return {std::string(note.operands), op.is_elementwise ? row_gradient(op) : std::string(note.gradient),
+          std::string(note.sources)};
 }
 
 std::string source_table() {
   std::string text = "| source | what it is |\n| --- | --- |\n";
   for (const auto& [name, what] : kOrigins) text += "| " + std::string(name) + " | " + std::string(what) + " |\n";
   return text;
-}
-
-NativeOps::NativeOps(const std::string& text) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string op;
-    std::array<std::string, 3> levels;
-    if (line.starts_with('#') || !(words >> op >> levels[0] >> levels[1] >> levels[2])) continue;
-    constexpr std::string_view kDevices[] = {"cpu", "cuda", "opencl"};
-    std::string native, unknown;
-    for (size_t i = 0; i < levels.size(); ++i) {
-      std::string& list = levels[i] == "native" ? native : unknown;
-      if (levels[i] == "native" || levels[i] == "-") list += (list.empty() ? "" : ", ") + std::string(kDevices[i]);
-    }
-    if (std::ranges::count(levels, "native") == 3) native = "all";
-    if (native.empty()) native = "none";
-    texts_[op] = native + (unknown.empty() ? "" : " (not known: " + unknown + ")");
-  }
-}
-
-std::string NativeOps::text_of(const OpSchema& op) const {
-  const auto found = texts_.find(op.name);
-  return found == texts_.end() ? "not known" : found->second;
 }
 
 }  // namespace compute::opgen

@@ -2,7 +2,6 @@
 // The generated files, each as one text.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,28 +20,16 @@ std::string compiled_rows();   // plugins/cpu/kernels/rows.inc
 std::string ops_rust();        // rust/src/ops.rs of the packages
 std::string ops_go();          // go/ops.go
 std::string ops_fortran();     // fortran/ops.f90
-// docs/ops.md; `native_ops` is docs/native_ops.txt.
-std::string ops_reference(const std::string& native_ops);
+std::string ops_reference();   // docs/ops.md
 
-// What op_notes.def states of an op; of an elementwise op the gradient follows from the expression.
+// What ops.def states of an op for docs/ops.md; of an elementwise op the gradient follows from the expression.
 struct OpNote {
-  std::string inputs, gradient, sources;
+  std::string operands, gradient, sources;
 };
-OpNote op_note(const OpSchema& op);  // throws for an op without a row
+OpNote op_note(const OpSchema& op);
 std::string source_table();
 // Throws for a row that names an op, an input or a source that does not exist.
 void check_notes();
-
-// The rows of docs/native_ops.txt.
-class NativeOps {
- public:
-  explicit NativeOps(const std::string& text);
-  // The devices that run the op natively: "all", "cpu, opencl".
-  std::string text_of(const OpSchema& op) const;
-
- private:
-  std::map<std::string, std::string> texts_;
-};
 
 // The text of docs/ops.md and ops.h for a rule of ops.def; throws for a rule without a text.
 std::string_view dtype_rule_text(const OpSchema& op);
