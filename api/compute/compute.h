@@ -601,7 +601,7 @@ typedef struct compute_op_registration {
   int32_t version; /* 1 or higher */
   uint32_t flags;  /* 0 */
   const char*
-      outputs; /* of a composition: names, separated by blanks; NULL: y, or result if x is not the first input */
+      outputs; /* output names of a composition, separated by blanks; NULL: y, or result if x is not the first input */
   int64_t outputs_size;
   const char* composition;
   int64_t composition_size;
@@ -740,8 +740,8 @@ COMPUTE_API compute_error* compute_load_report(int32_t format, compute_text** ou
 /*
  * Reports what ran where since the start of the process: for each device the ops, how often each ran and whether in one
  * step or several; the transfers to and from each device; and the ops that ran on cpu because the device does not
- * support them, with the reasons. With the setting COMPUTE_PLACEMENT=1 also how often each input of an op was on the
- * device, was in a mirror, was copied, or was passed by value; the report is then printed at the end of the process.
+ * support them, with the reasons. With COMPUTE_PLACEMENT=1 it also reports how often each input of an op was on the
+ * device, was in a mirror, was copied, or was passed by value, and the library prints the report at process exit.
  * `format` is one of COMPUTE_FORMAT_.
  */
 COMPUTE_API compute_error* compute_placement_report(int32_t format, compute_text** out_report);

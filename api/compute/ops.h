@@ -164,7 +164,7 @@ COMPUTE_API compute_error* compute_cos_into(compute_stream* stream, compute_tens
 COMPUTE_API compute_error* compute_cosh(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_cosh_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
-/* deg2rad: x degrees in radians. x: floating-point dtypes; result: the same. Within 2 ULP. */
+/* deg2rad: converts degrees to radians. x: floating-point dtypes; result: the same. Within 2 ULP. */
 COMPUTE_API compute_error* compute_deg2rad(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_deg2rad_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
@@ -427,7 +427,7 @@ COMPUTE_API compute_error* compute_pow(compute_stream* stream, compute_tensor* x
 COMPUTE_API compute_error* compute_pow_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                             compute_tensor* result);
 
-/* rad2deg: x radians in degrees. x: floating-point dtypes; result: the same. Within 2 ULP. */
+/* rad2deg: converts radians to degrees. x: floating-point dtypes; result: the same. Within 2 ULP. */
 COMPUTE_API compute_error* compute_rad2deg(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_rad2deg_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 

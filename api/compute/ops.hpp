@@ -280,7 +280,7 @@ inline void cosh_into(const Tensor& x, const Tensor& y, const Stream& stream = {
   check(compute_cosh_into(stream.get(), x.get(), y.get()));
 }
 
-/// deg2rad: x degrees in radians. x: floating-point dtypes; result: the same. Within 2 ULP.
+/// deg2rad: converts degrees to radians. x: floating-point dtypes; result: the same. Within 2 ULP.
 [[nodiscard]] inline Tensor deg2rad(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_deg2rad(stream.get(), x.get(), &out));
@@ -793,7 +793,7 @@ inline void pow_into(const Tensor& x, const Tensor& y, const Tensor& result, con
   check(compute_pow_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
-/// rad2deg: x radians in degrees. x: floating-point dtypes; result: the same. Within 2 ULP.
+/// rad2deg: converts radians to degrees. x: floating-point dtypes; result: the same. Within 2 ULP.
 [[nodiscard]] inline Tensor rad2deg(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_rad2deg(stream.get(), x.get(), &out));
