@@ -13,7 +13,7 @@ struct IndexPlace {
   int32_t argument = 1;        // the operand, among the inputs of the call
   int32_t axis = 0;            // the first axis of x that is indexed
   std::vector<int64_t> space;  // the extents of the index space
-  std::vector<int64_t> shape;  // of the operand: the axes of the space from `first` on, or 1 where they repeat it
+  std::vector<int64_t> shape;  // of the operand: the axes of the space from `first` on, or 1 if they repeat it
   int32_t first = 0;
   std::vector<int64_t> extents = {};  // of several axes indexed as one: the fault then has no index per axis
 };

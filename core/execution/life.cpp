@@ -170,7 +170,7 @@ void close_devices() {
 bool shut_down(Deadline deadline) {
   if (devices_closed) return true;
   if (process_is_ending) return false;
-  // Refused first: who goes on calling would otherwise hold this up for ever.
+  // Refused first: who goes on calling would otherwise hold this up forever.
   bool drained = refuse_calls_and_wait(left_until(deadline));
   drained = drain(deadline) && drained;
   drained = drain_background(left_until(deadline)) && drained;

@@ -85,7 +85,7 @@ PromotionFault promotion_fault(size_t first, compute_dtype first_dtype, size_t s
   return fault;
 }
 
-// What a weak number makes of the strong dtype `strong`; NONE where its kind does not fit.
+// What a weak number makes of the strong dtype `strong`; NONE if its kind does not fit.
 compute_dtype adapt(compute_dtype strong, compute_dtype weak) {
   const int have = kind_rank(strong), need = kind_rank(weak);
   if (have == 0 || need == 0) return have == need ? strong : COMPUTE_DTYPE_NONE;

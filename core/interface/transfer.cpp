@@ -354,7 +354,7 @@ void wait_to_map(Tensor& tensor, int32_t access) {
   }
 }
 
-// The memory of a tensor that the plugin can make visible to the host, at its first element; NULL where it cannot.
+// The memory of a tensor that the plugin can make visible to the host, at its first element; NULL if it cannot.
 void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
   Buffer& buffer = *tensor.buffer;
   Device& device = buffer.device;

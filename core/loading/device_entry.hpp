@@ -33,7 +33,7 @@ struct DeviceRecord {
   int32_t flat_index = 0;
   int32_t platform_index = -1;  // -1: the plugin has no platforms
   int32_t device_index = 0;     // within the platform, or equal to the flat index
-  std::string pci;              // empty where the device has none
+  std::string pci;              // empty if the device has none
   std::string uuid;
   std::string description;  // `NVIDIA H200`
   std::string platform;     // the platform's names, one a line

@@ -185,7 +185,7 @@ void Loader::take(PluginCandidate found) {
   candidates_.back()->found = std::move(found);
 }
 
-// Takes a candidate as far as its query. False where it is rejected.
+// Takes a candidate as far as its query. False if it is rejected.
 bool Loader::ask(Candidate& candidate) {
   PluginReport& report = candidate.report;
   if (candidate.is_rejected()) return false;
@@ -395,7 +395,7 @@ void Loader::open_all() {
   for (const std::string& name : names()) open(name);
 }
 
-// False where it is rejected.
+// False if it is rejected.
 bool Loader::open(Candidate& candidate) {
   try {
     enter(candidate);

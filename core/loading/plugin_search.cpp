@@ -70,7 +70,7 @@ class Search {
     return false;
   }
 
-  // False where the folder is not there or was searched before.
+  // False if the folder is not there or was searched before.
   bool searched(const fs::path& path, const std::string& source) {
     std::error_code error;
     const fs::path real = fs::canonical(path, error);

@@ -167,7 +167,7 @@ class KernelTable : public PluginSlots<compute_plugin_kernel_table> {
 
 class GraphTable : public PluginSlots<compute_plugin_graph_table> {
  public:
-  // False where the plugin has no such extension.
+  // False if the plugin has no such extension.
   explicit operator bool() const noexcept { return has<&compute_plugin_graph_table::create>(); }
 
   // Leaves *out_graph 0 on error, and if the plugin sets no graph.
@@ -186,10 +186,10 @@ class GraphTable : public PluginSlots<compute_plugin_graph_table> {
 
 class PlanCacheTable : public PluginSlots<compute_plugin_plan_cache_table> {
  public:
-  // False where the plugin has no such extension.
+  // False if the plugin has no such extension.
   explicit operator bool() const noexcept { return has<&compute_plugin_plan_cache_table::save>(); }
 
-  // Empty where this plan cannot be saved.
+  // Empty if this plan cannot be saved.
   compute_error* save(uint64_t plan, std::string* out_data) const;
   // *out_plan is 0 if the plugin does not accept the data: then the op must be prepared.
   compute_error* load(const DeviceTable& device, const compute_plugin_op& op, std::string_view data, uint64_t* out_plan,
@@ -280,7 +280,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // Does nothing for a device that is not open.
   void close() noexcept;
 
-  // NULL where the plugin has no kernels.
+  // NULL if the plugin has no kernels.
   bool kernels(KernelTable& out_table) const;
   // Fills the tables of the extensions that exist.
   void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,

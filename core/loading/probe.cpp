@@ -132,7 +132,7 @@ struct Verdicts {
   const fs::path& folder;
   const files::Trust& trust;
 
-  // Why none are kept; empty where they are.
+  // Why none are kept; empty if they are.
   std::string problem() const {
     if (folder.empty()) return "no cache directory is known";
     const std::string reason = trust.why_not(folder);
@@ -218,7 +218,7 @@ class Child {
   bool end();
 
   const Report& report() const { return report_; }
-  // As of waitpid; nothing where the program does not want to know of its children, or somebody else has asked already.
+  // As of waitpid; nothing if the program does not want to know of its children, or somebody else has asked already.
   const std::optional<int>& status() const { return status_; }
 
  private:

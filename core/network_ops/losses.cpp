@@ -42,7 +42,7 @@ struct Labels {
     ignores = call.attributes.has(index);
     if (ignores) scalars.push_back(extent_term(call.attributes.int64(index)));
   }
-  // `value`, or 0 where the label, of the name `label`, is ignored.
+  // `value`, or 0 if the label, of the name `label`, is ignored.
   std::string kept(const std::string& label, const std::string& value) const {
     return ignores ? "where(convert(" + label + ", int64) == c, 0, " + value + ")" : value;
   }

@@ -303,7 +303,7 @@ void check_step(const OpSchema& schema, const compute_attribute& first, const co
   check_tail(&attribute, size, "an attribute");
 }
 
-// Finds the given attributes' places in the schema. `out` has an entry per attribute of the schema, NULL where it is
+// Finds the given attributes' places in the schema. `out` has an entry per attribute of the schema, NULL if it is
 // not given.
 void find_given(const OpSchema& schema, const compute_attribute* attributes, int64_t count,
                 const compute_attribute** out) {

@@ -15,7 +15,7 @@ namespace compute {
 struct SizedTensor {
   std::string_view name;
   const std::vector<int64_t>* shape = nullptr;
-  const std::vector<int64_t>* strides = nullptr;  // elements; NULL where a result's shape is not known yet
+  const std::vector<int64_t>* strides = nullptr;  // elements; NULL if a result's shape is not known yet
 };
 
 // Literals, static int64 attributes, x.size, x.rank, x.shape[i] and x.strides[i] (a negative i counts from the end),

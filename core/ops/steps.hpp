@@ -22,7 +22,7 @@ StepOperand without_axis(StepOperand operand, int32_t axis);
 StepOperand broadcast_to(const StepOperand& operand, std::span<const int64_t> shape);
 // Elements [start, start + extent) along `axis`.
 StepOperand narrowed(StepOperand operand, int32_t axis, int64_t start, int64_t extent);
-// As one axis; nothing where the elements do not lie evenly in row-major order.
+// As one axis; nothing if the elements do not lie evenly in row-major order.
 std::optional<StepOperand> flattened(const StepOperand& operand);
 // Axes [first, first + count) collapsed to one; nothing if their elements are not evenly spaced.
 std::optional<StepOperand> collapsed(const StepOperand& operand, int32_t first, int32_t count);

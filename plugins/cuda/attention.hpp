@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention of float16 and bfloat16 by cuDNN, where it is found.
+// attention of float16 and bfloat16 by cuDNN, if it is found.
 #pragma once
 
 #include <memory>

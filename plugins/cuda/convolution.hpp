@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and their gradients by cuDNN, where it is found and has an engine whose results are within the bounds.
+// Convolutions and their gradients by cuDNN, if it is found and has an engine whose results are within the bounds.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,7 @@ constexpr Real kInfinity = std::numeric_limits<Real>::infinity();
 
 // log(sum(exp(x))) of some elements, as a difference from the greatest.
 struct Exponentials {
-  Real greatest = -kInfinity;  // 0 where it is not finite
+  Real greatest = -kInfinity;  // 0 if it is not finite
   Real sum = 0;                // of exp(x - greatest)
   Real weight = 0;             // the mean of |x - greatest|, weighted by exp(x - greatest)
 

@@ -78,7 +78,7 @@ unsigned long long read_all(const void* data, size_t size) noexcept {
   return read_plainly(static_cast<const uint8_t*>(data), size);
 }
 
-// Performs about `flops` operations by fused multiply-adds in the widest vectors; returns how many exactly, 0 where no
+// Performs about `flops` operations by fused multiply-adds in the widest vectors; returns how many exactly, 0 if no
 // such code is here.
 double multiply_add(double flops, bool is_double) noexcept {
 #if defined(__x86_64__)

@@ -39,7 +39,7 @@ class Gate {
   }
 
   Gate() {
-    // A child whose parent was registering a handler on another thread finds the C library's list locked for ever, and
+    // A child whose parent was registering a handler on another thread finds the C library's list locked forever, and
     // hangs in exit().
     pthread_atfork([] { instance().registering_.lock(); }, [] { instance().go_on_after_fork(); },
                    [] { instance().registering_.unlock(); });

@@ -18,7 +18,7 @@ constexpr int kWindowAxes = 1 + kMaxSpatial;  // images or channels, then the sp
 ///
 /// Columns and depth are index spaces of four axes each, the last one fastest; missing spatial axes come first and have
 /// extent 1. The element of b is at position start + depth · depth_step + column · column_step along each spatial axis,
-/// and is 0 where a position lies outside of the extent. All strides and offsets are in elements. Every result is in
+/// and is 0 if a position lies outside of the extent. All strides and offsets are in elements. Every result is in
 /// one product; depth may have no points.
 struct WindowProduct {
   std::array<int64_t, kWindowAxes> depth, column;  // extents

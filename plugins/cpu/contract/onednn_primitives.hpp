@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of oneDNN 2's C interface that convolutions use, from declarations of this file. A unit test compares them
-// with the library's header, where that is installed.
+// with the library's header, if it is installed.
 #pragma once
 
 #include <cstddef>

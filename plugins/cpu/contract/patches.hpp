@@ -23,7 +23,7 @@ struct PointRun {
 };
 
 /// dst[line][point] = b at depth `line` and column `point` or, if `depth_adjacent`, at depth `point` and column `line`;
-/// 0 where it is padding. Lines are `leading` elements apart. `runs` has room for points.size() entries.
+/// 0 if it is padding. Lines are `leading` elements apart. `runs` has room for points.size() entries.
 void copy_windows(const common::WindowProduct& product, int32_t element_bytes, const void* b, bool depth_adjacent,
                   PointRange lines, PointRange points, void* dst, int64_t leading, PointRun* runs);
 

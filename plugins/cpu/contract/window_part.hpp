@@ -43,16 +43,16 @@ class WindowPart {
 };
 
 /// Sums of shifted rows of a padded plane, where a group has so few rows that a product of matrices would waste most of
-/// its tile; NULL where this form does not suit the product.
+/// its tile; NULL if this form does not suit the product.
 std::unique_ptr<WindowPart> make_shifted_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
                                               int32_t threads);
 
-/// Products of matrices, one per kernel element, that read a padded plane in place; NULL where this form does not suit
+/// Products of matrices, one per kernel element, that read a padded plane in place; NULL if this form does not suit
 /// the product.
 std::unique_ptr<WindowPart> make_plane_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
                                             int32_t threads);
 
-/// The whole op through oneDNN; NULL where that is not installed, not wanted, or no faster.
+/// The whole op through oneDNN; NULL if that is not installed, not wanted, or no faster.
 std::unique_ptr<WindowPart> make_onednn_part(const common::Op& op, int32_t threads);
 
 }  // namespace compute::cpu

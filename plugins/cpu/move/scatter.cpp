@@ -110,7 +110,7 @@ void scatter_updates(char* dst, int64_t axis_stride, const char* src, int64_t sr
   }
 }
 
-/// The functions of one combination of one dtype; NULL where it is not defined.
+/// The functions of one combination of one dtype; NULL if it is not defined.
 struct ScatterRows {
   ScatterRow row = nullptr;
   ScatterLine line32 = nullptr, line64 = nullptr;

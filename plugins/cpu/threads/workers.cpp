@@ -45,7 +45,7 @@ bool refuse_files() {
 }
 
 // oneTBB loads libtbbmalloc, from where it lies itself, with its first allocation, and does with malloc where there is
-// none. libtbbmalloc knows nothing of fork(): its destructor waits for ever in a child if a thread of the parent held
+// none. libtbbmalloc knows nothing of fork(): its destructor waits forever in a child if a thread of the parent held
 // one of its locks, or was just ending. So the first allocation is one that finds no file. What the program has loaded
 // or used before stays in use.
 void keep_allocator_out() {

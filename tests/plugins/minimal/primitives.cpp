@@ -34,7 +34,7 @@ class Evaluation {
   std::vector<Value> values_;
 };
 
-// Stores a program's results in the outputs, which all have the shape that `position` is in (with extent 1 where it is
+// Stores a program's results in the outputs, which all have the shape that `position` is in (with extent 1 if it is
 // reduced).
 void store_outputs(const Plan& plan, const Operands& operands, const Position& position, const Program& program,
                    const std::vector<Value>& values) {
