@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No promise without a keeper.
+"""Checks that everything the project declares has code that reads it and a test that mentions it.
 
-Lists what the project promises by name: settings, their choices and the variables that are read, functions, constants and
+Collects the declared names ("promises"): settings, their choices and the variables that are read, functions, constants and
 fields of the headers, slots of the plugin tables, keys of manifests, keys and options of selectors, commands and options of
-the programs, and what the documentation says of all these. Each needs code that reads it and a test that mentions it. What
-is still to come stands in promises.txt, with its state; a line there that is not needed is a fault too, unless its state is
-"in progress".
+the programs, and all of these in the documentation. promises.txt lists exceptions with their state; an unnecessary line there
+is a failure too, unless its state is "in progress".
 
-A reader is found by name, so this finds what nobody reads; whether it is read rightly is for the tests that it asks for.
+Code and tests are searched by name, so this finds unread names; the required tests check how they are read.
 
-usage: promises.py ROOT          compares; ends with 1 where a promise has no keeper
-       promises.py ROOT --plant  adds a promise of every kind that nobody keeps, and ends with 1 where one is not found
+usage: promises.py ROOT          compares; exits with 1 if a promise lacks code or a test
+       promises.py ROOT --plant  plants an unkept promise of every kind, and exits with 1 if one is not found
 """
 import functools
 import json

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles each product source by itself, without code: compile_alone.py BUILD, a build tree configured without joined sources.
 
-Builds that join sources do not see that a file lacks an include which its neighbour has.
+Unity builds do not notice that a file lacks an include that its neighbour has.
 """
 import concurrent.futures
 import json

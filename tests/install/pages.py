@@ -4,8 +4,8 @@
 
     pages.py --prefix TREE --docs share/doc/compute --libraries lib --source REPOSITORY --work FOLDER
 
-A page's commands run in a folder of its own, block by block. A block of code whose first line is a comment with the name of a file is written to that file.
-A command that RULES does not know is run and must succeed.
+The commands of a page run block by block in a separate folder. A block of code whose first line is a comment with the name of a file is written to that file.
+Commands that match no entry of RULES must succeed.
 """
 import argparse
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that functions refuse: lists and arrays of NumPy in the place of arrays, and extents that are none."""
+"""Arguments that functions refuse: lists and NumPy arrays instead of arrays, and invalid extents."""
 import re
 import types
 

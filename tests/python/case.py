@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: NumPy is the oracle."""
+"""Shared by the tests of the Python package, which compare with NumPy."""
 import unittest
 
 import compute as cp

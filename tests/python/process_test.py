@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What concerns the process: exceptions, threads, fork, signals, interpreters, memory."""
+"""Process-wide behaviour: exceptions, threads, fork, signals, interpreters, memory."""
 import gc
 import json
 import multiprocessing

@@ -6,8 +6,8 @@ Reads what their files include and finds an include that goes up, a cycle of fil
 name of a vendor in core's code. A header and its source count as one file. CMake gives each room the rooms that it may know,
 which this compares with the order.
 
-usage: rooms.py ROOT          ends with 1 where something is found
-       rooms.py ROOT --plant  adds a fault of every kind, and ends with 1 where one is not found
+usage: rooms.py ROOT          exits with 1 if it finds something
+       rooms.py ROOT --plant  plants a fault of every kind, and exits with 1 if one is not found
 """
 import pathlib
 import re
