@@ -13,7 +13,7 @@ SHIFTS, DIVISIONS = ("bitwise_left_shift", "bitwise_right_shift"), ("floor_divid
 
 def calls(b):
     """The time of the caller for ops of two elements: core's and the plugin's own cost. The device `null` has none. The least of many
-    short stretches: what disturbs 200 ns only ever adds to them. A queue is waited for outside of them."""
+    short stretches, because disturbances only add time. Waits for a queue are outside of them."""
     c, stream = b.lib.c, b.lib.stream
     x, y, z = (b.empty(2) for _ in "xyz")
     result, shape = (ctypes.c_void_p * 1)(), (ctypes.c_int64 * 1)(2)
@@ -52,7 +52,7 @@ def until_done(stretch, synchronize):
 
 
 def native(b, name, op, inputs, out, peer, bytes=0, flops=0, also=lambda: {}, keeps_result=False, **attributes):
-    """A row: `out` is an array, or None for a result that is made anew, or by the first call alone. `also` returns further contestants."""
+    """A row: `out` is an array, or None for a new result, made by each call or by the first one only. `also` returns further contestants."""
     if not b.wants(name):
         return
     ours = b.machine.op(b.lib, b.clock, op, [x.tensor for x in inputs], out and out.tensor, attributes, keeps_result)
@@ -78,7 +78,7 @@ def where(p, mask, x, y, z=None):
 
 
 def operand(b, op, index, dtype, n):
-    """What an op is defined for, so that NaN is not what is measured."""
+    """Operands in the op's domain, so that the rows do not measure NaN."""
     x = b.uniform(dtype, n)
     text = ""
     if dtype.startswith("float"):
@@ -120,7 +120,7 @@ def memcpy(b, bytes):
 
 
 def bandwidth(b):
-    """Work that memory bounds, beside memcpy of as many bytes, and sums beside reading them."""
+    """Memory-bound work, compared with memcpy of as many bytes, and sums compared with reading them."""
     for dtype, other in (("float32", "float64"), ("float64", "float32")):
         size = SIZES[dtype]
         for n in (1000, 10000, 100000, 1000000, 10000000):
@@ -146,7 +146,7 @@ def bandwidth(b):
 
 
 def matrices(b):
-    """Products, beside the libraries called directly and as many multiply-adds as one core can do."""
+    """Products, compared with the libraries called directly and with one core's peak of multiply-adds."""
     squares = [(1, n, n, n) for n in (64, 128, 256, 512, 1024, 2048)]
     for dtype in ("float32", "float64"):
         for extents in squares + [(1, 1, 1024, 1024), (1, 8, 8, 8), (1, 64, 64, 100000), (1024, 32, 32, 32)]:
@@ -164,7 +164,7 @@ def matrices(b):
                     arrays = [b.uniform(dtype, batch, *shape) for shape in ((m, k), (k, n), (m, n))]
                     addresses = [b.lib.address(x.tensor) for x in arrays]
                     found[one.name] = b.machine.products(function, kind, extents, addresses, b.clock, arrays)
-                # A rate is what is wanted of the peak, so that a part of the work will do.
+                # Only the rate of the peak matters, so a part of the work is enough.
                 is_double = int(dtype == "float64")
                 done = b.machine.c.compute_bench_operate(ctypes.c_int64(min(flops, 10**8)), is_double)
                 if done and b.threads == 1:

@@ -38,7 +38,7 @@ class OpInfo(ctypes.Structure):
 
 
 def attribute_array(attributes):
-    """An array of attributes, and what must live as long."""
+    """An array of attributes, and the objects that it needs."""
     given, keep = (Attribute * max(1, len(attributes)))(), []
     for i, (name, value) in enumerate(attributes.items()):
         values = value if isinstance(value, (list, tuple)) else [value]
@@ -57,7 +57,7 @@ def attribute_array(attributes):
 
 
 class Library:
-    """A device. With `own_stream` ops run on a stream of its own, else on the default one, which on cpu is immediate."""
+    """A device. With `own_stream` ops run on a separate stream, else on the default one, which on cpu is immediate."""
 
     def __init__(self, path, device, own_stream=True):
         self.c = ctypes.CDLL(path)
@@ -115,7 +115,7 @@ class Library:
     # Work
 
     def prepared(self, name, inputs, outputs, attributes=None):
-        """The arguments of compute_op_run, its array of outputs, and what must live as long. A None in `outputs` is made anew."""
+        """The arguments of compute_op_run, its array of outputs, and the objects that they need. A None in `outputs` is a new result."""
         op = ctypes.c_void_p()
         self.check(self.c.compute_op_find(name.encode(), 1, ctypes.byref(op)))
         array = (ctypes.c_void_p * max(1, len(inputs)))(*[t.value if t is not None else None for t in inputs])
@@ -125,7 +125,7 @@ class Library:
         return (op, self.stream, given, counts[0], array, counts[1], out, counts[2]), out, keep + [inputs, outputs]
 
     def caller(self, name, inputs, outputs, attributes=None):
-        """A function without arguments that runs the op into `outputs`, one or a list. A None is made anew, and dropped at once."""
+        """A function without arguments that runs the op into `outputs`, one or a list. A None is a new result, dropped immediately."""
         outputs = outputs if isinstance(outputs, list) else [outputs]
         (op, stream, given, n, array, n_inputs, out, n_outputs), _, keep = self.prepared(name, inputs, outputs, attributes)
         fresh = [i for i, t in enumerate(outputs) if t is None]

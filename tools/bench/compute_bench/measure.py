@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures rows on one device with one number of threads, in a process of its own."""
+"""Measures rows on one device with one number of threads, in a separate process."""
 import ctypes
 import os
 import statistics
@@ -14,10 +14,10 @@ MOST_SECONDS = 0.5  # of a row, with its peers
 # What a run without --only measures.
 SECTIONS = {body.__name__: body for body in (
     rows.elementwise, rows.moves, rows.reductions, rows.products, network_rows.ordering, network_rows.networks, network_rows.training)}
-# What is measured by name, or where a word of --only fits.
+# Measured by name, or if a word of --only matches.
 MORE = {body.__name__: body for body in (
     core_rows.calls, core_rows.ops, core_rows.bandwidth, core_rows.matrices, layer_rows.layers, layer_rows.layout, layer_rows.transfers)}
-# What is measured by name alone.
+# Measured only by name.
 NAMED = {body.__name__: body for body in (rows.tf32, python_rows.python, programs.loops, programs.epochs)}
 
 
@@ -114,7 +114,7 @@ class Bench:
         return self.rows[-1]
 
     def row(self, name, op, inputs, out, peer, bytes=None, flops=0, tolerance=1e-4, **attributes):
-        """`out` is an array, a list of arrays and None, or None: a result that is made anew. Without a tolerance results are not
+        """`out` is an array, a list of arrays and None, or None: a new result. Without a tolerance results are not
         compared."""
         outs = out if isinstance(out, list) else [out]
         first = next((one for one in outs if one is not None), None)
@@ -250,7 +250,7 @@ class Bench:
     # The device
 
     def limits(self, threads):
-        """What the device can do, measured without the ops under test where that is possible: bytes and operations per second."""
+        """The device's peak rates in bytes and operations per second, measured without the ops under test if possible."""
         if self.is_cpu:
             if self.machine is None:
                 return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of examples/ beside the same program with a peer: the loops of exp_loop and affine_loop, and training."""
+"""The programs of examples/ compared with the same programs with a peer: the loops of exp_loop and affine_loop, and training."""
 import os
 import re
 import statistics

@@ -63,7 +63,7 @@ def show(results):
 
 
 def compare(old, new, tolerance):
-    """Prints what changed by more than the tolerance and the spread of both; whether something became slower."""
+    """Prints the rows that changed by more than the tolerance and the spread of both; returns whether one became slower."""
     before = {(run["threads"], row["row"]): row["times"]["ours"] for run in old["runs"] for row in run["rows"] if "ours" in row["times"]}
     slower = 0
     for run in new["runs"]:

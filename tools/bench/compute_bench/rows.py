@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows: what is measured, and how the peers do the same."""
+"""The rows: measured work, and how the peers do the same."""
 import math
 
 from .library import SIZES

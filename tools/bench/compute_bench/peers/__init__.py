@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The libraries that rows are compared with, one module each: `PEER(device, threads, lib)` raises ImportError where it cannot be used.
+"""The libraries that rows are compared with, one module each: `PEER(device, threads, lib)` raises ImportError if it cannot be used.
 
 A peer has arrays and a few functions under one name; its other attributes are those of its module."""
 import ctypes
@@ -37,7 +37,7 @@ def open_library(*files):
 
 
 def installed(names, device, threads, lib):
-    """The peers among `names` that can be measured beside `device`, and why the others cannot."""
+    """The peers among `names` that can be compared with `device`, and why the others cannot."""
     found, missing = [], {}
     for name in names:
         try:

@@ -24,7 +24,7 @@ class CuBlas(CudaDriver):
         self.require(self.c.cublasSetStream_v2(self.handle, ctypes.c_void_p(self.queue.value)))
 
     def gemm(self, m, n, k, x, y, out):
-        """cuBLAS has columns where there are rows here: it multiplies the transposes, in the other order."""
+        """cuBLAS is column-major, so it multiplies the transposes in reverse order."""
         kind, compute = self.KINDS[x.dtype]
         scalar = ctypes.c_double if x.dtype == "float64" else ctypes.c_float
         compute = self.FAST_TF32 if self.tf32 and x.dtype == "float32" else compute

@@ -58,7 +58,7 @@ class CudaDriver(DevicePeer):
         self.driver.cuStreamSynchronize(ctypes.c_void_p(self.queue.value))
 
     def launch(self, count):
-        """A launch that adds `count` float32: the function, its arguments, and what must live as long."""
+        """A launch that adds `count` float32: the function, its arguments, and the objects that they need."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self.require(self.driver.cuModuleLoadDataEx(ctypes.byref(module), KERNEL, 0, None, None))
         self.require(self.driver.cuModuleGetFunction(ctypes.byref(function), module, b"compute_bench_add"))

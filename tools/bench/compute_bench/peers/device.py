@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is called directly on a device works on tensors of the library under test, on a stream of its own, by native handles."""
+"""Libraries called directly on a device use tensors of the library under test, on a separate stream, by native handles."""
 import ctypes
 import struct
 

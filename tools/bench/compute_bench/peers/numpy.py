@@ -20,7 +20,7 @@ class NumPy(Peer):
         return self.module.frombuffer(data, dtype=getattr(self.module, dtype if dtype != "bool" else "bool_")).reshape(shape).copy()
 
     def error(self, result, data):
-        """The greatest difference from the elements in `data`, beside the greatest value; NaN where there are none."""
+        """The greatest difference from the elements in `data`, relative to the greatest value; NaN if there are none."""
         np = self.module
         wide = np.complex128 if np.iscomplexobj(result) else np.float64
         result = np.asarray(result)
