@@ -114,7 +114,7 @@ class Parser {
   void argument(ComposedCall& call) {
     const std::string name = word("an argument");
     if (!next_is('=')) {
-      if (!call.attributes.empty()) refuse("the input " + in_quotes(name) + " stands behind an attribute");
+      if (!call.attributes.empty()) refuse("the input " + in_quotes(name) + " follows an attribute");
       call.inputs.push_back(name == "none" ? -1 : value_of(name));
       return;
     }

@@ -153,7 +153,7 @@ class Reader {
     const std::string_view which = word();
     const bool is_list = which == "shape" || which == "strides";
     if (!is_list && which != "size" && which != "rank")
-      refuse("\"" + printable(which) + "\" is none of size, rank, shape[i] and strides[i]");
+      refuse("\"" + printable(which) + "\" is not size, rank, shape[i] or strides[i]");
     int64_t axis = 0;
     if (is_list) {
       require('[');

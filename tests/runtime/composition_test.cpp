@@ -168,7 +168,7 @@ TEST(ComposedOp, RefusesFaultyCompositions) {
   refused("y, z = exp(x)", "expected 1 output, got 2");
   refused("y = exp(none)", "cannot be none");
   refused("y = sum(x, axis=1)", "sum has no attribute \"axis\"");
-  refused("y = sum(axes=[1], x)", "stands behind an attribute");
+  refused("y = sum(axes=[1], x)", "follows an attribute");
   refused("y = sum(x, axes=[1.5])", "is not an integer");
   refused("y = sum(x, keepdims=[1])", "is not a list");
   refused("y = sum(x, dtype=quaternion)", "is not a dtype");

@@ -212,7 +212,7 @@ PyObject* only_element(PyObject* self) {
 /// read_element(array): the element of an array that has one.
 PyObject* read_element(PyObject*, PyObject* object) {
   if (!is_array(object)) return PyErr_Format(PyExc_TypeError, "read_element needs a compute.Array");
-  if (count_of(object) != 1) return PyErr_Format(PyExc_ValueError, "the array has not one element");
+  if (count_of(object) != 1) return PyErr_Format(PyExc_ValueError, "the array does not have exactly one element");
   return only_element(object);
 }
 

@@ -90,7 +90,7 @@ PyObject* import_capsule(PyObject* capsule) {
 PyObject* from_dlpack_capsule(PyObject*, PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, Names<Versioned>::kFresh) != 0) return import_capsule<Versioned>(capsule);
   if (PyCapsule_IsValid(capsule, Names<Legacy>::kFresh) != 0) return import_capsule<Legacy>(capsule);
-  return PyErr_Format(PyExc_ValueError, "%R is not a DLPack capsule that nobody has used", capsule);
+  return PyErr_Format(PyExc_ValueError, "%R is not an unused DLPack capsule", capsule);
 }
 
 /// What a capsule has in it: the managed tensor of the library behind one whose deleter may be called twice. A consumer

@@ -335,7 +335,7 @@ PyObject* graph_set_scalar(PyObject* self, PyObject* args) {
   compute_tensor* const tensor = tensor_of(slot);
   if (tensor == nullptr) return nullptr;
   if (size != compute_tensor_size_bytes(tensor)) {
-    return PyErr_Format(PyExc_ValueError, "the value has not the size of the slot's dtype");
+    return PyErr_Format(PyExc_ValueError, "the value does not have the size of the slot's dtype");
   }
   if (!succeeded(compute_graph_set_scalar(handle_of<compute_graph>(self), tensor, data))) return nullptr;
   Py_RETURN_NONE;
