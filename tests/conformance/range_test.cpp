@@ -29,21 +29,21 @@ class Case {
   // sqrt(2) times as great as its parts.
   Real greatest(int64_t terms) const {
     const Real limit = 0.99L * oracle::largest(accumulator_) / static_cast<Real>(terms);
-    return std::min(oracle::largest(own_), oracle::is_complex(dtype) ? limit / 2 : limit);
+    return std::min(oracle::largest(own_), oracle::is_complex(dtype) ? limit * std::sqrt(0.5L) : limit);
   }
-  // Two of them can be as far apart as twice that.
+  // The squares of the distances from the mean do not add up to more than those of the numbers.
   Real greatest_of_squares(int64_t terms) const {
-    const Real limit = std::sqrt(0.99L * oracle::largest(accumulator_) / static_cast<Real>(terms)) / 2;
-    return std::min(oracle::largest(own_), oracle::is_complex(dtype) ? limit / 2 : limit);
+    const Real limit = std::sqrt(0.99L * oracle::largest(accumulator_) / static_cast<Real>(terms));
+    return std::min(oracle::largest(own_), oracle::is_complex(dtype) ? limit * std::sqrt(0.5L) : limit);
   }
   // The least distances from a mean whose squares are normal numbers.
   Real least() const {
     return std::max(4 * std::sqrt(oracle::smallest_normal(accumulator_)), oracle::smallest_normal(own_));
   }
 
-  // Of either sign, with moduli in [high / 2, high].
+  // Of either sign, with moduli in [0.9 high, high].
   Operand near(Real high, const Shape& shape) {
-    return fill(shape, [&] { return sign() * inputs_.random().uniform(high / 2, high); });
+    return fill(shape, [&] { return sign() * inputs_.random().uniform(0.9L * high, high); });
   }
   // Of either sign and of one modulus.
   Operand signs(Real modulus, const Shape& shape) {
