@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "core/base/error.hpp"
+#include "core/devices/device.hpp"
 #include "core/memory/tensor.hpp"
-#include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {

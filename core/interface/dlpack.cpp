@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "core/execution/life.hpp"
-#include "core/execution/open_device.hpp"
-#include "core/execution/opened_devices.hpp"
+#include "core/devices/opened_devices.hpp"
+#include "core/lifetime/life.hpp"
+#include "core/lifetime/open_device.hpp"
 #include "core/memory/tensor.hpp"
 #include "core/process/log.hpp"
 #include "core/streams/timeline.hpp"

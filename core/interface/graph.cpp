@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/sized.hpp"
-#include "core/execution/graph.hpp"
 #include "core/interface/about.hpp"
+#include "core/runner/graph.hpp"
 #include "core/streams/stream.hpp"
 
 using namespace compute;

@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "core/base/sized.hpp"
-#include "core/execution/dispatch.hpp"
-#include "core/execution/graph.hpp"
-#include "core/execution/observed_op.hpp"
 #include "core/interface/about.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/work.hpp"
+#include "core/runner/graph.hpp"
+#include "core/runner/observed_op.hpp"
+#include "core/runner/run_op.hpp"
 #include "core/streams/stream.hpp"
 #include "core/streams/submission.hpp"
 #include "core/text/printable.hpp"

@@ -8,15 +8,15 @@
 #include <deque>
 
 #include "core/base/sized.hpp"
-#include "core/execution/dispatch.hpp"
-#include "core/execution/open_device.hpp"
-#include "core/execution/prepare.hpp"
 #include "core/interface/about.hpp"
+#include "core/lifetime/open_device.hpp"
 #include "core/memory/residency.hpp"
 #include "core/ops/composition.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/op_kernels.hpp"
 #include "core/ops/shapes.hpp"
+#include "core/planner/make_plan.hpp"
+#include "core/runner/run_op.hpp"
 #include "core/streams/stream.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/text.hpp"
@@ -72,7 +72,7 @@ struct compute_plan : compute::Handle<compute::HandleKind::kPlan> {
   std::vector<compute::TensorReference> scalars;  // that are values of run-time attributes
   std::vector<PlannedOperand> inputs;
   std::vector<PlannedOperand> outputs;  // for an output that was not given, the inferred one
-  compute::CallPlanReference prepared;
+  compute::PlanReference prepared;
 };
 
 struct compute_expression : compute::Handle<compute::HandleKind::kExpression> {
@@ -336,7 +336,7 @@ class Answer {
       request.output_layouts = layouts;
       request.input_alignment = input_alignment;
       request.output_alignment = output_alignment;
-      return query_call(request, out_reason, &workspace);
+      return query_plan(request, out_reason, &workspace);
     };
     std::string reason, ignored;
     int32_t support = ask_of(device, &reason);
@@ -479,7 +479,7 @@ compute_error* compute_plan_create(const compute_op* op, compute_device* device,
     Device& self = checked(device);
     named_call(schema.name.c_str(), nullptr, [&] {
       auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
-      plan->prepared = prepare_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
+      plan->prepared = plan_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
       for (int64_t i = 0; i < input_count; ++i) {
         plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
       }
@@ -519,7 +519,7 @@ compute_error* compute_plan_run(compute_plan* plan, compute_stream* stream, cons
         if (outputs[i] != nullptr) require_like(self, "output", i, &checked(outputs[i]), self.outputs[i]);
       }
       const auto run = [&](const CallAttributes& attributes) {
-        run_prepared(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
+        run_planned(*self.prepared, attributes, stream, inputs, input_count, outputs, output_count);
       };
       if (run_time_count == 0) return run(self.attributes);
       CallAttributes changed = self.attributes;

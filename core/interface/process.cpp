@@ -6,8 +6,9 @@
 #include <string>
 
 #include "core/base/scope.hpp"
-#include "core/execution/life.hpp"
-#include "core/execution/placement_report.hpp"
+#include "core/devices/registry.hpp"
+#include "core/lifetime/life.hpp"
+#include "core/lifetime/placement_report.hpp"
 #include "core/observation/live_tensors.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/ranges.hpp"
@@ -16,7 +17,6 @@
 #include "core/process/in_use.hpp"
 #include "core/process/log.hpp"
 #include "core/process/process_config.hpp"
-#include "core/selection/registry.hpp"
 #include "core/streams/device_times.hpp"
 #include "core/text/json_writer.hpp"
 #include "core/text/printable.hpp"

@@ -7,9 +7,9 @@
 #include <mutex>
 
 #include "core/base/sized.hpp"
-#include "core/execution/graph.hpp"
 #include "core/interface/about.hpp"
 #include "core/process/service.hpp"
+#include "core/runner/graph.hpp"
 #include "core/streams/stream.hpp"
 #include "core/streams/submission.hpp"
 

@@ -6,12 +6,12 @@
 #include <map>
 #include <mutex>
 
-#include "core/execution/dispatch.hpp"
-#include "core/execution/execution.hpp"
-#include "core/execution/open_device.hpp"
 #include "core/interface/about.hpp"
+#include "core/lifetime/open_device.hpp"
 #include "core/memory/host_copy.hpp"
 #include "core/memory/tensor.hpp"
+#include "core/runner/planned_call.hpp"
+#include "core/runner/run_op.hpp"
 #include "core/streams/submission.hpp"
 
 using namespace compute;

@@ -7,11 +7,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "core/execution/call.hpp"
-#include "core/execution/dispatch.hpp"
-#include "core/execution/graph.hpp"
-#include "core/execution/open_device.hpp"
 #include "core/interface/about.hpp"
+#include "core/lifetime/open_device.hpp"
 #include "core/memory/host_copy.hpp"
 #include "core/memory/staging.hpp"
 #include "core/memory/tensor.hpp"
@@ -19,6 +16,9 @@
 #include "core/observation/observed.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/shapes.hpp"
+#include "core/runner/call.hpp"
+#include "core/runner/graph.hpp"
+#include "core/runner/run_op.hpp"
 #include "core/streams/stream.hpp"
 #include "core/streams/submission.hpp"
 

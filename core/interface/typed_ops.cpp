@@ -10,8 +10,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/sized.hpp"
-#include "core/execution/dispatch.hpp"
 #include "core/ops/schema.hpp"
+#include "core/runner/run_op.hpp"
 
 namespace compute {
 

@@ -10,8 +10,8 @@
 
 #include "core/base/lock.hpp"
 #include "core/base/recycled.hpp"
+#include "core/devices/device.hpp"
 #include "core/memory/pool.hpp"
-#include "core/selection/device.hpp"
 #include "core/streams/hazards.hpp"
 
 namespace compute {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/selection/device.hpp"
+#include "core/devices/device.hpp"
 
 namespace compute {
 

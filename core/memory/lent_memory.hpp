@@ -6,8 +6,8 @@
 
 #include <memory>
 
+#include "core/devices/device.hpp"
 #include "core/memory/pool.hpp"
-#include "core/selection/device.hpp"
 
 namespace compute {
 

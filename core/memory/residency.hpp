@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/selection/device.hpp"
+#include "core/devices/device.hpp"
 
 namespace compute {
 

@@ -5,10 +5,10 @@
 #include <array>
 #include <optional>
 
+#include "core/devices/device.hpp"
 #include "core/memory/copy_helpers.hpp"
 #include "core/memory/host_copy.hpp"
 #include "core/memory/pool.hpp"
-#include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {

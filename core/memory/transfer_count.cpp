@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "core/devices/device.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/work.hpp"
-#include "core/selection/device.hpp"
 
 namespace compute {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/lock.hpp"
+#include "core/devices/device.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/observed.hpp"
-#include "core/selection/device.hpp"
 #include "core/text/json_writer.hpp"
 #include "core/text/printable.hpp"
 

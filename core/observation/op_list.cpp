@@ -5,9 +5,9 @@
 
 #include <cstdio>
 
+#include "core/devices/device.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/amounts.hpp"
-#include "core/selection/device.hpp"
 #include "core/text/printable.hpp"
 
 namespace compute {

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "core/base/lock.hpp"
-#include "core/selection/device.hpp"
+#include "core/devices/device.hpp"
 
 namespace compute {
 namespace {

@@ -8,10 +8,10 @@
 #include <bit>
 
 #include "core/base/mix_hash.hpp"
+#include "core/devices/device.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/amounts.hpp"
 #include "core/observation/text_table.hpp"
-#include "core/selection/device.hpp"
 #include "core/text/json_writer.hpp"
 #include "core/text/printable.hpp"
 

@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/lock.hpp"
+#include "core/devices/device.hpp"
 #include "core/observation/live_tensors.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/op_list.hpp"
@@ -22,7 +23,6 @@
 #include "core/observation/work.hpp"
 #include "core/process/log.hpp"
 #include "core/process/process_config.hpp"
-#include "core/selection/device.hpp"
 
 namespace compute {
 namespace {

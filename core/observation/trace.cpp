@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "core/devices/device.hpp"
 #include "core/expressions/dtype.hpp"
-#include "core/selection/device.hpp"
 #include "core/text/printable.hpp"
 
 namespace compute {

@@ -6,8 +6,8 @@
 
 #include "core/base/error.hpp"
 #include "core/expressions/expression_type.hpp"
-#include "core/ops/decompose.hpp"
 #include "core/ops/infer.hpp"
+#include "core/ops/lower.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/ops/steps.hpp"

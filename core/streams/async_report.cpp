@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "core/base/error.hpp"
+#include "core/devices/device.hpp"
 #include "core/process/log.hpp"
-#include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "core/devices/device.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/work.hpp"
 #include "core/process/service.hpp"
-#include "core/selection/device.hpp"
 #include "core/streams/pending_times.hpp"
 #include "core/streams/timeline.hpp"
 

@@ -8,11 +8,11 @@
 #include <new>
 #include <set>
 
+#include "core/devices/device.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/work.hpp"
 #include "core/process/in_use.hpp"
 #include "core/process/process_config.hpp"
-#include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
+#include "core/devices/device.hpp"
 #include "core/process/handle.hpp"
-#include "core/selection/device.hpp"
 #include "core/streams/timeline.hpp"
 
 struct compute_stream : compute::Handle<compute::HandleKind::kStream> {

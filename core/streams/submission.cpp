@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/small_vector.hpp"
+#include "core/devices/device.hpp"
 #include "core/observation/observed.hpp"
-#include "core/selection/device.hpp"
 
 namespace compute {
 namespace {

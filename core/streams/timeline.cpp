@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "core/base/per_thread.hpp"
-#include "core/selection/device.hpp"
+#include "core/devices/device.hpp"
 
 namespace compute {
 namespace {

@@ -170,16 +170,16 @@ class Check:
             self.promise("manifest", key, True, f'"{key}"' in test)
 
     def selectors(self):
-        text = self.tree.read("core/selection/selector.cpp")
+        text = self.tree.read("core/devices/selector.cpp")
         test = self.tree.read("tests/unit/selector_test.cpp")
         page = self.tree.read("docs/selecting-devices.md")
         for kind, array, sign in (("condition", "kKeys", "@"), ("option", "kOptions", r"\+")):
             for name in re.findall(r'"(\w+)"', re.search(rf"{array} = \{{([^}}]*)\}}", text)[1]):
                 reader = f"DeviceKey::k{name.capitalize()}:" in self.core if kind == "condition" else f'"{name}"' in text
                 self.promise(kind, name, reader, re.search(sign + name + "[=~]", test) and re.search(sign + name + "[=~]", page))
-        options = re.search(r"struct DeviceOptions \{(.*?)\n\};", self.tree.read("core/selection/selector.hpp"), re.S)[1]
+        options = re.search(r"struct DeviceOptions \{(.*?)\n\};", self.tree.read("core/devices/selector.hpp"), re.S)[1]
         for name in re.findall(r"> (\w+);", options):
-            readers = self.tree.texts("core", without=("core/selection/selector.cpp", "core/selection/selector.hpp"))
+            readers = self.tree.texts("core", without=("core/devices/selector.cpp", "core/devices/selector.hpp"))
             self.promise("option", f"DeviceOptions::{name}", name in members(readers), name in members(test))
 
     def programs(self):
@@ -287,9 +287,9 @@ PLANTS = (
     ("api/compute/plugin.h", "  compute_string unusable; ", "  compute_string fake_field;\n  compute_string unusable; ",
      "field compute_plugin_device_info.fake_field: no code reads it"),
     ("core/loading/manifest.hpp", "  std::string vendor;", "  std::string vendor;\n  std::string fake_key;", "manifest Manifest.fake_key: no code reads it"),
-    ("core/selection/selector.cpp", '{"pci", "uuid"', '{"fake", "pci", "uuid"', "condition fake: no code reads it"),
-    ("core/selection/selector.cpp", '{"mem", "without"}', '{"mem", "without", "fake"}', "option fake: no test mentions it"),
-    ("core/selection/selector.hpp", "std::optional<ByteAmount> memory_limit;", "std::optional<ByteAmount> memory_limit;\n  std::optional<int32_t> fake;",
+    ("core/devices/selector.cpp", '{"pci", "uuid"', '{"fake", "pci", "uuid"', "condition fake: no code reads it"),
+    ("core/devices/selector.cpp", '{"mem", "without"}', '{"mem", "without", "fake"}', "option fake: no test mentions it"),
+    ("core/devices/selector.hpp", "std::optional<ByteAmount> memory_limit;", "std::optional<ByteAmount> memory_limit;\n  std::optional<int32_t> fake;",
      "option DeviceOptions::fake: no code reads it"),
     ("tools/compute/main.cpp", 'auto* version = add(', 'auto* fake = add(app_, "fake", "", [] { return 0; });\n    auto* version = add(',
      "command fake: no test mentions it"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any text is a selector or is refused in the stated form, with a caret within the line.
-#include "core/selection/selector.hpp"
+#include "core/devices/selector.hpp"
 
 #include <compute/compute.h>
 

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/ops/decompose.hpp"
+#include "core/ops/lower.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/temporaries.hpp"
 #include "tests/unit/op_caller.hpp"

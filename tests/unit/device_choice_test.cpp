@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/selection/device_choice.hpp"
+#include "core/devices/device_choice.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/ops/decompose.hpp"
+#include "core/ops/lower.hpp"
 #include "core/ops/shapes.hpp"
 
 namespace compute {

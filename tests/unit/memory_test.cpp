@@ -9,7 +9,7 @@
 #include <random>
 
 #include "core/base/error.hpp"
-#include "core/selection/device.hpp"
+#include "core/devices/device.hpp"
 #include "core/streams/timeline.hpp"
 
 namespace compute {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // There is one registry per process, so each test runs in a child process.
-#include "core/selection/registry.hpp"
+#include "core/devices/registry.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

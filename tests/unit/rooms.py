@@ -16,7 +16,7 @@ import sys
 # The rooms of each house from the lowest to the highest; "" is the house's own folder.
 ORDER = {
     "core": ("trusted_files", "text", "base", "settings", "process", "expressions", "ops", "array_ops", "sorting_ops", "network_ops", "loading",
-             "selection", "observation", "streams", "memory", "execution", "interface"),
+             "devices", "observation", "streams", "memory", "planner", "lifetime", "runner", "interface"),
     "plugins/common": ("op", "table", "driver", "source/builder", "source/map", "source/reduce", "source/order", "source/move", "source/products",
                        "source/convolution", "source/attention", "source"),
     "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "user_kernels", ""),
@@ -144,9 +144,9 @@ PLANTS = (
      "core/CMakeLists.txt lets ops know interface, which is above it"),
     ("plugins/common/CMakeLists.txt", "compute_add_common_room(op KNOWS source/map SOURCES)\n",
      "plugins/common/CMakeLists.txt lets op know source/map, which is above it"),
-) + tuple((f"core/selection/planted_{i}.cpp", "\n", None) for i in range(MOST_SOURCES)) + tuple(
+) + tuple((f"core/devices/planted_{i}.cpp", "\n", None) for i in range(MOST_SOURCES)) + tuple(
     (f"plugins/cpu/isa/planted_{i}.cpp", "\n", None) for i in range(MOST_SOURCES))
-FOLDERS_PLANTED = ("core/selection", "plugins/cpu/isa")
+FOLDERS_PLANTED = ("core/devices", "plugins/cpu/isa")
 
 
 def plant(tree):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/selection/selector.hpp"
+#include "core/devices/selector.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes plans: from a call to plans of the device's plugin.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/planner/plan.hpp"
+
+namespace compute {
+
+// Makes the plan of a call: lowers it and lets the plugin prepare every step. It packs operands whose layout the plugin
+// refuses, replaces intrinsics that the plugin does not know, and tries the next lowering if a step is refused. Throws
+// UNSUPPORTED with the plugin's last reason.
+struct PlanRequest {
+  compute_device& device;
+  const Inference& inference;    // of the call
+  const OpCall* call = nullptr;  // an op, or …
+  const MapCall* map = nullptr;  // … an expression
+  const char* name = "";
+  std::span<const LoweringTarget::Output> output_layouts{};
+  bool in_place = false;
+  bool ahead = false;                          // a hint: no caller is waiting to run it
+  std::span<const int32_t> input_alignment{};  // bytes
+  std::span<const int32_t> output_alignment{};
+};
+void make_plan(const PlanRequest& request, Plan& plan);
+
+// The same without making a plan: COMPUTE_SUPPORT_, the reason, and the size of temporaries in bytes.
+int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes);
+
+}  // namespace compute

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/runner/graph.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/runner/observed_op.hpp"
+#include "core/streams/submission.hpp"
+
+namespace compute {
+namespace {
+
+// Makes addresses relative to the block absolute.
+void settle_block(compute_graph& graph) {
+  Recording& recording = *graph.recording;
+  if (recording.block_bytes == 0) return;
+  graph.block.reset(make_buffer(graph.device, recording.block_bytes, nullptr, MemoryUse::kTemporary));
+  for (RecordedStep& run : recording.runs) {
+    for (size_t i = 0; i < run.tensors.size(); ++i) {
+      if (run.tensor_in_block[i]) run.tensors[i] = operand_at(*graph.block, run.tensors[i].offset_bytes);
+    }
+    if (run.in_block) run.workspace = operand_at(*graph.block, run.workspace.offset_bytes);
+  }
+  recording.use(*graph.block, true, true);
+}
+
+// One for each plan that reports faults, in their order; NULL if there are none.
+std::shared_ptr<FaultRecords> make_fault_records(const compute_graph& graph) {
+  const auto& runs = graph.recording->runs;
+  const auto count =
+      std::count_if(runs.begin(), runs.end(), [](const RecordedStep& run) { return run.reports_faults; });
+  return count > 0 ? FaultRecords::make(graph.device, static_cast<size_t>(count)) : nullptr;
+}
+
+compute_plugin_run plugin_run(const RecordedStep& recorded, const compute_plugin_operand& fault,
+                              const compute_plugin_scalar* scalars, uint64_t stream) {
+  compute_plugin_run run{};
+  run.struct_size = sizeof run;
+  run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
+  run.stream = stream;
+  run.tensors = recorded.tensors.data();
+  run.scalars = scalars;
+  run.workspace = recorded.workspace;
+  run.workspace_bytes = recorded.workspace_bytes;
+  run.tensor_count = static_cast<int32_t>(recorded.tensors.size());
+  run.scalar_count = static_cast<int32_t>(recorded.scalars.size());
+  run.fault = fault;
+  return run;
+}
+
+// Memory that only the runs of the graph use.
+std::vector<compute_plugin_range> temporaries_of(const compute_graph& graph) {
+  std::vector<compute_plugin_range> ranges;
+  const auto add = [&](const Buffer& buffer) {
+    const compute_plugin_operand begin = operand_at(buffer, 0);
+    ranges.push_back({begin.buffer, begin.offset_bytes, buffer.size_bytes});
+  };
+  if (graph.block) add(*graph.block);
+  for (const Buffer* buffer : graph.recording->inner()) add(*buffer);
+  return ranges;
+}
+
+// Hands the list to the plugin, which may make one executable of it. Without the extension, replay is a loop.
+void make_native(compute_graph& graph) {
+  const GraphTable& table = graph.device.graphs;
+  if (!table) return;
+  std::vector<compute_plugin_run> runs;
+  std::vector<compute_plugin_graph_node> nodes;
+  std::shared_ptr<FaultRecords> faults = make_fault_records(graph);
+  size_t next = 0;
+  for (const RecordedStep& run : graph.recording->runs) {
+    const compute_plugin_operand fault =
+        faults && run.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
+    runs.push_back(plugin_run(run, fault, run.scalars.data(), 0));
+  }
+  for (size_t i = 0; i < runs.size(); ++i) {
+    compute_plugin_graph_node& node = nodes.emplace_back();
+    node.struct_size = sizeof node;
+    node.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
+    node.kind = COMPUTE_PLUGIN_GRAPH_NODE_RUN;
+    node.plan = graph.recording->runs[i].plan;
+    node.run = &runs[i];
+    node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
+  }
+  compute_error* error =
+      table.create(nodes, temporaries_of(graph), static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
+  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
+    compute_error_free(error);  // replay, then
+    return;
+  }
+  graph.device.check(error);
+  graph.faults = std::move(faults);
+}
+
+}  // namespace
+
+void finish_graph(compute_graph& graph) {
+  settle_block(graph);
+  make_native(graph);
+}
+
+void run_graph(compute_graph& graph, Timeline& timeline) {
+  const NotParked not_parked;  // this thread waits with the graph's lock held
+  std::lock_guard order(graph.lock);
+  Recording& recording = *graph.recording;
+  if (recording.runs.empty()) return;
+  SmallVector<Use, 16> uses;
+  uses.append(recording.uses.data(), recording.uses.size());
+  // Runs of the plugin's executable share its fault records, so a fault could not be assigned to one of two concurrent
+  // runs.
+  if (graph.faults && graph.last_run.timeline != nullptr && graph.last_run.timeline != &timeline) {
+    graph.last_run.timeline->require_end(graph.last_run.number);
+  }
+  const std::shared_ptr<FaultRecords> faults = graph.native != 0 ? graph.faults : make_fault_records(graph);
+  int64_t work_bytes = 0;
+  for (const Plan* plan : recording.plans) work_bytes += plan->work_bytes;
+  Submission submission(timeline, uses, "graph", 1, work_bytes);
+  if (faults) faults->used_by(timeline, submission.number());
+  graph.last_run = {&timeline, submission.number()};
+  if (faults && !timeline.immediate) {
+    size_t next = 0;
+    for (const RecordedStep& recorded : recording.runs) {
+      if (!recorded.reports_faults) continue;
+      timeline.expect_fault_locked(submission.number(), {recorded.op, recorded.indices, faults->at(next++)}, faults);
+    }
+  }
+  if (graph.native != 0) {
+    SmallVector<compute_plugin_scalar, 8> slots(recording.slots.size());
+    for (size_t i = 0; i < slots.size(); ++i) std::memcpy(slots[i].bits, graph.slot_values[i].data(), 16);
+    submission.check(graph.device.graphs.run(graph.native, timeline.plugin_stream, slots.data()), "graph");
+  } else {
+    SmallVector<compute_plugin_scalar, 8> scalars;
+    size_t next = 0;
+    for (const RecordedStep& recorded : recording.runs) {
+      scalars.clear();
+      scalars.append(recorded.scalars.data(), recorded.scalars.size());
+      for (size_t i = 0; i < recorded.scalar_slots.size(); ++i) {
+        const int32_t slot = recorded.scalar_slots[i];
+        if (slot >= 0) std::memcpy(scalars[i].bits, graph.slot_values[static_cast<size_t>(slot)].data(), 16);
+      }
+      const compute_plugin_operand fault =
+          faults && recorded.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
+      const compute_plugin_run run = plugin_run(recorded, fault, scalars.data(), timeline.plugin_stream);
+      submission.check(graph.device.table.plan_run(recorded.plan, run), recorded.op);
+    }
+  }
+  if (Work* const work = submission.observed()) [[unlikely]]
+    tell_of_graph(*work, recording, graph.native != 0);
+  if (faults && timeline.immediate) {
+    for (size_t i = 0, next = 0; i < recording.runs.size(); ++i) {
+      if (!recording.runs[i].reports_faults) continue;
+      compute_plugin_fault& fault = *faults->at(next++);
+      if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) continue;
+      const Error error =
+          fault_error(recording.runs[i].op, recording.runs[i].indices.get(), std::exchange(fault, {}), graph.device);
+      submission.spoil(error);
+      throw error;
+    }
+  }
+  recording.has_values();
+  for (Plan* plan : recording.plans) plan->count_run(timeline);
+  graph.device.counters.ops_run.fetch_add(static_cast<int64_t>(recording.plans.size()), std::memory_order_relaxed);
+}
+
+}  // namespace compute
+
+compute_graph::~compute_graph() {
+  if (native == 0 && !faults) return;
+  if (last_run.timeline != nullptr && !last_run.timeline->wait_quietly(last_run.number)) return;
+  if (native != 0 && device.health.load() != COMPUTE_HEALTH_FORKED) device.graphs.release(native);
+}
