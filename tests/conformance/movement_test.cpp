@@ -299,6 +299,17 @@ void index_out_of_range(const Session& session) {
   fail("take", {}, {5}, 3, -6);
   for (int64_t index : {5, -6, 1 << 30}) fail("take", {}, {5}, 70, index);
   fail("take", {}, {5, 1024}, kManyRows, 5);
+  // A uint64 beyond int64 does not become a negative index.
+  if (session.supports(dtype::UINT64, COMPUTE_DTYPE_CONVERT)) {
+    Array bad(dtype::UINT64, {3});
+    bad.set(1, Value::of(static_cast<oracle::Integer>(UINT64_MAX)));
+    const Operand inputs[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(bad)};
+    const Stream stream = session.stream();
+    Tensor result;
+    Error error = session.try_run("take", {}, inputs, stream, result);
+    if (!error) error = Error(compute_stream_synchronize(stream));
+    EXPECT_TRUE(error) << "index 2^64 - 1";
+  }
   // The device still works.
   const Operand good[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(Array(dtype::INT64, {3}))};
   session.expect("take", {}, good, kExact, "after a fault");

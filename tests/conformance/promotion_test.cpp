@@ -75,6 +75,22 @@ void scalars(const Session& session) {
   EXPECT_EQ(session.statistics().transfers_to_device, moved);
 }
 
+// Ops that are not elementwise take scalars, too.
+void scalars_of_other_ops(const Session& session) {
+  const Operand number = scalar(dtype::FLOAT32, 2.5L, false), last = scalar(dtype::INT64, -1, false);
+  const Operand x = session.upload(Inputs(14).uniform(dtype::FLOAT32, {5}, -4, 4));
+  const Stream stream = session.stream();  // scalars alone do not name a device
+  const auto expect = [&](const char* op, const std::vector<Operand>& operands, const Attributes& attributes = {}) {
+    session.expect(op, attributes, operands, bound_of(op, dtype::FLOAT32), "scalars", stream);
+  };
+  expect("sum", {number});
+  expect("var", {number});
+  expect("argmin", {number});
+  expect("cast", {number}, {{"dtype", int64_t{dtype::INT32}}});
+  expect("stack", {number, number});
+  expect("take", {x, last});
+}
+
 // Values of a scalar make no plans and no kernels.
 void scalars_make_no_plans(const Session& session) {
   Inputs inputs(13);
@@ -97,6 +113,7 @@ void add_promotion_tests(Registry& registry) {
   registry.add({"promotion", "pairs", pairs, Level::FULL});
   registry.add({"promotion", "scalars", scalars});
   registry.add({"promotion", "scalars_make_no_plans", scalars_make_no_plans});
+  registry.add({"promotion", "scalars_of_other_ops", scalars_of_other_ops});
 }
 
 }  // namespace compute::conformance

@@ -16,12 +16,6 @@ constexpr compute_dtype kComplex = COMPUTE_DTYPE_COMPLEX64;
 
 using Shape = std::vector<int64_t>;
 
-// A tensor whose memory is never read.
-TestTensor like(compute_dtype dtype, Shape shape) {
-  TestTensor t{dtype, shape, row_major_strides(shape), {}, 0};
-  return t;
-}
-
 // "float32 [2,3]".
 std::string inferred(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {}) {
   const std::vector<OutputDesc> outputs = TestCall(op, std::move(inputs), attributes).infer();
@@ -42,9 +36,9 @@ TEST(Infer, Elementwise) {
   EXPECT_EQ(inferred("less", {like(kHalf, {2}), like(kFloat, {})}), "bool [2]");
   EXPECT_EQ(inferred("abs", {like(kComplex, {2})}), "float32 [2]");
   EXPECT_EQ(inferred("where", {like(kBool, {2, 1}), like(kByte, {3}), like(kInt, {})}), "int32 [2,3]");
-  EXPECT_EQ(inferred("multiply", {like(kHalf, {4}), scalar_tensor(kFloat, 2, true)}), "float16 [4]");
-  EXPECT_EQ(inferred("multiply", {like(kHalf, {4}), scalar_tensor(kFloat, 2)}), "float32 [4]");
-  EXPECT_EQ(inferred("add", {scalar_tensor(kFloat, 1), scalar_tensor(kLong, 2, true)}), "float32 []");
+  EXPECT_EQ(inferred("multiply", {like(kHalf, {4}), scalar_like(kFloat, true)}), "float16 [4]");
+  EXPECT_EQ(inferred("multiply", {like(kHalf, {4}), scalar_like(kFloat)}), "float32 [4]");
+  EXPECT_EQ(inferred("add", {scalar_like(kFloat), scalar_like(kLong, true)}), "float32 []");
 }
 
 TEST(Infer, ElementwiseRefusals) {
@@ -70,9 +64,9 @@ TEST(Infer, ElementwiseRefusals) {
             "where: x is int32, not bool; cast it (cast(x, bool))");
   EXPECT_EQ(refused("where", {like(kBool, {}), like(kInt, {}), like(kFloat, {})}),
             "where: int32 and float32 have no common dtype; cast one of them (cast(y, float32))");
-  EXPECT_EQ(refused("add", {like(kInt, {2}), scalar_tensor(kFloat, 0.5, true)}),
+  EXPECT_EQ(refused("add", {like(kInt, {2}), scalar_like(kFloat, true)}),
             "add: int32 and the number float32 have no common dtype; cast one of them (cast(x, float32))");
-  EXPECT_EQ(refused("less", {like(kFloat, {2}), scalar_tensor(kComplex, 0.5, true)}),
+  EXPECT_EQ(refused("less", {like(kFloat, {2}), scalar_like(kComplex, true)}),
             "less: x is complex64; less takes integer and floating-point dtypes");
   EXPECT_EQ(refused("bitwise_left_shift", {like(kBool, {2}), like(kBool, {2})}),
             "bitwise_left_shift: x is bool; bitwise_left_shift takes integer dtypes; cast it (cast(x, uint8))");
@@ -179,7 +173,7 @@ TEST(Infer, Scatter) {
   const TestTensor x = like(kFloat, {2, 3}), indices = like(kLong, {1, 4}), updates = like(kFloat, {1, 4});
   const auto along = [](const char* reduction) { return axis(1).string("reduction", reduction); };
   EXPECT_EQ(inferred("scatter", {x, indices, updates}, along("add")), "float32 [2,3]");
-  EXPECT_EQ(inferred("scatter", {x, indices, scalar_tensor(kLong, 1, true)}, along("add")), "float32 [2,3]");
+  EXPECT_EQ(inferred("scatter", {x, indices, scalar_like(kLong, true)}, along("add")), "float32 [2,3]");
   EXPECT_EQ(refused("scatter", {x, indices, updates}, along("sett")),
             "scatter: reduction is \"sett\", not one of set, add, mul, min, max; did you mean \"set\"?");
   EXPECT_EQ(refused("scatter", {like(kBool, {2, 3}), indices, like(kBool, {1, 4})}, along("add")),

@@ -1,33 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls ops by name, as tests write them: attributes by name, results by running every alternative lowering.
+// Calls ops by name, as tests write them: attributes by name, operands without memory.
 #pragma once
 
 #include <compute/compute.h>
+#include <gtest/gtest.h>
 
-#include <array>
-#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/ops/lower.hpp"
 #include "core/ops/infer.hpp"
 #include "core/ops/schema.hpp"
 #include "core/ops/shapes.hpp"
-#include "tests/unit/lowering_evaluator.hpp"
 #include "tests/unit/test_attributes.hpp"
 
 namespace compute {
+
+struct TestTensor {
+  compute_dtype dtype = COMPUTE_DTYPE_NONE;
+  std::vector<int64_t> shape, strides;
+  bool is_scalar = false, weak = false;
+
+  OperandDesc desc() const {
+    return {dtype, static_cast<int32_t>(shape.size()), shape.data(), strides.data(), is_scalar, weak};
+  }
+};
+
+// Row-major.
+inline TestTensor like(compute_dtype dtype, const std::vector<int64_t>& shape) {
+  return {dtype, shape, row_major_strides(shape)};
+}
+
+inline TestTensor scalar_like(compute_dtype dtype, bool weak = false) { return {dtype, {}, {}, true, weak}; }
 
 // A call with everything that OpCall refers to.
 struct TestCall {
   const OpSchema& schema;
   Attributes attributes;
-  std::vector<RunTimeValue> run_time;
   std::vector<TestTensor> inputs;
   std::vector<OperandDesc> descs;
 
   TestCall(std::string_view op, std::vector<TestTensor> tensors, const TestAttributes& given = {})
-      : schema(find_op(op, 0)), run_time(schema.run_time.size()), inputs(std::move(tensors)) {
+      : schema(find_op(op, 0)), inputs(std::move(tensors)) {
+    std::vector<RunTimeValue> run_time(schema.run_time.size());
     read_attributes(schema, given.list().data(), static_cast<int64_t>(given.list().size()), attributes,
                     run_time.data());
     check_operand_counts(schema, static_cast<int64_t>(inputs.size()), schema.output_count);
@@ -46,54 +64,6 @@ struct TestCall {
     return compute::lower(call(), inference, {outputs, in_place, true}, alternative);
   }
 };
-
-// The result of every lowering except a composite one; all must agree. Also runs one into an output with other strides,
-// and as on a GPU with COMPUTE_DETERMINISTIC.
-inline TestTensor run_op(std::string_view op, std::vector<TestTensor> inputs, const TestAttributes& attributes = {}) {
-  TestCall test(op, std::move(inputs), attributes);
-  const Inference inference = infer(test.call());
-  const OutputDesc& desc = inference.outputs[0];
-  std::optional<TestTensor> result;
-  for (const bool strided : {false, true}) {
-    for (int32_t alternative = 0;; ++alternative) {
-      TestTensor output = empty_tensor(desc.dtype, desc.shape);
-      if (strided && output.count() > 0) {
-        // Column-major, backwards, every second element.
-        int64_t stride = -2;
-        for (size_t i = 0; i < desc.shape.size(); ++i) {
-          output.strides[i] = stride;
-          stride *= desc.shape[i];
-        }
-        const int64_t size = dtype_size(desc.dtype);
-        output.bytes.assign(static_cast<size_t>(2 * output.count() * size), 0xA5);
-        output.start = (2 * output.count() - 2) * size;
-      }
-      const LoweringTarget::Output target{desc.dtype, desc.shape, output.strides};
-      const std::optional<Lowering> lowering =
-          lower(test.call(), inference, {{&target, 1}, false, true, strided, strided}, alternative);
-      if (!lowering) {
-        EXPECT_GT(alternative, 0);
-        break;
-      }
-      if (lowering->is_composite) continue;
-      std::vector<TestTensor> outputs{std::move(output)};
-      LoweringEvaluator evaluator(&test.schema, test.inputs, outputs, test.run_time);
-      evaluator.run(*lowering);
-      if (!result) {
-        result = outputs[0];
-      } else {
-        const auto a = values(*result), b = values(outputs[0]);
-        EXPECT_EQ(a.size(), b.size());
-        for (size_t i = 0; i < a.size(); ++i) {
-          const bool same = a[i] == b[i] || (std::isnan(a[i].real()) && std::isnan(b[i].real()));
-          EXPECT_TRUE(same) << op << ", alternative " << alternative << ", element " << i << ": " << a[i] << " and "
-                            << b[i];
-        }
-      }
-    }
-  }
-  return *result;
-}
 
 // The message of the Error that `f` throws; "" and a failure if it throws none.
 template <class F>
