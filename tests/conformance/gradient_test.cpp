@@ -35,18 +35,7 @@ struct Call {
 
 const std::vector<Call>& calls() {
   static const auto& list = *new std::vector<Call>{
-#define COMPUTE_CALLS
 #include "gradients.inc"
-#undef COMPUTE_CALLS
-  };
-  return list;
-}
-
-const std::vector<Call>& derivatives() {
-  static const auto& list = *new std::vector<Call>{
-#define COMPUTE_DERIVATIVES
-#include "gradients.inc"
-#undef COMPUTE_DERIVATIVES
   };
   return list;
 }
@@ -104,29 +93,6 @@ const char* expression_of(const std::string& op) {
 #undef COMPUTE_TERNARY
 #undef COMPUTE_OP
   return "";
-}
-
-// The derived gradients of elementwise ops.
-void derivatives_agree_with_pytorch(const Session& session, Dtype floats) {
-  const char* const names[] = {"x", "y", "z"};
-  for (const Call& call : derivatives()) {
-    const auto count = static_cast<int32_t>(call.inputs.size()) - 1;
-    std::vector<Operand> inputs;
-    for (const Numbers& numbers : call.inputs) inputs.push_back(upload(session, numbers, floats));
-    std::vector<compute_tensor*> given, results(call.outputs.size());
-    for (const Operand& input : inputs) given.push_back(input.tensor);
-    Expression forward, gradient;
-    check(compute_expression_parse(expression_of(call.op), names, count, nullptr, 0, forward.out()));
-    std::vector<int32_t> wanted;
-    for (int32_t i = 0; i < count; ++i) wanted.push_back(i);
-    check(compute_expression_gradient(forward, wanted.data(), count, gradient.out()));
-    check(compute_map(nullptr, gradient, given.data(), count + 1, nullptr, 0, results.data(), count));
-    for (size_t i = 0; i < results.size(); ++i) {
-      Tensor result;
-      *result.out() = results[i];
-      compare(session, result, call.outputs[i], "the gradient of " + call.op + " by input " + std::to_string(i));
-    }
-  }
 }
 
 // ---- Points where derivatives are delicate --------------------------------------------------------------------------
@@ -470,9 +436,6 @@ void add_gradient_tests(Registry& registry) {
     const std::vector<Dtype> needed = {dtype, dtype::INT64, dtype::BOOL};
     registry.add({"gradients", "agree_with_pytorch" + suffix,
                   [dtype](const Session& session) { agrees_with_pytorch(session, dtype); }, Level::FULL, "", needed});
-    registry.add({"gradients", "derivatives_agree_with_pytorch" + suffix,
-                  [dtype](const Session& session) { derivatives_agree_with_pytorch(session, dtype); }, Level::FULL, "",
-                  needed});
     registry.add({"gradients",
                   "derivatives_agree_at_points" + suffix,
                   [dtype](const Session& session) { derivatives_agree_at_points(session, dtype); },

@@ -271,47 +271,8 @@ def optimisers():
         case(op, attributes, before, [parameter] + [optimiser.state[parameter][k] for k in state])
 
 
-def derivatives():
-    def elementwise(name, function, *inputs):
-        y = function(*inputs)
-        dy, given = gradients(y, inputs)
-        case(name, {}, list(inputs) + [dy], list(given))
-
-    inside = lambda: draw(6, low=-0.9, high=0.9)
-    for name in ("atan", "cos", "cosh", "erf", "erfc", "exp", "expm1", "negative", "sigmoid", "sin", "sinc", "sinh", "square",
-                 "tan", "tanh", "asinh", "deg2rad", "rad2deg"):
-        elementwise(name, getattr(torch, name), draw(6, low=-1.5, high=1.5))
-    for name in ("acos", "asin", "atanh", "erfinv"):
-        elementwise(name, getattr(torch, name), inside())
-    for name in ("lgamma", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sqrt"):
-        elementwise(name, getattr(torch, name), positive(6))
-    elementwise("acosh", torch.acosh, draw(6, low=1.25, high=3.0))
-    elementwise("logit", torch.logit, draw(6, low=0.125, high=0.875))
-    for name, function in (("gelu", F.gelu), ("gelu_tanh", lambda x: F.gelu(x, approximate="tanh")), ("silu", F.silu), ("mish", F.mish),
-                           ("softplus", F.softplus), ("softsign", F.softsign), ("selu", F.selu), ("log_sigmoid", F.logsigmoid),
-                           ("hard_swish", F.hardswish), ("relu", F.relu), ("abs", torch.abs)):
-        elementwise(name, function, draw(8, low=-4.9, high=4.9))
-    for name in ("add", "subtract", "multiply", "maximum", "minimum", "logaddexp", "hypot", "atan2"):
-        elementwise(name, getattr(torch, name), draw(6), draw(6))
-    elementwise("divide", torch.divide, draw(6), positive(6))
-    elementwise("pow", torch.pow, positive(6), draw(6))
-    elementwise("xlogy", torch.xlogy, draw(6), positive(6))
-    elementwise("binary_cross_entropy_with_logits",
-                lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="none"), draw(6), draw(6, low=0.0, high=1.0))
-    elementwise("squared_difference", lambda x, y: (x - y) ** 2, draw(6), draw(6))
-    elementwise("leaky_relu", lambda x, y: torch.where(x < 0, y * x, x), draw(6), positive(6))
-    elementwise("elu", lambda x, y: torch.where(x < 0, y * torch.expm1(x), x), draw(6), positive(6))
-    elementwise("clip", lambda x, y, z: torch.minimum(torch.maximum(x, y), z), draw(6), draw(6, low=-1.9, high=-1.0), draw(6, low=1.0, high=1.9))
-
-
 print("// SPDX-License-Identifier: Apache-2.0")
 print(f"// Written by gradients.py with PyTorch {torch.__version__.split('+')[0]}: op, attributes, inputs, outputs.")
 print("// clang-format off")
-print("#ifdef COMPUTE_CALLS")
 for family in (softmax_family, losses, norms, pools, convolutions, attention, positions, indexed, products, optimisers):
     family()
-print("#endif")
-print("// Elementwise ops: the inputs and the gradient of the result, then the gradients of the inputs.")
-print("#ifdef COMPUTE_DERIVATIVES")
-derivatives()
-print("#endif")

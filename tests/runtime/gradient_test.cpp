@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <limits>
 #include <random>
 #include <set>
 
@@ -203,96 +202,6 @@ TEST(Gradient, OfRealFunctions) {
 
 TEST(Gradient, OfComplexFunctions) {
   for (const Case& row : kComplex) expect_gradient<Complex>(row);
-}
-
-// The rows of ops.def that real numbers have a derivative of, over intervals where they do.
-struct OpRow {
-  std::string name, classes, result;
-  Case row;
-};
-
-std::vector<OpRow> differentiable_rows() {
-#define COMPUTE_UNARY(name, version, inputs, result, expression, ...) {#name, #inputs, #result, {expression, -4, 4, 1}},
-#define COMPUTE_BINARY(name, version, inputs, result, expression, ...) \
-  {#name, #inputs, #result, {expression, -4, 4, 2}},
-#define COMPUTE_TERNARY(name, version, inputs, result, expression, ...) \
-  {#name, #inputs, #result, {expression, -4, 4, 3}},
-#define COMPUTE_OP(...)
-  std::vector<OpRow> rows = {
-#include <compute/ops.def>
-  };
-#undef COMPUTE_UNARY
-#undef COMPUTE_BINARY
-#undef COMPUTE_TERNARY
-#undef COMPUTE_OP
-  const std::set<std::string> classes = {"FLOAT", "INEXACT", "NUMERIC", "REAL"};
-  const std::set<std::string> within_one = {"acos", "asin", "atanh", "erfinv"};
-  const std::set<std::string> above_one = {"acosh",      "atan2",     "digamma", "divide", "fmod", "hypot",
-                                           "lgamma",     "log",       "log10",   "log1p",  "log2", "pow",
-                                           "reciprocal", "remainder", "rsqrt",   "sqrt",   "xlogy"};
-  // The quotient has steps anywhere, and the next number is none of a smooth function.
-  std::erase_if(rows, [&](const OpRow& op) {
-    return !classes.contains(op.classes) || op.result == "BOOL" || op.name == "floor_divide" || op.name == "nextafter";
-  });
-  for (OpRow& op : rows) {
-    if (within_one.contains(op.name)) op.row.low = -0.9, op.row.high = 0.9;
-    if (above_one.contains(op.name))
-      op.row.low = 1.1, op.row.high = op.name == "remainder" || op.name == "fmod" ? 2 : 4;
-    if (op.name == "logit") op.row.low = 0.05, op.row.high = 0.95;
-  }
-  return rows;
-}
-
-TEST(Gradient, OfEveryRow) {
-  const std::vector<OpRow> rows = differentiable_rows();
-  EXPECT_GT(rows.size(), 60u);
-  for (const OpRow& op : rows) {
-    SCOPED_TRACE(op.name);
-    // tan has poles, and cbrt is vertical at 0; OfRealFunctions covers them.
-    if (op.name == "tan" || op.name == "cbrt") continue;
-    expect_gradient<double>(op.row);
-  }
-}
-
-// At 0, far out, and at infinities, where a formula easily has infinity times 0.
-TEST(Gradient, OfActivationsAtTheirLimits) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const struct {
-    const char* name;
-    double at_zero, below, above;
-  } kLimits[] = {{"gelu", 0.5, 0, 1},
-                 {"gelu_tanh", 0.5, 0, 1},
-                 {"hard_sigmoid", 1.0 / 6, 0, 0},
-                 {"mish", 0.6, 0, 1},
-                 {"hard_swish", 0.5, 0, 1},
-                 {"log_sigmoid", 0.5, 1, 0},
-                 {"silu", 0.5, 0, 1},
-                 {"selu", 1.7580993408473766, 0, 1.0507009873554805},
-                 {"softplus", 0.5, 0, 1},
-                 {"softsign", 1, 0, 0}};
-  const compute::Tensor x = host().from_host(std::vector<double>{0, -1e300, -kInfinity, 1e300, kInfinity, -3e4, 3e4}),
-                        g = host().full({7}, 1.0);
-  const std::vector<OpRow> rows = differentiable_rows();
-  for (const auto& limit : kLimits) {
-    const auto op = std::ranges::find(rows, limit.name, &OpRow::name);
-    ASSERT_NE(op, rows.end()) << limit.name;
-    const auto gradient = compute::Expression(op->row.text, {"x"}).gradient().run({x, g}).front().to_vector<double>();
-    EXPECT_NEAR(gradient[0], limit.at_zero, 1e-15) << limit.name;
-    for (size_t i : {1, 2, 5}) EXPECT_NEAR(gradient[i], limit.below, 1e-8) << limit.name << ", element " << i;
-    for (size_t i : {3, 4, 6}) EXPECT_NEAR(gradient[i], limit.above, 1e-8) << limit.name << ", element " << i;
-  }
-  // A logit that is right at infinity costs nothing, by either operand.
-  const auto cross_entropy = std::ranges::find(rows, "binary_cross_entropy_with_logits", &OpRow::name);
-  ASSERT_NE(cross_entropy, rows.end());
-  const auto made = [](std::vector<double> values) { return host().from_host(values); };
-  const auto by = compute::Expression(cross_entropy->row.text, {"x", "y"})
-                      .gradient()
-                      .run({made({0, kInfinity, -kInfinity, 50}), made({0.25, 1, 0, 1}), made({1, 1, 1, 1})});
-  const auto by_logit = by[0].to_vector<double>();
-  EXPECT_NEAR(by_logit[0], 0.25, 1e-15);
-  for (size_t i : {1, 2, 3}) EXPECT_NEAR(by_logit[i], 0, 1e-15) << "element " << i;
-  const auto by_target = by[1].to_vector<double>();
-  EXPECT_TRUE(std::ranges::none_of(by_target, [](double value) { return std::isnan(value); }));
 }
 
 // Every intrinsic of intrinsics.def with a gradient is a row above.
