@@ -53,10 +53,8 @@ newaxis = None
 pi = _math.pi
 
 # Every elementwise op, except those written in Python above and those of neural networks.
-_NETWORK = {"binary_cross_entropy_with_logits", "elu", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "leaky_relu",
-            "log_sigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softplus", "softsign", "squared_difference"}
 for _name, _row in _ops.ROWS.items():
-    if _name not in _NETWORK:
+    if _name not in vars(nn):
         globals().setdefault(_name, _row)
 
 _ops.document({_name: _value for _module in (_functions, _indexing, _manipulation, linalg, nn)
