@@ -87,7 +87,8 @@ class Catalogue {
     return devices;
   }
 
-  // `cpu`, of its plugin where that is good. It is settled at the first call, for an open device cannot change plugins.
+  // `cpu`, from its plugin if that works. It is determined at the first call, because an open device cannot change
+  // plugins.
   const KnownDevice& host() {
     if (host_.entry == nullptr) {
       loader().open("cpu");

@@ -106,7 +106,7 @@ Way way_to(const std::filesystem::path& path) {
       put_before(rest, target);
       continue;
     }
-    // `missing/..` is where it would be once somebody has made it
+    // `missing/..` is resolved as if the folder existed
     way.is_there = failed == 0 || std::find(rest.begin(), rest.end(), "..") != rest.end();
     way.whole = at;
   }

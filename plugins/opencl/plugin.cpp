@@ -333,7 +333,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     require_understood(options, "the device's options");
     std::unique_ptr<Device> device;
     const common::SignalsHeld held;  // drivers make threads here
-    // On the caller where that will do: Oclgrind's checks keep a context's memory with the thread that made it.
+    // On the caller if possible: Oclgrind's checks keep a context's memory with the thread that made it.
     common::with_enough_stack([&] { device = open_device(id, options); });
     *out_device = handle_of(device.release());
     *out_table = &kDeviceTable;

@@ -252,7 +252,7 @@ std::string fortran_type(const AttributeSchema& a) {
   return std::string(kTypes[type_of(a)]) + ", intent(in)" + (a.required ? "" : ", optional");
 }
 
-// A statement that is continued behind commas where it does not fit.
+// A statement that is continued after commas if it does not fit.
 std::string fortran_statement(const std::string& start, const std::vector<std::string>& parts, const std::string& end) {
   std::string text = "  " + start;
   size_t column = text.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// opgen: writes the files that follow from the tables of ops and intrinsics, or tells which of them are stale.
+// opgen: writes the files generated from the tables of ops and intrinsics, or lists those that are stale.
 //
 //   opgen update SOURCE_ROOT
 //   opgen check SOURCE_ROOT

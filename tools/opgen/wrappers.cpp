@@ -154,7 +154,7 @@ std::vector<Field> option_fields(const OpSchema& op) {
   return fields;
 }
 
-// Comments of fields that follow one another stand in one column.
+// Comments of consecutive fields are aligned in one column.
 std::string options_struct(const OpSchema& op) {
   const std::vector<Field> fields = option_fields(op);
   const auto text_of = [](const Field& field) { return "  " + field.type + " " + field.name + ";"; };

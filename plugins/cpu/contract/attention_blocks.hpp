@@ -185,7 +185,7 @@ class AttentionBlocks {
   /// Of the room that rows() wants for `elements`.
   int64_t widened_bytes(int64_t elements) const { return is_half_ ? bytes(elements) : 0; }
 
-  /// Rows of a tensor: where they are, or converted to `room`.
+  /// Rows of a tensor: in place, or converted to `room`.
   BlockView<const T> rows(const AttentionRun& run, const AttentionOperand& x, int64_t batch, int64_t head,
                           int64_t first, int64_t count, int64_t columns, T* room) const {
     const int64_t offset = x.offset(batch, head, first);

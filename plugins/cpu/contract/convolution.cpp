@@ -194,7 +194,7 @@ class BlockPart final : public WindowPart {
   int64_t packing_tasks() const override { return packs_ ? p_.groups : 0; }
   int64_t joining_tasks() const override { return parts_ > 1 ? p_.groups * p_.rows : 0; }
 
-  /// Copies a group's a, where that is used more than once.
+  /// Copies a group's a, if it is used more than once.
   void pack(const WindowMemory& memory, int64_t group) const override {
     auto* const runs = reinterpret_cast<PointRun*>(memory.scratch + runs_at_);
     char* const to = memory.shared + group * p_.rows * depth_ * bytes_;

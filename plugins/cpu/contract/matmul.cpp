@@ -224,7 +224,7 @@ void MatmulPlan::transpose() {
   for (BatchAxis& axis : batch_) std::swap(axis.strides[kA], axis.strides[kB]);
 }
 
-/// True iff the own kernel would read a and b where they are.
+/// True iff the own kernel would read a and b in place.
 bool MatmulPlan::is_in_place() const {
   GemmCall call{};
   call.m = m_;
@@ -449,7 +449,7 @@ void MatmulPlan::add_frame() {
   if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
 }
 
-/// Cuts a product of our own kernel into one tile for each thread; false, and nothing, where that does not suit it.
+/// Cuts a product of our own kernel into one tile for each thread; false, without effect, if that does not suit it.
 bool MatmulPlan::cut_equally(int64_t threads) {
   if (batches_ != 1 || k_ < 2) return false;
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];

@@ -421,7 +421,7 @@ bool MatmulPlan::run_tile(const Execution& execution, const Tile& tile, void* sc
     return true;
   }
   const bool has_product = k_ > 0 && !execution.alpha.zero;
-  // beta · c is the engine's where it can be; other terms are written first and the product is added.
+  // The engine adds beta · c if it can; other terms are written first and the product is added.
   const bool in_place = tile.addend == tile.c && addend_like_c_ && tile.bias == nullptr;
   const bool scales_c = in_place && (execution.beta.one || engine_ != MatmulEngine::own) && has_product;
   const bool has_terms = tile.addend != nullptr || tile.bias != nullptr;

@@ -236,7 +236,7 @@ class OnednnPart final : public WindowPart {
     return band;
   }
 
-  // All bands of x are alike where they begin at multiples of the stride.
+  // All bands of x are alike if they begin at multiples of the stride.
   int64_t rows_unit() const { return is_grad_input() ? p_.strides[0] : 1; }
 
   // Bands of equal numbers of rows of the result, or of y, except for the last.

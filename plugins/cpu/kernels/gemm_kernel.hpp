@@ -30,7 +30,7 @@ struct GemmCall {
   void* scratch;  // scratch_bytes(m, n, k), 64-byte aligned
 };
 
-// Of a, in products that read b where it is.
+// Of a, in products that read b in place.
 constexpr int64_t kThinRows = 16, kThinAdjacentRows = 4;
 
 struct GemmKernel {

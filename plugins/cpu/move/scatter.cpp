@@ -328,7 +328,7 @@ class ScatterPlan final : public Plan {
     set_ranges();
     const auto is_nearer = [&](size_t i) { return std::abs(axis_strides_[i]) < std::abs(strides_[i]); };
     goes_along_ = is_nearer(0) && is_nearer(1) && is_nearer(2);
-    // A row is cut where that gives every thread work; the axis never is.
+    // A row is cut if that gives every thread work; the axis never is.
     cut_extent_ = std::max(divide_up(kPieceElements, axis_extent_), kShortRow);
     cuts_ = divide_up(inner_, cut_extent_);
     units_ = nest_.points() / inner_ * cuts_;

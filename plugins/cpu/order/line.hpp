@@ -25,7 +25,7 @@ class LineAccess {
 
   int64_t size() const { return size_; }
 
-  // Up to kLineBlock elements, `stride` bytes apart: where they are, or in `buffer` of two blocks.
+  // Up to kLineBlock elements, `stride` bytes apart: in place, or in `buffer` of two blocks.
   const char* load(const char* from, int64_t stride, int64_t n, char* buffer) const {
     if (stride != size_ && n > 1) {
       char* packed = load_ == nullptr ? buffer : buffer + kLineBlock * kLineElementBytes;

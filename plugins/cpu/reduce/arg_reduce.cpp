@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kBlock = 1024;              // elements reduced before the result is checked
 constexpr int64_t kColumnBytes = 8 << 10;     // side by side, of the dtype compared in
-constexpr int64_t kLoadedRows = 4;            // of columns that are not compared where they are
+constexpr int64_t kLoadedRows = 4;            // of columns that are not compared in place
 constexpr int64_t kAxisPiece = 64 << 10;      // of one long axis that is shared between threads
 constexpr int64_t kPieceElements = 32 << 10;  // least work that justifies waking a thread
 constexpr int64_t kPieceRows = 16;            // so that joining is cheap by comparison
@@ -32,7 +32,7 @@ constexpr int64_t kManyUnits = 64;
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
-// The best value so far and where it was.
+// The best value so far and its position.
 struct Best {
   alignas(8) char value[8];
   int64_t position;
@@ -208,8 +208,8 @@ class ArgReducePlan final : public Plan {
     }
   }
 
-  // n elements, `stride` bytes apart, as contiguous ones of the dtype compared in: where they are, or in `buffer`,
-  // which has room for twice as many.
+  // n elements, `stride` bytes apart, as contiguous elements of the compared dtype: in place, or in `buffer`, which has
+  // room for twice as many.
   const char* load(const char* src, int64_t stride, int64_t n, char* buffer) const {
     if (stride != src_size_ && n > 1) {
       char* packed = widen_ == nullptr ? buffer : buffer + n * size_;

@@ -43,7 +43,7 @@ constexpr int64_t kSlotBytes = 32 << 10;   // of the segments that a binary coun
 constexpr int64_t kSumBlock = 64 << 10;    // points of a block
 constexpr int64_t kManyUnits = 64;         // from this many on there is work for all threads without blocks
 constexpr int64_t kGrainNanoseconds = 2000;
-constexpr int64_t kFramePieces = 16;  // frames in the workspace where they do not fit on the stack
+constexpr int64_t kFramePieces = 16;  // frames in the workspace if they do not fit on the stack
 constexpr int64_t kLine = 64;
 
 bool is_input(const compute_plugin_expression& expression) {
@@ -119,8 +119,8 @@ class ReducePlan final : public Plan {
 
   bool columns_ = false;
   bool planes_ = false;     // combined rows of neighbouring outputs follow one another; then come the next rows of all
-  bool is_direct_ = false;  // the innermost loop reads the input where it is
-  bool single_call_ = false;  // the whole reduction reads the input and writes the output where they are, on one thread
+  bool is_direct_ = false;  // the innermost loop reads the input in place
+  bool single_call_ = false;  // the whole reduction reads the input and writes the output in place, on one thread
   int64_t points_ = 1;        // combined per output
   int64_t inner_points_ = 1;  // of the innermost combined loop
   int64_t kept_inner_ = 1, kept_outer_ = 1;
@@ -640,7 +640,7 @@ void ReducePlan::reduce_adjacent(int64_t points, char* slots, char* out, Rows ne
   combine_.columns(wide, segment_ * accumulator_bytes_, fold_, segment_, out, false);
 }
 
-// Of rows that are read where they are.
+// For rows that are read in place.
 void ReducePlan::reduce_adjacent(const char* src, int64_t points, char* slots, char* out) const {
   reduce_adjacent(points, slots, out, [this, src](int64_t count) mutable {
     const char* rows = src;

@@ -334,7 +334,7 @@ void RowPlan::finish(size_t stage, const Tile& tile, const char* accumulators, c
   spread(finished, tile, frame);
 }
 
-// Puts a result where it is an operand at every point of a block.
+// Repeats a result wherever it is an operand in a block.
 void RowPlan::spread(const Stage& stage, const Tile& tile, char* frame) const {
   if (!stage.is_spread) return;
   const char* result = frame + stage.result;

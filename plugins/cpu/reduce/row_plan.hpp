@@ -28,7 +28,7 @@ class RowPlan final : public Plan {
   void run(const compute_plugin_run& run) const override;
 
  private:
-  static constexpr int64_t kFramePieces = 16;  // frames in the workspace where they do not fit on the stack
+  static constexpr int64_t kFramePieces = 16;  // frames in the workspace if they do not fit on the stack
 
   struct Operand {
     int tensor = -1;  // of the op, or -1: an index
@@ -57,7 +57,7 @@ class RowPlan final : public Plan {
     int64_t accumulator_bytes, result_bytes;
     int64_t groups_per_slot;
     bool after_is_identity;
-    bool is_direct = false;          // reads the input where it is
+    bool is_direct = false;          // reads the input in place
     bool is_spread = false;          // its result is an operand at every point
     int64_t result = 0, spread = 0;  // in the frame
     int64_t saved = 0;               // in the workspace

@@ -442,9 +442,10 @@ void Team::hand_over() {
   }
 }
 
-// Waits for the worker's next job or kQuit. A worker that spun in vain spins for a shorter time, until work arrives
-// again within the full time. The time is measured to the hand-out of work, not to the wake-up: the system may take
-// longer than the whole spin time to run a woken worker, which would then sleep before each loop of a busy program.
+// Waits for the worker's next job or kQuit. After an unsuccessful spin a worker spins for a shorter time, until work
+// arrives again within the full time. The time is measured to the hand-out of work, not to the wake-up: the system may
+// take longer than the whole spin time to run a woken worker, which would then sleep before each loop of a busy
+// program.
 uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
   uintptr_t word = kIdle;
   const auto has_news = [&] { return (word = slot.word.load(std::memory_order_acquire)) != kIdle; };
