@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/base/error.hpp"
-#include "core/ops/lower.hpp"
 #include "core/ops/infer.hpp"
+#include "core/ops/lower.hpp"
 #include "core/ops/schema.hpp"
 #include "core/ops/shapes.hpp"
 #include "tests/unit/test_attributes.hpp"
