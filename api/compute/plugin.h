@@ -233,7 +233,7 @@ typedef struct compute_attribute {
  * draft.
  */
 #define COMPUTE_PLUGIN_INTERFACE 1u
-#define COMPUTE_PLUGIN_DRAFT 3u
+#define COMPUTE_PLUGIN_DRAFT 4u
 
 /* The maximum rank of a tensor in an op. It is larger than COMPUTE_MAX_RANK of compute.h, which is 32, because
  * decompositions add axes. */
@@ -274,14 +274,13 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_STRUCT_SETTING = 1025,
   COMPUTE_PLUGIN_STRUCT_TELEMETRY = 1026
 };
-#define COMPUTE_PLUGIN_STRUCT_RUN_PLACES (COMPUTE_STRUCT_MUST_UNDERSTAND | 1027u)
 
 /* Sizes in bytes, in version 1, of the structs that core reads. Core refuses smaller structs. */
 #define COMPUTE_PLUGIN_MANIFEST_SIZE_1 160u
 #define COMPUTE_PLUGIN_SETTING_SIZE_1 88u
 #define COMPUTE_PLUGIN_ERROR_INFO_SIZE_1 56u
 #define COMPUTE_PLUGIN_PROPERTY_SIZE_1 48u
-#define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 216u
+#define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 200u
 #define COMPUTE_PLUGIN_REQUIREMENT_SIZE_1 120u
 #define COMPUTE_PLUGIN_HEAP_SIZE_1 56u
 #define COMPUTE_PLUGIN_REFUSAL_SIZE_1 56u
@@ -390,21 +389,6 @@ typedef struct compute_plugin_core {
    * was not declared is read from the environment only. In a privileged process (setuid), such a setting is unset.
    */
   int64_t (*setting)(const char* name, int64_t name_size, char* buffer, int64_t capacity);
-  /*
-   * Reports that queued work failed. Core takes ownership of `error`. The queued work may still be running. A plugin
-   * need not call this function, because core also learns of a failure from stream_reached and stream_sync.
-   *
-   * The function may be called from any thread. Call it before the threads that wait for the work are woken.
-   *
-   * `core_device` is the value that device_open received. `core_stream` is the value that stream_create received. If
-   * `core_stream` is 0, the report concerns all streams of `core_device`, and core ignores `last_good` and `seen`.
-   *
-   * Work with numbers up to `last_good` succeeded. Work with numbers from `last_good` + 1 to `seen` may have failed. A
-   * plugin knows the numbers of marks only. If work after the last mark may have failed too, set `seen` to UINT64_MAX,
-   * which means all work submitted so far.
-   */
-  void (*report_async)(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
-                       compute_error* error);
 } compute_plugin_core;
 
 /* ---- Enumeration ------------------------------------------------------------------------------------------------- */
@@ -443,9 +427,6 @@ typedef struct compute_plugin_device_info {
   int32_t reserved;
   compute_string unusable; /* the reason why the device cannot be opened, or "" */
   compute_string platform; /* names of the platform, one per line, for selectors (opencl@platform~pocl); may be "" */
-  uint64_t parent_id;      /* if the device is a partition of another one, the id of that device; otherwise 0 */
-  uint32_t pci_vendor_id;  /* 0 if unknown; core then asks the system by pci_address */
-  uint32_t pci_device_id;  /* 0 if unknown; core then asks the system by pci_address */
 } compute_plugin_device_info;
 
 /* compute_plugin_requirement.state */
@@ -702,8 +683,7 @@ typedef struct compute_plugin_tensor {
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_OP_DETERMINISTIC = 1, /* every run on this device must give the same bits */
   COMPUTE_PLUGIN_OP_FAST_MATH = 2,     /* COMPUTE_MATH=fast: matrix products may use units of lower precision */
-  COMPUTE_PLUGIN_OP_TF32 = 4, /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round inputs to 11 bits */
-  COMPUTE_PLUGIN_OP_AHEAD = 8 /* core prepares the plan ahead of use; no run waits for it */
+  COMPUTE_PLUGIN_OP_TF32 = 4 /* COMPUTE_MATH=tf32 or fast: float32 matrix products may round inputs to 11 bits */
 };
 
 /*
@@ -864,8 +844,7 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_REFUSE_SHAPE = 5,
   COMPUTE_PLUGIN_REFUSE_ATTRIBUTE = 6,
   COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING = 7,
-  COMPUTE_PLUGIN_REFUSE_DRIVER_OLD = 8,
-  COMPUTE_PLUGIN_REFUSE_INTRINSIC = 9 /* `argument` is the intrinsic's id */
+  COMPUTE_PLUGIN_REFUSE_INTRINSIC = 8 /* `argument` is the intrinsic's id */
 };
 
 typedef struct compute_plugin_refusal {
@@ -942,27 +921,6 @@ typedef struct compute_plugin_fault {
   int64_t position; /* row-major position in the index space; -1 if unknown */
   int64_t reserved[4];
 } compute_plugin_fault;
-
-/* The device and the heap of an operand. Fixed layout. */
-typedef struct compute_plugin_place {
-  uint64_t device; /* an open device of the plugin */
-  int32_t heap;    /* index into its heaps; -1: imported memory */
-  int32_t reserved;
-} compute_plugin_place;
-
-/*
- * A `next` entry of compute_plugin_run. It gives the devices and heaps of the tensors. It is intended for operands on
- * other devices and for collectives. Without this entry, all operands are on the device of the stream. This version of
- * core never sends it. A plugin returns UNSUPPORTED if it does not know the entry or cannot access one of the places.
- */
-typedef struct compute_plugin_run_places {
-  uint32_t struct_size;
-  uint32_t struct_type;
-  const void* next;
-  const compute_plugin_place* places; /* one per tensor of the run */
-  int32_t place_count;
-  int32_t reserved;
-} compute_plugin_run_places;
 
 /* The arguments of plan_run. */
 typedef struct compute_plugin_run {
@@ -1066,7 +1024,6 @@ typedef struct compute_plugin_device_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint64_t core_device;                          /* the plugin passes it to core->report_async */
   const compute_plugin_device_setting* settings; /* all device settings that have a value */
   int32_t setting_count;
   int32_t reserved;
@@ -1109,8 +1066,7 @@ typedef struct compute_plugin_telemetry {
 
 /* compute_plugin_stream_options.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_STREAM_DEFAULT = 1,  /* the default stream; only stream_wait orders it with other streams */
-  COMPUTE_PLUGIN_STREAM_IMMEDIATE = 2 /* an immediate stream; see COMPUTE_PLUGIN_DEVICE_IMMEDIATE */
+  COMPUTE_PLUGIN_STREAM_IMMEDIATE = 1 /* an immediate stream; see COMPUTE_PLUGIN_DEVICE_IMMEDIATE */
 };
 
 /* Flags of stream_mark. */
@@ -1123,9 +1079,8 @@ typedef struct compute_plugin_stream_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint32_t flags;       /* COMPUTE_PLUGIN_STREAM_ */
-  int32_t priority;     /* 0 is normal, a higher stream runs sooner; within the range of compute_plugin_caps */
-  uint64_t core_stream; /* the plugin passes it to core->report_async */
+  uint32_t flags;   /* COMPUTE_PLUGIN_STREAM_ */
+  int32_t priority; /* 0 is normal, a higher stream runs sooner; within the range of compute_plugin_caps */
 } compute_plugin_stream_options;
 
 /*
@@ -1169,12 +1124,6 @@ typedef struct compute_plugin_device_table {
   void (*memory_free)(uint64_t device, int32_t heap, uint64_t buffer);
   /* Returns the free and total bytes as reported by the driver; -1: unknown. Optional; NULL: both are unknown. */
   compute_error* (*memory_info)(uint64_t device, int64_t* out_free, int64_t* out_total);
-  /* Returns the size in bytes that a tensor needs in the first heap, for devices that pad tensors. The size is at least
-   * the span of the elements. Core calls it for every tensor with elements that it allocates, including temporaries.
-   * These tensors are row-major. Views, imports and copies of host memory are not padded. Therefore, a plugin that uses
-   * the padding must check the size of the allocation. Optional; NULL: a tensor needs the span of its elements. */
-  compute_error* (*memory_allocation_size)(uint64_t device, const compute_plugin_tensor* tensor,
-                                           int64_t* out_size_bytes);
   /* Maps a range of HOST_VISIBLE memory into the host's address space. The mapping ends with memory_unmap. No queued
    * work uses the range while it is mapped. Other ranges of the buffer may be in use. `access` is
    * COMPUTE_PLUGIN_TENSOR_INPUT (the host reads), COMPUTE_PLUGIN_TENSOR_OUTPUT (the host writes) or both. *out_data is
@@ -1222,14 +1171,11 @@ typedef struct compute_plugin_device_table {
 
   /*
    * Copies of size_bytes bytes, in stream order. size_bytes is larger than 0. Host memory stays valid until the copy
-   * has finished. A plugin may also finish the copy before it returns. For `copy`, both operands are on this device and
-   * do not overlap.
+   * has finished. A plugin may also finish the copy before it returns.
    */
   compute_error* (*copy_from_host)(uint64_t stream, const void* src, const compute_plugin_operand* dst,
                                    int64_t size_bytes);
   compute_error* (*copy_to_host)(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes);
-  compute_error* (*copy)(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
-                         int64_t size_bytes);
   /* Fills memory with a repeated pattern of 1, 2, 4, 8 or 16 bytes. The offset of `dst` and size_bytes are multiples of
    * pattern_size. `pattern` is valid during the call only. */
   compute_error* (*fill)(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
@@ -1254,8 +1200,6 @@ typedef struct compute_plugin_device_table {
    * If the kernel is compiled already, the call should take less than 10 µs. A program may use very many plans, so
    * plans should share few kernels. Look kernels up by the digest of the expression or the op, and by dtypes, layout
    * class, collapsed rank, alignment and index width; never by a size.
-   *
-   * Core may prepare a plan ahead of use, on any thread. The op then has the flag COMPUTE_PLUGIN_OP_AHEAD.
    */
   compute_error* (*op_prepare)(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
                                compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context);
@@ -1271,10 +1215,6 @@ typedef struct compute_plugin_device_table {
 
 /* ---- The plugin table -------------------------------------------------------------------------------------------- */
 
-enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_PLUGIN_EXIT_PROCESS = 1 /* the process exits; do not free memory, because the system does */
-};
-
 /* The functions of a plugin. */
 typedef struct compute_plugin_table {
   int64_t table_size;
@@ -1289,10 +1229,10 @@ typedef struct compute_plugin_table {
    * and call no driver. It returns 1 if its devices work in the child, otherwise 0. After 0, the devices fail with
    * FORKED in the child, and core calls no other function of the plugin there. Optional; NULL: as if it returned 0. */
   int32_t (*on_fork_child)(void);
-  /* Core calls it when the process exits, if a device of the plugin was opened. `mode` is one of COMPUTE_PLUGIN_EXIT_.
-   * All work has ended, or core has stopped waiting for it. Devices may still be open. Threads of the program may be
-   * inside other functions of the plugin. Optional; NULL: nothing is done. */
-  void (*on_exit)(int32_t mode);
+  /* Core calls it when the process exits, if a device of the plugin was opened. Do not free memory, because the system
+   * does. All work has ended, or core has stopped waiting for it. Devices may still be open. Threads of the program may
+   * be inside other functions of the plugin. Optional; NULL: nothing is done. */
+  void (*on_exit)(void);
   /* Closes the plugin. Core calls it last, after all devices are closed. Optional; NULL: nothing is done. */
   void (*close)(void);
   /* Returns the table of the extension with this name, or NULL if there is none. The table begins with an int64_t
@@ -1331,13 +1271,6 @@ typedef struct compute_plugin_graph_node {
   const int32_t* scalar_slots;
 } compute_plugin_graph_node;
 
-/* A range of device memory. Fixed layout. */
-typedef struct compute_plugin_range {
-  uint64_t buffer;
-  int64_t offset_bytes;
-  int64_t size_bytes;
-} compute_plugin_range;
-
 /* compute_plugin_graph.flags: no flags are defined yet. */
 
 /* A graph to create. */
@@ -1349,11 +1282,6 @@ typedef struct compute_plugin_graph {
   int32_t slot_count; /* number of slots: scalars whose values each run of the graph sets */
   const compute_plugin_graph_node* nodes;
   int64_t node_count;
-  /* Memory of temporaries, workspaces, and outputs that the program has released. As long as the graph exists, only its
-   * nodes access this memory. Its contents are not needed before or after a run. A plugin may use it in any way, or not
-   * at all. The ranges are disjoint. */
-  const compute_plugin_range* temporaries;
-  int64_t temporary_count;
 } compute_plugin_graph;
 
 /* The functions of the extension for graphs. */
@@ -1367,31 +1295,6 @@ typedef struct compute_plugin_graph_table {
   /* Releases a graph. No queued or running work uses it any more. */
   void (*release)(uint64_t device, uint64_t graph);
 } compute_plugin_graph_table;
-
-/*
- * Serialized plans. A later process can load a plan instead of compiling its kernels. This version of core stores no
- * plans yet.
- *
- * Only the plugin that wrote the data can read it. Another build of the plugin may refuse the data, and so may another
- * device.
- */
-#define COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1 "compute.ext.plan_cache.v1"
-
-/* Receives the next part of the data of a plan, and copies it. */
-typedef void (*compute_plugin_write)(void* context, const void* data, int64_t size);
-
-/* The functions of the extension for serialized plans. */
-typedef struct compute_plugin_plan_cache_table {
-  int64_t table_size;
-  /* Writes the data of a plan by one or more calls of `write`, before it returns. The data has 1 byte to 1 GiB. Returns
-   * UNSUPPORTED if the plan cannot be saved. */
-  compute_error* (*save)(uint64_t device, uint64_t plan, compute_plugin_write write, void* context);
-  /* Makes a plan from the data that `save` wrote. `op` is the op for which that plan was prepared. *out_plan and
-   * *out_info are as in op_prepare. Returns UNSUPPORTED if the data is damaged, or belongs to another build, device or
-   * op. Core then prepares the op. */
-  compute_error* (*load)(uint64_t device, const compute_plugin_op* op, const void* data, int64_t size,
-                         uint64_t* out_plan, compute_plugin_plan_info* out_info);
-} compute_plugin_plan_cache_table;
 
 /* Native handles, for programs that use their own CUDA or OpenCL code on tensors. */
 #define COMPUTE_PLUGIN_EXT_NATIVE_V1 "compute.ext.native.v1"

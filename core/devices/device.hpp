@@ -64,11 +64,9 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   compute::DeviceTable table;
   compute::GraphTable graphs;
   compute::NativeTable native;
-  compute::PlanCacheTable plan_cache;
   std::vector<compute_plugin_heap> heaps;
   int32_t priority_least = 0, priority_greatest = 0;  // of streams
   std::string priorities;                             // the same as a text; "" if there are none
-  bool pads_memory = false;                           // the plugin states how much memory a tensor needs
   int32_t pinned_heap = -1;
   std::string no_ops_reason;  // why `cpu` has no ops
 

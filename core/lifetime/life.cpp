@@ -69,7 +69,7 @@ void tell_plugins_of_exit() noexcept {
   for (const Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
     if (device->plugin == nullptr || device->health.load() == COMPUTE_HEALTH_FORKED || !is_first_of_its_plugin(*device))
       continue;
-    device->plugin->table.on_exit(COMPUTE_PLUGIN_EXIT_PROCESS);
+    device->plugin->table.on_exit();
   }
 }
 

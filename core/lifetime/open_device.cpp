@@ -24,7 +24,6 @@
 #include "core/planner/plan_cache.hpp"
 #include "core/process/log.hpp"
 #include "core/process/process_config.hpp"
-#include "core/streams/async_report.hpp"
 #include "core/streams/timeline.hpp"
 #include "core/text/printable.hpp"
 #include "core/text/text.hpp"
@@ -217,7 +216,6 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
     if (hides(static_cast<compute_dtype>(i))) dtypes[i] = 0;
   }
   info.dtypes = dtypes.data();
-  hand_async_reports_to(take_async_report);  // no report can arrive before a device exists
   int32_t out_of_memory = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;
   MemoryShape shape;
   std::unique_ptr<RawMemory> raw;
@@ -297,12 +295,11 @@ void try_heap(Device& device, int32_t index) {
 
 compute::MemoryShape compute_device::open_in_plugin() {
   using namespace compute;
-  DeviceCaps caps = table.open(plugin->table, entry.id, reinterpret_cast<uint64_t>(this), name, options.settings);
+  DeviceCaps caps = table.open(plugin->table, entry.id, name, options.settings);
   heaps = std::move(caps.heaps);
   priority_least = caps.priority_least;
   priority_greatest = caps.priority_greatest;
   if (priority_least != priority_greatest) priorities = fmt::format("{} to {}", priority_least, priority_greatest);
-  pads_memory = table.has_memory_allocation_size();
   immediate = (caps.flags & COMPUTE_PLUGIN_DEVICE_IMMEDIATE) != 0;
   is_host = (caps.flags & COMPUTE_PLUGIN_DEVICE_IS_HOST) != 0;
   if (is_host && entry.info.plugin != std::string_view("cpu")) {
@@ -323,7 +320,7 @@ compute::MemoryShape compute_device::open_in_plugin() {
                 fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment,
                             kTensorAlignment));
   }
-  table.extensions(plugin->table, graphs, native, plan_cache);
+  table.extensions(plugin->table, graphs, native);
   if (debug_checks("plugin") && !is_host) {
     for (size_t i = 0; i < heaps.size(); ++i) try_heap(*this, static_cast<int32_t>(i));
   }

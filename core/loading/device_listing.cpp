@@ -66,8 +66,6 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   if (covers(info.struct_size, offsetof(Info, property_count))) {
     device.platform_index = std::max<int32_t>(info.platform_index, -1);
   }
-  device.parent_id = info.parent_id;
-  device.pci_ids = {info.pci_vendor_id, info.pci_device_id};
   if (info.dtype_count < 0 || (info.dtype_count > 0 && info.dtypes == nullptr)) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                 "a device has an invalid list of " + std::to_string(info.dtype_count) + " dtypes");
@@ -158,11 +156,8 @@ void add_property(OwnedEntry& entry, const char* name, std::string value) {
     entry.properties.emplace_back(name, std::move(value));
 }
 
-void add_pci_ids(OwnedEntry& entry, const ListedDevice& device) {
-  PciIds ids = device.pci_ids;
-  const PciIds found = entry.info.pci_address_size > 0 ? read_pci_ids(entry.info.pci_address) : PciIds{};
-  if (ids.vendor == 0) ids.vendor = found.vendor;
-  if (ids.device == 0) ids.device = found.device;
+void add_pci_ids(OwnedEntry& entry) {
+  const PciIds ids = entry.info.pci_address_size > 0 ? read_pci_ids(entry.info.pci_address) : PciIds{};
   if (ids.vendor != 0) add_property(entry, "pci_vendor_id", fmt::format("{:#06x}", ids.vendor));
   if (ids.device != 0) add_property(entry, "pci_device_id", fmt::format("{:#06x}", ids.device));
 }
@@ -257,17 +252,11 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     entry->info.dtypes = entry->dtypes.data();
     entry->info.dtype_count = static_cast<int32_t>(entry->dtypes.size());
     entry->properties = std::move(device.properties);
-    add_pci_ids(*entry, device);
+    add_pci_ids(*entry);
     entry->unusable = std::move(device.unusable);
     entry->plugin = plugin;
     entry->id = device.id;
     result.push_back({entry, std::move(record)});
-  }
-  for (size_t i = 0; i < listed.size(); ++i) {
-    const auto is_parent = [&](const KnownDevice& one) { return one.entry->id == listed[i].parent_id; };
-    const auto parent = std::find_if(result.begin(), result.end(), is_parent);
-    if (listed[i].parent_id != 0 && parent != result.end())
-      add_property(static_cast<OwnedEntry&>(*result[i].entry), "partition_of", parent->record.name);
   }
   return result;
 }

@@ -23,8 +23,6 @@ struct ListedDevice {
   int32_t kind = 0;
   int32_t score = 0;
   int32_t platform_index = -1;
-  uint64_t parent_id = 0;
-  PciIds pci_ids;
   std::vector<uint32_t> dtypes;  // levels of support by dtype id
   std::vector<std::pair<std::string, std::string>> properties;
 };

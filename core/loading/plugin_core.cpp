@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -63,17 +62,6 @@ void core_error_free(compute_error* error) {
   if (take_given_error(error)) compute_error_free(error);
 }
 
-std::atomic<AsyncReportTaker> report_taker{nullptr};
-
-void core_report_async(uint64_t core_device, uint64_t core_stream, uint64_t last_good, uint64_t seen,
-                       compute_error* error) {
-  if (!take_given_error(error)) return;
-  if (const AsyncReportTaker take = report_taker.load(std::memory_order_acquire))
-    return take(core_device, core_stream, last_good, seen, error);
-  log(COMPUTE_LOG_ERROR, "error", error->message);
-  compute_error_free(error);
-}
-
 compute_error_code core_error_code(const compute_error* error) { return compute_error_get_code(error); }
 
 void core_log(int32_t level, const char* category, int64_t category_size, const char* text, int64_t text_size) {
@@ -117,12 +105,9 @@ const compute_plugin_core& plugin_core() noexcept {
       core_error_code,
       core_log,
       core_setting,
-      core_report_async,
   };
   return table;
 }
-
-void hand_async_reports_to(AsyncReportTaker taker) noexcept { report_taker.store(taker, std::memory_order_release); }
 
 std::string plugin_text(compute_string text, std::string_view what) {
   if (text.size < 0 || text.size > kMaxTextBytes || (text.data == nullptr && text.size > 0)) {

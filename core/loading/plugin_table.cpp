@@ -84,7 +84,7 @@ template <class Table>
 constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + slot_rows<Table>() * sizeof(void*);
 static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_device_table> &&
                   has_all_rows<compute_plugin_kernel_table> && has_all_rows<compute_plugin_graph_table> &&
-                  has_all_rows<compute_plugin_plan_cache_table> && has_all_rows<compute_plugin_native_table>,
+                  has_all_rows<compute_plugin_native_table>,
               "plugin_slots.def lacks a slot of plugin.h");
 
 compute_string borrowed(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
@@ -166,7 +166,7 @@ void PluginTable::take(const compute_plugin_table* given, const std::string& plu
 
 // ---- Devices --------------------------------------------------------------------------------------------------------
 
-DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name,
+DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, const std::string& name,
                              const DeviceSettings& settings) {
   const PluginPlace place{plugin.place().plugin, name};
   std::vector<compute_plugin_device_setting> given_settings;
@@ -174,7 +174,6 @@ DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, uint64_t co
   compute_plugin_device_options options{};
   options.struct_size = sizeof options;
   options.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS;
-  options.core_device = core_device;
   options.settings = given_settings.data();
   options.setting_count = static_cast<int32_t>(given_settings.size());
   uint64_t handle = 0;
@@ -247,8 +246,7 @@ bool DeviceTable::kernels(KernelTable& out_table) const {
   return true;
 }
 
-void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
-                             PlanCacheTable& out_plan_cache) const {
+void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native) const {
   const auto take = [&](const char* name, auto& out) {
     const void* given = plugin.extension(device_, name);
     out.adopt(static_cast<const typename std::remove_reference_t<decltype(out)>::TableType*>(given), place());
@@ -256,7 +254,6 @@ void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, 
     return given != nullptr;
   };
   if (take(COMPUTE_PLUGIN_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
-  if (take(COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1, out_plan_cache)) out_plan_cache.require_slots();
   take(COMPUTE_PLUGIN_EXT_NATIVE_V1, out_native);
 }
 
@@ -284,17 +281,6 @@ compute_error* DeviceTable::memory_info(int64_t* out_free, int64_t* out_total) c
              : broken<&Table::memory_info>(fmt::format("returned {} free of {} total bytes", free_bytes, total));
 }
 
-compute_error* DeviceTable::memory_allocation_size(const compute_plugin_tensor& tensor, int64_t span_bytes,
-                                                   int64_t* out_size_bytes) const {
-  *out_size_bytes = 0;
-  compute_error* error = call_noted<&Table::memory_allocation_size>(device_, &tensor, out_size_bytes);
-  if (error == nullptr && *out_size_bytes < span_bytes) {
-    error = broken<&Table::memory_allocation_size>(
-        fmt::format("returned {} bytes for a tensor whose elements take {}", *out_size_bytes, span_bytes));
-  }
-  return or_nothing(error, out_size_bytes);
-}
-
 compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes,
                                        int32_t access, void** out_data) const {
   *out_data = nullptr;
@@ -313,14 +299,12 @@ compute_error* DeviceTable::memory_import(const compute_plugin_import& import, u
   return error;
 }
 
-compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint64_t core_stream,
-                                          uint64_t* out_stream) const {
+compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint64_t* out_stream) const {
   compute_plugin_stream_options options{};
   options.struct_size = sizeof options;
   options.struct_type = COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS;
   options.flags = flags;
   options.priority = priority;
-  options.core_stream = core_stream;
   *out_stream = 0;
   compute_error* error = or_nothing(call_noted<&Table::stream_create>(device_, &options, out_stream), out_stream);
   if (error == nullptr && *out_stream == 0) return broken<&Table::stream_create>("returned 0 for the stream");
@@ -489,8 +473,7 @@ compute_error* KernelTable::compile(const compute_plugin_kernel_source& source, 
   return error;
 }
 
-compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes,
-                                  const std::vector<compute_plugin_range>& temporaries, int32_t slot_count,
+compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
                                   uint64_t* out_graph) const {
   using Table = compute_plugin_graph_table;
   compute_plugin_graph graph{};
@@ -499,69 +482,9 @@ compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& 
   graph.slot_count = slot_count;
   graph.nodes = nodes.data();
   graph.node_count = static_cast<int64_t>(nodes.size());
-  graph.temporaries = temporaries.data();
-  graph.temporary_count = static_cast<int64_t>(temporaries.size());
   *out_graph = 0;
   compute_error* error = or_nothing(call_noted<&Table::create>(device_, &graph, out_graph), out_graph);
   if (error == nullptr && *out_graph == 0) return broken<&Table::create>("returned no graph");
-  return error;
-}
-
-namespace {
-
-// What a plugin is given to write a plan with.
-struct PlanWriter {
-  static constexpr int64_t kMostBytes = int64_t{1} << 30;
-  std::string data;
-  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};
-
-  static void take(void* context, const void* piece, int64_t size) {
-    auto& self = *static_cast<PlanWriter*>(context);
-    if (self.fault) return;
-    self.fault.reset(guard([&] {
-      if (size < 0 || size > kMostBytes - static_cast<int64_t>(self.data.size()) || (size > 0 && piece == nullptr))
-        reject(fmt::format("it wrote a chunk of {} bytes after {} bytes", size, self.data.size()));
-      self.data.append(static_cast<const char*>(piece), static_cast<size_t>(size));
-    }));
-  }
-};
-
-// Takes an error that says that a plugin does not take part, which is none.
-compute_error* unless_unsupported(compute_error* error) noexcept {
-  if (error == nullptr || error->code != COMPUTE_ERROR_UNSUPPORTED) return error;
-  compute_error_free(error);
-  return nullptr;
-}
-
-}  // namespace
-
-compute_error* PlanCacheTable::save(uint64_t plan, std::string* out_data) const {
-  using Table = compute_plugin_plan_cache_table;
-  out_data->clear();
-  PlanWriter writer;
-  if (compute_error* error = call_noted<&Table::save>(device_, plan, PlanWriter::take, &writer))
-    return unless_unsupported(error);
-  return check_answer(place(), slot_name<&Table::save>, [&] {
-    if (writer.fault) throw Error::adopt(writer.fault.release());
-    if (writer.data.empty()) reject("it wrote nothing");
-    *out_data = std::move(writer.data);
-  });
-}
-
-compute_error* PlanCacheTable::load(const DeviceTable& device, const compute_plugin_op& op, std::string_view data,
-                                    uint64_t* out_plan, compute_plugin_plan_info* out_info) const {
-  using Table = compute_plugin_plan_cache_table;
-  *out_plan = 0;
-  clear_info(out_info);
-  const auto size = static_cast<int64_t>(data.size());
-  if (compute_error* given =
-          or_nothing(call_noted<&Table::load>(device_, &op, data.data(), size, out_plan, out_info), out_plan))
-    return unless_unsupported(given);
-  compute_error* error = check_answer(place(), slot_name<&Table::load>, [&] {
-    if (*out_plan == 0) reject("it returned no plan");
-    require_good(*out_info);
-  });
-  if (error != nullptr && *out_plan != 0) device.plan_release(std::exchange(*out_plan, 0));
   return error;
 }
 

@@ -171,29 +171,12 @@ class GraphTable : public PluginSlots<compute_plugin_graph_table> {
   explicit operator bool() const noexcept { return has<&compute_plugin_graph_table::create>(); }
 
   // Leaves *out_graph 0 on error, and if the plugin sets no graph.
-  compute_error* create(const std::vector<compute_plugin_graph_node>& nodes,
-                        const std::vector<compute_plugin_range>& temporaries, int32_t slot_count,
+  compute_error* create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
                         uint64_t* out_graph) const;
   compute_error* run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) const noexcept {
     return call<&compute_plugin_graph_table::run>(graph, stream, slots);
   }
   void release(uint64_t graph) const noexcept { tell<&compute_plugin_graph_table::release>(device_, graph); }
-
- private:
-  friend class DeviceTable;
-  uint64_t device_ = 0;
-};
-
-class PlanCacheTable : public PluginSlots<compute_plugin_plan_cache_table> {
- public:
-  // False if the plugin has no such extension.
-  explicit operator bool() const noexcept { return has<&compute_plugin_plan_cache_table::save>(); }
-
-  // Empty if this plan cannot be saved.
-  compute_error* save(uint64_t plan, std::string* out_data) const;
-  // *out_plan is 0 if the plugin does not accept the data: then the op must be prepared.
-  compute_error* load(const DeviceTable& device, const compute_plugin_op& op, std::string_view data, uint64_t* out_plan,
-                      compute_plugin_plan_info* out_info) const;
 
  private:
   friend class DeviceTable;
@@ -245,8 +228,8 @@ class PluginTable : public PluginSlots<compute_plugin_table> {
     using Table = compute_plugin_table;
     return has<&Table::on_fork_child>() && get_quietly<&Table::on_fork_child>(int32_t{0}) == 1;
   }
-  void on_exit(int32_t mode) const noexcept {
-    if (has<&compute_plugin_table::on_exit>()) tell<&compute_plugin_table::on_exit>(mode);
+  void on_exit() const noexcept {
+    if (has<&compute_plugin_table::on_exit>()) tell<&compute_plugin_table::on_exit>();
   }
   void close() const noexcept {
     if (has<&compute_plugin_table::close>()) tell<&compute_plugin_table::close>();
@@ -274,22 +257,19 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   ~DeviceTable() { close(); }
 
   // Throws the plugin's error, or PLUGIN_REJECTED for an invalid table or invalid capabilities; then the device is
-  // closed again. `name` is the name of the device, `core_device` the handle that the plugin passes in reports.
-  DeviceCaps open(const PluginTable& plugin, uint64_t id, uint64_t core_device, const std::string& name,
-                  const DeviceSettings& settings = {});
+  // closed again. `name` is the name of the device.
+  DeviceCaps open(const PluginTable& plugin, uint64_t id, const std::string& name, const DeviceSettings& settings = {});
   // Does nothing for a device that is not open.
   void close() noexcept;
 
   // NULL if the plugin has no kernels.
   bool kernels(KernelTable& out_table) const;
   // Fills the tables of the extensions that exist.
-  void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
-                  PlanCacheTable& out_plan_cache) const;
+  void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native) const;
 
   bool has_memory_info() const noexcept { return has<&Table::memory_info>(); }
   bool has_memory_map() const noexcept { return has<&Table::memory_map>() && has<&Table::memory_unmap>(); }
   bool has_memory_import() const noexcept { return has<&Table::memory_import>(); }
-  bool has_memory_allocation_size() const noexcept { return has<&Table::memory_allocation_size>(); }
   bool has_times() const noexcept { return has<&Table::mark_time>(); }
   bool has_telemetry() const noexcept { return has<&Table::telemetry>(); }
   bool has_copy_peer() const noexcept { return has<&Table::copy_peer>(); }
@@ -298,9 +278,6 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   void memory_free(int32_t heap, uint64_t buffer) const noexcept { tell<&Table::memory_free>(device_, heap, buffer); }
   // Bytes; -1: unknown.
   compute_error* memory_info(int64_t* out_free, int64_t* out_total) const;
-  // Only if has_memory_allocation_size. `span_bytes` is the size that the elements occupy.
-  compute_error* memory_allocation_size(const compute_plugin_tensor& tensor, int64_t span_bytes,
-                                        int64_t* out_size_bytes) const;
   compute_error* memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
                             void** out_data) const;
   void memory_unmap(int32_t heap, uint64_t buffer, void* data) const noexcept {
@@ -308,7 +285,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   }
   compute_error* memory_import(const compute_plugin_import& import, uint64_t* out_buffer) const;
 
-  compute_error* stream_create(uint32_t flags, int32_t priority, uint64_t core_stream, uint64_t* out_stream) const;
+  compute_error* stream_create(uint32_t flags, int32_t priority, uint64_t* out_stream) const;
   void stream_destroy(uint64_t stream) const noexcept { tell<&Table::stream_destroy>(stream); }
   compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags = 0) const noexcept {
     return call<&Table::stream_mark>(stream, number, flags);

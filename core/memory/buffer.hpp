@@ -94,7 +94,7 @@ struct Buffer : Hazards, Recycled<Buffer> {
 // New memory for `size_bytes` on a device. `user` will probably use it first. NULL: the host uses it first, without
 // waiting. It is released like any buffer.
 Buffer* make_buffer(Device& device, int64_t size_bytes, Timeline* user, const Holding& holding);
-// The same with `allocated_bytes` of memory, which is at least `size_bytes`, for a device that pads.
+// The same with `allocated_bytes` of memory, which is at least `size_bytes`.
 Buffer* make_buffer(Device& device, int64_t size_bytes, int64_t allocated_bytes, Timeline* user,
                     const Holding& holding);
 

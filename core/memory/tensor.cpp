@@ -205,32 +205,12 @@ Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t
   return make_tensor(device, dtype, shape, {strides.data(), shape.size()}, user);
 }
 
-int64_t padded_size(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
-                    std::span<const int64_t> strides, int64_t span_bytes) {
-  compute_plugin_tensor tensor{};
-  tensor.struct_size = sizeof tensor;
-  tensor.struct_type = COMPUTE_PLUGIN_STRUCT_TENSOR;
-  tensor.dtype = dtype;
-  tensor.rank = static_cast<int32_t>(shape.size());
-  tensor.shape = shape.data();
-  tensor.strides = strides.data();
-  tensor.access = COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT;
-  tensor.alignment = 64;
-  tensor.layout = COMPUTE_PLUGIN_LAYOUT_STRIDED;
-  int64_t size_bytes = 0;
-  device.check(device.table.memory_allocation_size(tensor, span_bytes, &size_bytes));
-  return size_bytes;
-}
-
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
                     std::span<const int64_t> strides, Timeline* user) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
   const int64_t bytes = count * dtype_size(dtype);
-  int64_t allocated = bytes;
-  if (device.pads_memory && bytes > 0) [[unlikely]]
-    allocated = padded_size(device, dtype, shape, strides, bytes);
-  BufferReference buffer(make_buffer(device, bytes, allocated, user, {dtype, shape}));
+  BufferReference buffer(make_buffer(device, bytes, user, {dtype, shape}));
   return new Tensor(std::move(buffer), dtype, shape, strides, 0);
 }
 

@@ -109,11 +109,6 @@ Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
                     std::span<const int64_t> strides, Timeline* user);
 
-// The size of memory for such a tensor on a device that pads (device.pads_memory). `span_bytes` is the size that its
-// elements occupy.
-int64_t padded_size(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
-                    std::span<const int64_t> strides, int64_t span_bytes);
-
 // A view with any layout over the same buffer.
 Tensor* make_view(const Tensor& tensor, compute_dtype dtype, std::span<const int64_t> shape,
                   std::span<const int64_t> strides, int64_t offset_bytes);

@@ -125,11 +125,9 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
   op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
   op.version = step.version;
-  op.flags =
-      math_flags() |
-      (step.deterministic || (is_deterministic() && !step.has_no_order) ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC}
-                                                                        : 0) |
-      (request.ahead ? uint32_t{COMPUTE_PLUGIN_OP_AHEAD} : 0);
+  op.flags = math_flags() | (step.deterministic || (is_deterministic() && !step.has_no_order)
+                                 ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC}
+                                 : 0);
   op.input_count = static_cast<int32_t>(step.inputs.size());
   op.output_count = static_cast<int32_t>(step.outputs.size());
   op.tensors = result.tensors.data();
@@ -271,22 +269,6 @@ std::optional<PluginRefusal> offer(const PlanRequest& request, Lowering& lowerin
   return std::nullopt;
 }
 
-// Makes room for the padding of temporaries, which steps write whole and row-major.
-void pad_temporaries(compute_device& device, Lowering& lowering) {
-  if (!device.pads_memory || lowering.temporaries.empty()) return;
-  for (const Step& step : lowering.steps) {
-    for (const StepOperand& operand : step.outputs) {
-      if (operand.kind != ValueKind::kTemporary) continue;
-      int64_t& bytes = lowering.temporaries[static_cast<size_t>(operand.index)].size_bytes;
-      int64_t span = dtype_size(operand.dtype);
-      for (const int64_t extent : operand.shape) span *= extent;
-      const std::vector<int64_t> strides = row_major_strides(operand.shape);
-      bytes = std::max(bytes, padded_size(device, operand.dtype, operand.shape, strides, span));
-    }
-  }
-  layout_temporaries(lowering);
-}
-
 // The ways to run a composition: of each of its calls the best one that is not refused.
 template <class F>
 std::optional<PluginRefusal> choose_composition(const OpCall& call, const LoweringTarget& target, F&& take) {
@@ -392,7 +374,6 @@ void make_plan(const PlanRequest& request, Plan& plan) {
     std::optional<PluginRefusal> refused =
         offer(request, lowering, [&](const Step& step) { return prepare_step(request, step, plan); });
     if (refused) return refused;
-    pad_temporaries(request.device, lowering);
     plan.indices = lowering.indices;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
@@ -438,7 +419,6 @@ int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t*
     const bool is_native = refused ? lowering.is_composite || lowering.is_kernel || refused_optional
                                    : lowering.is_kernel || lowering.steps.size() <= 1 || stores_nothing;
     if (!is_native) support = COMPUTE_SUPPORT_DECOMPOSED;
-    if (!refused) pad_temporaries(device, lowering);
     if (!refused) *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
     return refused;
   });

@@ -23,7 +23,6 @@ struct PlanRequest {
   const char* name = "";
   std::span<const LoweringTarget::Output> output_layouts{};
   bool in_place = false;
-  bool ahead = false;                          // a hint: no caller is waiting to run it
   std::span<const int32_t> input_alignment{};  // bytes
   std::span<const int32_t> output_alignment{};
 };

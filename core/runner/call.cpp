@@ -103,7 +103,6 @@ class Call {
   Timeline* timeline_ = nullptr;
   bool recording_ = false;
   bool in_place_ = false;
-  bool ahead_ = false;  // nothing but the plan is wanted
   Places input_places_, output_places_;
   // Of a host operand on the device.
   struct UsedMirror {
@@ -419,7 +418,6 @@ Plan* Call::add_plan(std::span<const uint64_t> key, uint64_t hash) {
   request.name = callee_.name;
   request.output_layouts = layouts;
   request.in_place = in_place_;
-  request.ahead = ahead_;
   request.input_alignment = input_alignment;
   request.output_alignment = output_alignment;
   const int64_t begin = observes(kWatchesWork) ? host_now() : 0;
@@ -499,7 +497,6 @@ void Call::place() {
 }
 
 Plan* Call::plan_only() {
-  ahead_ = true;
   place();
   return find_or_make_plan();
 }

@@ -49,18 +49,6 @@ compute_plugin_run plugin_run(const RecordedStep& recorded, const compute_plugin
   return run;
 }
 
-// Memory that only the runs of the graph use.
-std::vector<compute_plugin_range> temporaries_of(const compute_graph& graph) {
-  std::vector<compute_plugin_range> ranges;
-  const auto add = [&](const Buffer& buffer) {
-    const compute_plugin_operand begin = operand_at(buffer, 0);
-    ranges.push_back({begin.buffer, begin.offset_bytes, buffer.size_bytes});
-  };
-  if (graph.block) add(*graph.block);
-  for (const Buffer* buffer : graph.recording->inner()) add(*buffer);
-  return ranges;
-}
-
 // Hands the list to the plugin, which may make one executable of it. Without the extension, replay is a loop.
 void make_native(compute_graph& graph) {
   const GraphTable& table = graph.device.graphs;
@@ -83,8 +71,7 @@ void make_native(compute_graph& graph) {
     node.run = &runs[i];
     node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
   }
-  compute_error* error =
-      table.create(nodes, temporaries_of(graph), static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
+  compute_error* error = table.create(nodes, static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
     compute_error_free(error);  // replay, then
     return;

@@ -34,14 +34,6 @@ void Recording::note_unfilled(Timeline& timeline, Buffer& made) {
   if (before.timeline != nullptr) made.record_read(*before.timeline, before.number);
 }
 
-std::vector<const Buffer*> Recording::inner() const {
-  std::vector<const Buffer*> found;
-  for (const Buffer* made : unfilled) {
-    if (made->references.load(std::memory_order_acquire) == 1) found.push_back(made);
-  }
-  return found;
-}
-
 void Recording::has_values() noexcept {
   if (unfilled_at.timeline != nullptr) unfilled_at.timeline->restore(unfilled_at.number);
   unfilled_at = {};

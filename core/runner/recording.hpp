@@ -56,9 +56,6 @@ struct Recording {
   void use(Buffer& buffer, bool write, bool covers);
   // (L of the recorded timeline)
   void note_unfilled(Timeline& timeline, Buffer& made);
-  // Outputs that were created while recording and have since been released: only runs of the graph use them. (A
-  // released tensor cannot be reached again.)
-  std::vector<const Buffer*> inner() const;
   // The graph has been run.
   void has_values() noexcept;
 };

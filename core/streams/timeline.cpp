@@ -287,8 +287,7 @@ Timeline& acquire_timeline(compute_device& device, uint32_t plugin_flags, int32_
   timeline->untracked = false;
   if (device.plugin != nullptr) {
     uint64_t stream = 0;
-    if (compute_error* error =
-            device.table.stream_create(plugin_flags, priority, reinterpret_cast<uint64_t>(timeline), &stream)) {
+    if (compute_error* error = device.table.stream_create(plugin_flags, priority, &stream)) {
       {
         std::lock_guard guard(all.mutex);
         all.idle.push_back(timeline);
@@ -350,19 +349,19 @@ struct ThreadTimelines {
 // One timeline for each device. After a failure it is a new one.
 class DeviceTimelines {
  public:
-  Timeline& get(compute_device& device, uint32_t plugin_flags) {
+  Timeline& get(compute_device& device) {
     std::lock_guard guard(mutex_);
     for (auto& [owner, timeline] : timelines_) {
       if (owner != &device) continue;
       if (timeline->failure() != nullptr) {
-        Timeline& fresh = acquire_timeline(device, plugin_flags, 0);
+        Timeline& fresh = acquire_timeline(device, 0, 0);
         timeline->retire();
         timeline = &fresh;
       }
       return *timeline;
     }
     timelines_.reserve(timelines_.size() + 1);
-    return *timelines_.emplace_back(&device, &acquire_timeline(device, plugin_flags, 0)).second;
+    return *timelines_.emplace_back(&device, &acquire_timeline(device, 0, 0)).second;
   }
 
  private:
@@ -405,14 +404,14 @@ Timeline& default_timeline(compute_device& device) {
     return timeline;
   }
   static auto* const timelines = new DeviceTimelines;
-  last_timeline = &timelines->get(device, COMPUTE_PLUGIN_STREAM_DEFAULT);
+  last_timeline = &timelines->get(device);
   last_device = &device;
   return *last_timeline;
 }
 
 Timeline& reading_timeline(compute_device& device) {
   static auto* const timelines = new DeviceTimelines;
-  return timelines->get(device, 0);
+  return timelines->get(device);
 }
 
 }  // namespace compute

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::mem::size_of;
 
 pub const INTERFACE: u32 = 1;
-pub const DRAFT: u32 = 3;
+pub const DRAFT: u32 = 4;
 pub const MUST_UNDERSTAND: u32 = 0x8000_0000;
 
 pub const INVALID_ARGUMENT: i32 = 1;
@@ -47,7 +47,7 @@ pub const REFUSE_NOT_IMPLEMENTED: i32 = 1;
 pub const REFUSE_DTYPE: i32 = 2;
 pub const REFUSE_LAYOUT: i32 = 3;
 pub const REFUSE_ATTRIBUTE: i32 = 6;
-pub const REFUSE_INTRINSIC: i32 = 9;
+pub const REFUSE_INTRINSIC: i32 = 8;
 
 pub const FAULT_INDEX: i32 = 1;
 
@@ -158,9 +158,6 @@ pub struct DeviceInfo {
     pub reserved: i32,
     pub unusable: Text,
     pub platform: Text,
-    pub parent_id: u64,
-    pub pci_vendor_id: u32,
-    pub pci_device_id: u32,
 }
 
 #[repr(C)]
@@ -203,7 +200,7 @@ pub struct Allocation {
 #[repr(C)]
 pub struct DeviceOptions {
     pub header: Header,
-    // core_device and the settings follow; this plugin has no use for them.
+    // The settings follow; this plugin has none.
 }
 
 #[repr(C)]
@@ -211,7 +208,6 @@ pub struct StreamOptions {
     pub header: Header,
     pub flags: u32,
     pub priority: i32,
-    pub core_stream: u64,
 }
 
 #[repr(C)]
@@ -353,7 +349,6 @@ pub struct DeviceTable {
     pub memory_allocate: extern "C" fn(u64, &Allocation, &mut u64) -> Status,
     pub memory_free: extern "C" fn(u64, i32, u64),
     pub memory_info: Absent,
-    pub memory_allocation_size: Absent,
     pub memory_map: Absent,
     pub memory_unmap: Absent,
     pub memory_import: Absent,
@@ -368,7 +363,6 @@ pub struct DeviceTable {
     pub telemetry: Absent,
     pub copy_from_host: extern "C" fn(u64, *const u8, &Operand, i64) -> Status,
     pub copy_to_host: extern "C" fn(u64, &Operand, *mut u8, i64) -> Status,
-    pub copy: extern "C" fn(u64, &Operand, &Operand, i64) -> Status,
     pub fill: extern "C" fn(u64, &Operand, i64, *const u8, i32) -> Status,
     pub copy_peer: Absent,
     pub op_query: extern "C" fn(u64, &Op, &mut QueryInfo, Refuse, *mut c_void) -> Status,
@@ -391,7 +385,7 @@ pub struct PluginTable {
 
 // The sizes that the header states.
 const _: () = assert!(size_of::<Manifest>() == 160);
-const _: () = assert!(size_of::<DeviceInfo>() == 216);
+const _: () = assert!(size_of::<DeviceInfo>() == 200);
 const _: () = assert!(size_of::<Heap>() == 56);
 const _: () = assert!(size_of::<Caps>() == 40);
 const _: () = assert!(size_of::<Refusal>() == 56);

@@ -208,10 +208,6 @@ extern "C" fn copy_to_host(stream: u64, src: &Operand, dst: *mut u8, size_bytes:
     copy_bytes(stream, address(src), dst, size_bytes)
 }
 
-extern "C" fn copy(stream: u64, src: &Operand, dst: &Operand, size_bytes: i64) -> Status {
-    copy_bytes(stream, address(src), address(dst), size_bytes)
-}
-
 extern "C" fn fill(stream: u64, dst: &Operand, size_bytes: i64, pattern: *const u8, pattern_size: i32) -> Status {
     submit(stream, |_| {
         let (memory, pattern) = unsafe {
@@ -352,7 +348,6 @@ static DEVICE_TABLE: abi::DeviceTable = abi::DeviceTable {
     memory_allocate,
     memory_free,
     memory_info: None,
-    memory_allocation_size: None,
     memory_map: None,
     memory_unmap: None,
     memory_import: None,
@@ -367,7 +362,6 @@ static DEVICE_TABLE: abi::DeviceTable = abi::DeviceTable {
     telemetry: None,
     copy_from_host,
     copy_to_host,
-    copy,
     fill,
     copy_peer: None,
     op_query,
@@ -410,9 +404,6 @@ extern "C" fn enumerate(sink: &abi::Sink) -> Status {
             reserved: 0,
             unusable: Text::of(""),
             platform: Text::of(""),
-            parent_id: 0,
-            pci_vendor_id: 0,
-            pci_device_id: 0,
         };
         (sink.device)(sink.context, &info);
         Ok(())

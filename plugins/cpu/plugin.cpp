@@ -130,11 +130,6 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   return guard([&] { object<Stream>(stream).copy({address(*src), dst, size_bytes}); });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
-                    int64_t size_bytes) {
-  return guard([&] { object<Stream>(stream).copy({address(*src), address(*dst), size_bytes}); });
-}
-
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {
   return guard([&] {
@@ -217,7 +212,6 @@ constexpr compute_plugin_device_table device_table() {
   table.clock = device_clock;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
-  table.copy = copy;
   table.fill = fill;
   table.op_query = op_query;
   table.op_prepare = op_prepare;
@@ -286,7 +280,7 @@ int32_t on_fork_child() {
   return 1;
 }
 
-void on_exit(int32_t) { threads_ending(); }
+void on_exit() { threads_ending(); }
 
 constexpr compute_plugin_table plugin_table() {
   compute_plugin_table table{};

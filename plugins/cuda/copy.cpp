@@ -27,10 +27,6 @@ void copy_to_host(Stream& stream, CUdeviceptr src, void* dst, int64_t size_bytes
           "copying to the host");
 }
 
-void copy(Stream& stream, CUdeviceptr src, CUdeviceptr dst, int64_t size_bytes) {
-  require(stream, cu.memcpy_dtod_async(dst, src, static_cast<size_t>(size_bytes), stream.handle()), "copying");
-}
-
 void copy_peer(Stream& stream, Device& src_device, CUdeviceptr src, CUdeviceptr dst, int64_t size_bytes) {
   Device& device = stream.device();
   device.reach(src_device);

@@ -14,7 +14,6 @@ inline CUdeviceptr address(const compute_plugin_operand& operand) {
 
 void copy_from_host(Stream& stream, const void* src, CUdeviceptr dst, int64_t size_bytes);
 void copy_to_host(Stream& stream, CUdeviceptr src, void* dst, int64_t size_bytes);
-void copy(Stream& stream, CUdeviceptr src, CUdeviceptr dst, int64_t size_bytes);
 void copy_peer(Stream& stream, Device& src_device, CUdeviceptr src, CUdeviceptr dst, int64_t size_bytes);
 
 /// `pattern` has 1, 2, 4, 8 or 16 bytes, which divide the address and the size.

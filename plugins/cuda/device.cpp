@@ -43,11 +43,6 @@ int64_t spin_time_ns() {
 
 int64_t host_now_ns() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-Math math_setting() {
-  const std::string text = common::setting("COMPUTE_MATH").value_or("strict");
-  return text == "fast" ? Math::kFast : text == "tf32" ? Math::kTf32 : Math::kStrict;
-}
-
 // What LaunchMemory is taken from.
 void free_block(const LaunchMemory& block) noexcept {
   cu.mem_free_host(block.fault_record);
@@ -63,16 +58,14 @@ CUcontext retain_context(const DeviceInfo& info) {
 
 }  // namespace
 
-Device::Device(DeviceInfo info, uint64_t core_device)
+Device::Device(DeviceInfo info)
     : info_(std::move(info)),
-      host_device_(core_device),
       context_(retain_context(info_)),
       heaps_{make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL, info_.memory_bytes),
              make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
                            COMPUTE_PLUGIN_HEAP_COHERENT,
                        -1)},
       spin_ns_(spin_time_ns()),
-      math_(math_setting()),
       kernels_(info_.compute_capability) {
   caps_.struct_size = sizeof caps_;
   caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;

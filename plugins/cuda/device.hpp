@@ -23,9 +23,6 @@ namespace compute::cuda {
 class BlasHandle;
 class DnnHandle;
 
-/// The precision of float32 matrix products: COMPUTE_MATH.
-enum class Math : uint8_t { kStrict, kTf32, kFast };
-
 /// What the launches of a stream, or of a graph, share.
 struct LaunchMemory {
   compute_plugin_fault* fault_record = nullptr;  // in pinned memory, which kernels address directly
@@ -34,7 +31,7 @@ struct LaunchMemory {
 
 class Device {
  public:
-  Device(DeviceInfo info, uint64_t core_device);
+  explicit Device(DeviceInfo info);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -44,9 +41,7 @@ class Device {
   /// Loads NVRTC, on whose version it depends.
   const common::Dialect& dialect() const;
   CUcontext context() const { return context_; }
-  uint64_t core_device() const { return host_device_; }
   int64_t spin_ns() const { return spin_ns_; }
-  Math math() const { return math_; }
   KernelTable& kernels() { return kernels_; }
 
   /// The device's own handles of cuBLASLt and cuDNN, made at first need. NULL if the library was not found or does not
@@ -98,14 +93,12 @@ class Device {
 
  private:
   const DeviceInfo info_;
-  const uint64_t host_device_;
   CUcontext context_ = nullptr;
   compute_plugin_heap heaps_[2]{};
   compute_plugin_caps caps_{};
   mutable common::Dialect dialect_;
   mutable std::once_flag dialect_once_;
   int64_t spin_ns_ = 0;
-  Math math_ = Math::kStrict;
   KernelTable kernels_;
 
   std::mutex mutex_;  // guards the members below

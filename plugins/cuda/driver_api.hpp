@@ -188,7 +188,6 @@ enum : int32_t {
   FUNCTION(memcpy_htod, cuMemcpyHtoD_v2, (CUdeviceptr dst, const void* src, size_t bytes))                             \
   FUNCTION(memcpy_htod_async, cuMemcpyHtoDAsync_v2, (CUdeviceptr dst, const void* src, size_t bytes, CUstream stream)) \
   FUNCTION(memcpy_dtoh_async, cuMemcpyDtoHAsync_v2, (void* dst, CUdeviceptr src, size_t bytes, CUstream stream))       \
-  FUNCTION(memcpy_dtod_async, cuMemcpyDtoDAsync_v2, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)) \
   FUNCTION(                                                                                                            \
       memcpy_peer_async, cuMemcpyPeerAsync,                                                                            \
       (CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes, CUstream stream)) \

@@ -41,11 +41,11 @@ struct Types {
   int32_t scale;
 };
 
-std::optional<Types> types_of(compute_dtype dtype, Math math) {
-  const int32_t float32 = math == Math::kStrict ? CUBLAS_COMPUTE_32F
-                          : math == Math::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
-                                                : CUBLAS_COMPUTE_32F_FAST_16BF;
-  switch (dtype) {
+std::optional<Types> types_of(const Op& op) {
+  const int32_t float32 = op.fast_math()     ? CUBLAS_COMPUTE_32F_FAST_16BF
+                          : op.allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                             : CUBLAS_COMPUTE_32F;
+  switch (op.input(0).dtype) {
     case COMPUTE_DTYPE_FLOAT16:
       return Types{CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F};
     case COMPUTE_DTYPE_BFLOAT16:
@@ -313,7 +313,7 @@ void report_missing_library() {
 
 // Products of float32 that fill tiles of matrix units.
 bool is_faster_in_parts(const Device& device, const Op& op, const MatrixProduct& problem) {
-  if (!device.dialect().has_tile_units || device.math() != Math::kStrict || op.fast_math()) return false;
+  if (!device.dialect().has_tile_units || op.allows_tf32()) return false;
   if (op.input(0).dtype != COMPUTE_DTYPE_FLOAT32 || std::min(problem.m, problem.n) < kLeastSide ||
       problem.k < kLeastTerms)
     return false;
@@ -333,7 +333,7 @@ BlasHandle::~BlasHandle() { cublas_lt()->api.destroy(handle_); }
 MatmulVerdict judge_matmul(Device& device, const Op& op) {
   MatmulVerdict verdict;
   const compute_dtype dtype = op.input(0).dtype, result = op.output(0).dtype;
-  if (!types_of(dtype, device.math())) {
+  if (!types_of(op)) {
     verdict.reason = std::string("cuBLASLt does not support ") + common::dtype_name(dtype);
     return verdict;
   }
@@ -395,7 +395,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
 std::unique_ptr<Plan> prepare_matmul(Device& device, const Op& op) {
   MatrixProduct problem = common::read_product(op);
   common::place_operands(problem);
-  const Types types = *types_of(op.input(0).dtype, op.fast_math() ? Math::kFast : device.math());
+  const Types types = *types_of(op);
   auto plan = std::make_unique<MatmulPlan>(*device.blas(), op, problem, types);
   return plan->find_algorithm(op, types) ? std::move(plan) : nullptr;
 }

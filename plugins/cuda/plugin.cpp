@@ -138,11 +138,6 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   return Slots::submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(*src), dst, size_bytes); });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
-                    int64_t size_bytes) {
-  return Slots::submit(stream, [&](Stream& s) { cuda::copy(s, address(*src), address(*dst), size_bytes); });
-}
-
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {
   return Slots::submit(stream, [&](Stream& s) { cuda::fill(s, address(*dst), size_bytes, pattern, pattern_size); });
@@ -182,7 +177,6 @@ constexpr compute_plugin_device_table device_table() {
   table.clock = device_clock;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
-  table.copy = copy;
   table.fill = fill;
   table.copy_peer = copy_peer;
   table.plan_release = plan_release;
@@ -309,9 +303,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     }
     const DeviceInfo& info = devices()[id - 1];
     if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.name + ": " + info.unusable);
-    const uint64_t core_device =
-        options != nullptr && COMPUTE_PLUGIN_HAS(options, core_device) ? options->core_device : 0;
-    *out_device = handle_of(new Device(info, core_device));
+    *out_device = handle_of(new Device(info));
     *out_table = &kDeviceTable;
   });
 }
@@ -321,7 +313,7 @@ constexpr compute_plugin_table plugin_table() {
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
-  table.on_exit = [](int32_t) { common::end_polling(); };
+  table.on_exit = [] { common::end_polling(); };
   table.get_extension = get_extension;
   return table;
 }

@@ -64,7 +64,7 @@ cl_int CompiledKernel::enqueue(cl_command_queue queue, cl_uint rank, const size_
   return status;
 }
 
-Device::Device(DeviceInfo info, uint64_t) : info_(std::move(info)) {
+Device::Device(DeviceInfo info) : info_(std::move(info)) {
   const intptr_t properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(info_.platform), 0};
   cl_int status = CL_SUCCESS;
   context_ = Context(api().clCreateContext(properties, 1, &info_.device, nullptr, nullptr, &status));

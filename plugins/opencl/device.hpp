@@ -46,7 +46,7 @@ int64_t end_of(cl_event event);
 
 class Device {
  public:
-  Device(DeviceInfo info, uint64_t core_device);
+  explicit Device(DeviceInfo info);
   ~Device();
 
   const DeviceInfo& info() const { return info_; }

@@ -155,16 +155,6 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
-                    int64_t size_bytes) {
-  return Slots::submit(stream, [&](Stream& self) {
-    check(api().clEnqueueCopyBuffer(self.queue(), memory_of(src->buffer), memory_of(dst->buffer),
-                                    static_cast<size_t>(src->offset_bytes), static_cast<size_t>(dst->offset_bytes),
-                                    static_cast<size_t>(size_bytes), 0, nullptr, nullptr),
-          "clEnqueueCopyBuffer");
-  });
-}
-
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {
   return Slots::submit(stream, [&](Stream& self) {
@@ -191,7 +181,6 @@ constexpr compute_plugin_device_table device_table() {
   table.clock = device_clock;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
-  table.copy = copy;
   table.fill = fill;
   return table;
 }
@@ -310,7 +299,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   });
 }
 
-std::unique_ptr<Device> open_device(uint64_t id, const compute_plugin_device_options* options) {
+std::unique_ptr<Device> open_device(uint64_t id) {
   const common::Compiling compiling;
   LibraryReport report;
   if (!open_api(&report)) throw Error(COMPUTE_ERROR_NOT_FOUND, "the OpenCL loader was not found: " + report.error);
@@ -320,9 +309,7 @@ std::unique_ptr<Device> open_device(uint64_t id, const compute_plugin_device_opt
     throw Error(COMPUTE_ERROR_NOT_FOUND, "the opencl plugin has no device " + std::to_string(id));
   DeviceInfo& info = devices[id - 1];
   if (!info.unusable.empty()) throw Error(COMPUTE_ERROR_UNSUPPORTED, info.unusable);
-  const uint64_t core_device =
-      options != nullptr && COMPUTE_PLUGIN_HAS(options, core_device) ? options->core_device : 0;
-  return std::make_unique<Device>(std::move(info), core_device);
+  return std::make_unique<Device>(std::move(info));
 }
 
 compute_error* device_open(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
@@ -334,7 +321,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     std::unique_ptr<Device> device;
     const common::SignalsHeld held;  // drivers make threads here
     // On the caller if possible: Oclgrind's checks keep a context's memory with the thread that made it.
-    common::with_enough_stack([&] { device = open_device(id, options); });
+    common::with_enough_stack([&] { device = open_device(id); });
     *out_device = handle_of(device.release());
     *out_table = &kDeviceTable;
   });
@@ -385,7 +372,7 @@ constexpr compute_plugin_table plugin_table() {
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
-  table.on_exit = [](int32_t) { common::end_polling(); };
+  table.on_exit = [] { common::end_polling(); };
   table.get_extension = get_extension;
   return table;
 }

@@ -351,7 +351,7 @@ AT(compute_plugin_error_info, native_code, 24);
 AT(compute_plugin_error_info, message, 32);
 AT(compute_plugin_error_info, cause, 48);
 
-SIZE(compute_plugin_core, 64);
+SIZE(compute_plugin_core, 56);
 AT(compute_plugin_core, table_size, 0);
 AT(compute_plugin_core, interface_newest, 8);
 AT(compute_plugin_core, core_version, 12);
@@ -360,7 +360,6 @@ AT(compute_plugin_core, error_free, 24);
 AT(compute_plugin_core, error_code, 32);
 AT(compute_plugin_core, log, 40);
 AT(compute_plugin_core, setting, 48);
-AT(compute_plugin_core, report_async, 56);
 
 SIZE(compute_plugin_property, 48);
 AT(compute_plugin_property, struct_size, 0);
@@ -369,7 +368,7 @@ AT(compute_plugin_property, next, 8);
 AT(compute_plugin_property, name, 16);
 AT(compute_plugin_property, value, 32);
 
-SIZE(compute_plugin_device_info, 216);
+SIZE(compute_plugin_device_info, 200);
 AT(compute_plugin_device_info, struct_size, 0);
 AT(compute_plugin_device_info, struct_type, 4);
 AT(compute_plugin_device_info, next, 8);
@@ -391,9 +390,6 @@ AT(compute_plugin_device_info, dtype_count, 160);
 AT(compute_plugin_device_info, reserved, 164);
 AT(compute_plugin_device_info, unusable, 168);
 AT(compute_plugin_device_info, platform, 184);
-AT(compute_plugin_device_info, parent_id, 200);
-AT(compute_plugin_device_info, pci_vendor_id, 208);
-AT(compute_plugin_device_info, pci_device_id, 212);
 
 SIZE(compute_plugin_requirement, 120);
 AT(compute_plugin_requirement, struct_size, 0);
@@ -520,19 +516,6 @@ AT(compute_plugin_fault, limit, 16);
 AT(compute_plugin_fault, position, 24);
 AT(compute_plugin_fault, reserved, 32);
 
-SIZE(compute_plugin_place, 16);
-AT(compute_plugin_place, device, 0);
-AT(compute_plugin_place, heap, 8);
-AT(compute_plugin_place, reserved, 12);
-
-SIZE(compute_plugin_run_places, 32);
-AT(compute_plugin_run_places, struct_size, 0);
-AT(compute_plugin_run_places, struct_type, 4);
-AT(compute_plugin_run_places, next, 8);
-AT(compute_plugin_run_places, places, 16);
-AT(compute_plugin_run_places, place_count, 24);
-AT(compute_plugin_run_places, reserved, 28);
-
 SIZE(compute_plugin_run, 88);
 AT(compute_plugin_run, struct_size, 0);
 AT(compute_plugin_run, struct_type, 4);
@@ -594,14 +577,13 @@ SIZE(compute_plugin_device_setting, 32);
 AT(compute_plugin_device_setting, name, 0);
 AT(compute_plugin_device_setting, value, 16);
 
-SIZE(compute_plugin_device_options, 40);
+SIZE(compute_plugin_device_options, 32);
 AT(compute_plugin_device_options, struct_size, 0);
 AT(compute_plugin_device_options, struct_type, 4);
 AT(compute_plugin_device_options, next, 8);
-AT(compute_plugin_device_options, core_device, 16);
-AT(compute_plugin_device_options, settings, 24);
-AT(compute_plugin_device_options, setting_count, 32);
-AT(compute_plugin_device_options, reserved, 36);
+AT(compute_plugin_device_options, settings, 16);
+AT(compute_plugin_device_options, setting_count, 24);
+AT(compute_plugin_device_options, reserved, 28);
 
 SIZE(compute_plugin_caps, 40);
 AT(compute_plugin_caps, struct_size, 0);
@@ -623,44 +605,41 @@ AT(compute_plugin_telemetry, power_milliwatts, 24);
 AT(compute_plugin_telemetry, memory_process_bytes, 32);
 AT(compute_plugin_telemetry, memory_used_bytes, 40);
 
-SIZE(compute_plugin_stream_options, 32);
+SIZE(compute_plugin_stream_options, 24);
 AT(compute_plugin_stream_options, struct_size, 0);
 AT(compute_plugin_stream_options, struct_type, 4);
 AT(compute_plugin_stream_options, next, 8);
 AT(compute_plugin_stream_options, flags, 16);
 AT(compute_plugin_stream_options, priority, 20);
-AT(compute_plugin_stream_options, core_stream, 24);
 
-SIZE(compute_plugin_device_table, 232);
+SIZE(compute_plugin_device_table, 216);
 AT(compute_plugin_device_table, table_size, 0);
 AT(compute_plugin_device_table, caps, 8);
 AT(compute_plugin_device_table, close, 16);
 AT(compute_plugin_device_table, memory_allocate, 24);
 AT(compute_plugin_device_table, memory_free, 32);
 AT(compute_plugin_device_table, memory_info, 40);
-AT(compute_plugin_device_table, memory_allocation_size, 48);
-AT(compute_plugin_device_table, memory_map, 56);
-AT(compute_plugin_device_table, memory_unmap, 64);
-AT(compute_plugin_device_table, memory_import, 72);
-AT(compute_plugin_device_table, stream_create, 80);
-AT(compute_plugin_device_table, stream_destroy, 88);
-AT(compute_plugin_device_table, stream_mark, 96);
-AT(compute_plugin_device_table, stream_wait, 104);
-AT(compute_plugin_device_table, stream_reached, 112);
-AT(compute_plugin_device_table, stream_sync, 120);
-AT(compute_plugin_device_table, mark_time, 128);
-AT(compute_plugin_device_table, clock, 136);
-AT(compute_plugin_device_table, telemetry, 144);
-AT(compute_plugin_device_table, copy_from_host, 152);
-AT(compute_plugin_device_table, copy_to_host, 160);
-AT(compute_plugin_device_table, copy, 168);
-AT(compute_plugin_device_table, fill, 176);
-AT(compute_plugin_device_table, copy_peer, 184);
-AT(compute_plugin_device_table, op_query, 192);
-AT(compute_plugin_device_table, op_prepare, 200);
-AT(compute_plugin_device_table, plan_run, 208);
-AT(compute_plugin_device_table, plan_release, 216);
-AT(compute_plugin_device_table, kernels, 224);
+AT(compute_plugin_device_table, memory_map, 48);
+AT(compute_plugin_device_table, memory_unmap, 56);
+AT(compute_plugin_device_table, memory_import, 64);
+AT(compute_plugin_device_table, stream_create, 72);
+AT(compute_plugin_device_table, stream_destroy, 80);
+AT(compute_plugin_device_table, stream_mark, 88);
+AT(compute_plugin_device_table, stream_wait, 96);
+AT(compute_plugin_device_table, stream_reached, 104);
+AT(compute_plugin_device_table, stream_sync, 112);
+AT(compute_plugin_device_table, mark_time, 120);
+AT(compute_plugin_device_table, clock, 128);
+AT(compute_plugin_device_table, telemetry, 136);
+AT(compute_plugin_device_table, copy_from_host, 144);
+AT(compute_plugin_device_table, copy_to_host, 152);
+AT(compute_plugin_device_table, fill, 160);
+AT(compute_plugin_device_table, copy_peer, 168);
+AT(compute_plugin_device_table, op_query, 176);
+AT(compute_plugin_device_table, op_prepare, 184);
+AT(compute_plugin_device_table, plan_run, 192);
+AT(compute_plugin_device_table, plan_release, 200);
+AT(compute_plugin_device_table, kernels, 208);
 
 SIZE(compute_plugin_table, 56);
 AT(compute_plugin_table, table_size, 0);
@@ -681,12 +660,7 @@ AT(compute_plugin_graph_node, plan, 24);
 AT(compute_plugin_graph_node, run, 32);
 AT(compute_plugin_graph_node, scalar_slots, 40);
 
-SIZE(compute_plugin_range, 24);
-AT(compute_plugin_range, buffer, 0);
-AT(compute_plugin_range, offset_bytes, 8);
-AT(compute_plugin_range, size_bytes, 16);
-
-SIZE(compute_plugin_graph, 56);
+SIZE(compute_plugin_graph, 40);
 AT(compute_plugin_graph, struct_size, 0);
 AT(compute_plugin_graph, struct_type, 4);
 AT(compute_plugin_graph, next, 8);
@@ -694,19 +668,12 @@ AT(compute_plugin_graph, flags, 16);
 AT(compute_plugin_graph, slot_count, 20);
 AT(compute_plugin_graph, nodes, 24);
 AT(compute_plugin_graph, node_count, 32);
-AT(compute_plugin_graph, temporaries, 40);
-AT(compute_plugin_graph, temporary_count, 48);
 
 SIZE(compute_plugin_graph_table, 32);
 AT(compute_plugin_graph_table, table_size, 0);
 AT(compute_plugin_graph_table, create, 8);
 AT(compute_plugin_graph_table, run, 16);
 AT(compute_plugin_graph_table, release, 24);
-
-SIZE(compute_plugin_plan_cache_table, 24);
-AT(compute_plugin_plan_cache_table, table_size, 0);
-AT(compute_plugin_plan_cache_table, save, 8);
-AT(compute_plugin_plan_cache_table, load, 16);
 
 SIZE(compute_plugin_native_table, 40);
 AT(compute_plugin_native_table, table_size, 0);

@@ -29,8 +29,8 @@ TEST(CudaDeviceEnd, DestroysItsHandlesAndFreesItsMemory) {
   const bool is_fake = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fake_cuda_fail") != nullptr;
   const auto handles = [] { return counted("libcublasLt.so.13", "fake_cublaslt_handles"); };
   EXPECT_EQ(handles(), 0);
-  auto first = std::make_unique<Device>(read_devices().front(), 0);
-  auto second = std::make_unique<Device>(read_devices().back(), 0);  // on a machine with one GPU, the same one again
+  auto first = std::make_unique<Device>(read_devices().front());
+  auto second = std::make_unique<Device>(read_devices().back());  // on a machine with one GPU, the same one again
   for (Device* device : {first.get(), second.get()}) {
     const Current current = device->current();
     ASSERT_NE(device->blas(), nullptr);

@@ -259,7 +259,7 @@ TEST_P(Ends, QuickExits) {
 TEST_P(Ends, ExitWithADeviceThatHangs) {
   expect_clean_end(
       [](const char* name, int round) {
-        constexpr int kHang = 5;
+        constexpr int kHang = 4;
         static std::atomic<int> armed{0};
         const std::string_view device(name);
         put_between(device.starts_with("minimal") ? "minimal"

@@ -24,17 +24,17 @@ namespace robustness {
 namespace {
 
 // How the op fails: by an index out of range, or as tests/plugins/between does it.
-enum class Kind { kIndex = 0, kSubmit = 1, kLater = 2, kCallback = 3, kLost = 4 };
+enum class Kind { kIndex = 0, kSubmit = 1, kLater = 2, kLost = 3 };
 
 constexpr const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"index", "submit", "later", "callback", "lost"};
+  constexpr const char* kNames[] = {"index", "submit", "later", "lost"};
   return kNames[static_cast<int>(kind)];
 }
 
 // What those who depend on it get. A submission that fails leaves everything as it was.
 constexpr compute_error_code code_of(Kind kind) {
   constexpr compute_error_code kCodes[] = {COMPUTE_ERROR_KERNEL_FAILED, COMPUTE_OK, COMPUTE_ERROR_STREAM_FAILED,
-                                           COMPUTE_ERROR_STREAM_FAILED, COMPUTE_ERROR_CONTEXT_LOST};
+                                           COMPUTE_ERROR_CONTEXT_LOST};
   return kCodes[static_cast<int>(kind)];
 }
 
@@ -910,7 +910,7 @@ int64_t run_device(Device device, const Options& options) {
   compute_device_retain(device);
   const World small(Device(device.get()), 257), large(std::move(device), 5000);
   std::vector<Kind> kinds = {Kind::kIndex};
-  if (!options.between.empty()) kinds = {Kind::kIndex, Kind::kSubmit, Kind::kLater, Kind::kCallback};
+  if (!options.between.empty()) kinds = {Kind::kIndex, Kind::kSubmit, Kind::kLater};
   int64_t total = options.way.empty() && options.kind.empty() ? see_faults(small) + see_faults(large) : 0;
   for (const Kind kind : kinds) {
     if (!options.kind.empty() && options.kind != name_of(kind)) continue;

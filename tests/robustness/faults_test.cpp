@@ -409,17 +409,6 @@ ISOLATED_TEST(Faults, SpoiltTensorsAreKnownAndAnOverwriteHealsThem) {
   EXPECT_EQ(read<float>(y), (std::vector<float>{7, 8, 9}));
 }
 
-ISOLATED_TEST(Faults, AnErrorFromACallbackThreadReachesTheNextWait) {
-  const Faulty faulty;
-  const Stream stream = make_stream(faulty.device);
-  const Tensor x = make_full(faulty.device, {3}, 1.0f);
-  set_faults("plan_run@1=async:STREAM_FAILED");
-  Tensor y;
-  compute_error_free(run_op("square", stream, {x}, y.out()));
-  EXPECT_FAILS(compute_stream_synchronize(stream), COMPUTE_ERROR_STREAM_FAILED, "fails as asked");
-  expect_works(faulty.device);
-}
-
 ISOLATED_TEST(Faults, NotificationsSayWhy) {
   const Faulty faulty;
   const Stream stream = make_stream(faulty.device);

@@ -13,7 +13,7 @@
 namespace robustness {
 namespace {
 
-constexpr int kHang = 5;
+constexpr int kHang = 4;
 
 // minimal0, whose next op never ends once it is armed.
 struct Stuck {

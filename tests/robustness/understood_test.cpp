@@ -44,7 +44,6 @@ const compute_plugin_core kCore = {
       std::memcpy(buffer, text.data(), std::min<size_t>(text.size(), static_cast<size_t>(capacity)));
       return static_cast<int64_t>(text.size());
     },
-    .report_async = [](uint64_t, uint64_t, uint64_t, uint64_t, compute_error* error) { delete error; },
 };
 
 // The code of an error, which ends here.
@@ -354,14 +353,6 @@ TEST_F(Understood, RunsAndGraphs) {
   run.tensors = tensors;
   run.tensor_count = 2;
   expect_understood(run, [&] { return table->plan_run(plan, &run); });
-  // So far only the test plugin uses places of operands.
-  const compute_plugin_place places[] = {{device, 0, 0}, {device, 0, 0}};
-  auto run_places = sized<compute_plugin_run_places>(COMPUTE_PLUGIN_STRUCT_RUN_PLACES);
-  run_places.places = places;
-  run_places.place_count = 2;
-  run.next = &run_places;
-  const bool is_minimal = std::string_view(plugin_file).find("minimal") != std::string_view::npos;
-  EXPECT_EQ(code_of(table->plan_run(plan, &run)), is_minimal ? COMPUTE_OK : COMPUTE_ERROR_UNSUPPORTED);
   run.next = nullptr;
 
   const auto* graphs = plugin->get_extension == nullptr

@@ -38,10 +38,9 @@ int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capac
   value.copy(buffer, static_cast<size_t>(capacity));
   return static_cast<int64_t>(value.size());
 }
-void report_async(uint64_t, uint64_t, uint64_t, uint64_t, compute_error* error) { delete error; }
 
 const compute_plugin_core kCore = {
-    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, report_async};
+    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting};
 
 compute_error_code code_of(compute_error* error) {
   const compute_error_code code = error != nullptr ? error->code : COMPUTE_OK;
@@ -90,7 +89,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
     sink.requirement = [](void*, const compute_plugin_requirement*) {};
     ASSERT_OK(plugin->enumerate(&sink));
     const compute_plugin_device_options options = {
-        sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, 1, nullptr, 0, 0};
+        sizeof options, COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS, nullptr, nullptr, 0, 0};
     ASSERT_OK(plugin->device_open(id, &options, &device_, &table_));
     stream_ = make_stream(GetParam());
   }
@@ -103,8 +102,8 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
   bool is_immediate() const { return GetParam() == COMPUTE_PLUGIN_STREAM_IMMEDIATE; }
 
   uint64_t make_stream(uint32_t flags) {
-    const compute_plugin_stream_options options = {
-        sizeof options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, flags, 0, 1};
+    const compute_plugin_stream_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, flags,
+                                                   0};
     uint64_t stream = 0;
     EXPECT_OK(table_->stream_create(device_, &options, &stream));
     return stream;
@@ -256,7 +255,7 @@ TEST_P(CpuPlugin, FillsAndCopiesOfEverySizeInOrder) {
       std::vector<uint8_t> a(static_cast<size_t>(size) + 2, 0xee), b = a, c = a;
       const compute_plugin_operand in_a = {buffer_of(a.data()), 1}, in_b = {buffer_of(b.data()), 1};
       ASSERT_OK(table_->fill(stream_, &in_a, size, pattern, pattern_size));
-      ASSERT_OK(table_->copy(stream_, &in_a, &in_b, size));
+      ASSERT_OK(table_->copy_from_host(stream_, a.data() + 1, &in_b, size));
       ASSERT_OK(table_->copy_to_host(stream_, &in_b, c.data() + 1, size));
       ASSERT_EQ(finish(), COMPUTE_OK);
       EXPECT_EQ(c.front(), 0xee);
@@ -309,8 +308,8 @@ TEST_P(CpuPlugin, WaitsForAnotherStream) {
   uint64_t reached = 0;
   // `other` copies after `gate` has reached 1, which it does when the waiter is waiting or will soon be.
   EXPECT_OK(table_->stream_wait(other, gate, 1));
-  const compute_plugin_operand in_x = {buffer_of(x.data()), 0}, in_y = {buffer_of(y.data()), 0};
-  EXPECT_OK(table_->copy(other, &in_x, &in_y, 400000));
+  const compute_plugin_operand in_y = {buffer_of(y.data()), 0};
+  EXPECT_OK(table_->copy_from_host(other, x.data(), &in_y, 400000));
   EXPECT_OK(table_->stream_mark(other, 1, 0));
   EXPECT_OK(table_->stream_sync(other, 1, 1'000'000, &reached));
   EXPECT_EQ(reached, 0u);

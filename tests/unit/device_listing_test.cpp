@@ -35,23 +35,5 @@ TEST(PciIdsTest, AreWhatTheSystemSays) {
   fs::remove_all(folder);
 }
 
-using Properties = std::vector<std::pair<std::string, std::string>>;
-
-TEST(DeviceListing, AddsPartitionsAndPciIdsToTheProperties) {
-  std::vector<ListedDevice> listed(3);
-  listed[0].id = 7;
-  listed[0].pci_ids = {0x1002, 0x74a1};
-  listed[1].id = 8;
-  listed[1].parent_id = 7;
-  listed[2].id = 9;
-  listed[2].parent_id = 99;  // of a device that is not listed
-  listed[2].pci_ids = {0x1002, 0};
-  listed[2].properties = {{"pci_vendor_id", "its own word"}};
-  const std::vector<KnownDevice> known = name_devices("acme", nullptr, std::move(listed));
-  EXPECT_EQ(known[0].entry->properties, (Properties{{"pci_vendor_id", "0x1002"}, {"pci_device_id", "0x74a1"}}));
-  EXPECT_EQ(known[1].entry->properties, (Properties{{"partition_of", "acme0"}}));
-  EXPECT_EQ(known[2].entry->properties, (Properties{{"pci_vendor_id", "its own word"}}));
-}
-
 }  // namespace
 }  // namespace compute

@@ -44,10 +44,7 @@ compute_error* made_error(compute_error_code code) {
 
 // What the plugin does in the slots that are looked at.
 std::function<compute_error*(compute_plugin_telemetry*)> telemetry;
-std::function<compute_error*(compute_plugin_write, void*)> save;
-std::function<compute_error*(std::string_view, uint64_t*, compute_plugin_plan_info*)> load;
 std::string settings_given;
-int released = 0;
 int32_t priority_least = -1, priority_greatest = 2;
 bool has_clock = true;
 
@@ -87,12 +84,11 @@ compute_plugin_device_table device_table() {
   fill(table.stream_sync);
   fill(table.copy_from_host);
   fill(table.copy_to_host);
-  fill(table.copy);
   fill(table.fill);
   fill(table.op_query);
   fill(table.op_prepare);
   fill(table.plan_run);
-  table.plan_release = [](uint64_t, uint64_t) { ++released; };
+  table.plan_release = [](uint64_t, uint64_t) {};
   fill(table.mark_time);
   if (has_clock) fill(table.clock);
   table.telemetry = [](uint64_t, compute_plugin_telemetry* out) { return telemetry(out); };
@@ -113,17 +109,6 @@ compute_error* open_fake(uint64_t, const compute_plugin_device_options* options,
   return nullptr;
 }
 
-const void* extension(uint64_t, const char* name, int64_t size) {
-  static const compute_plugin_plan_cache_table kPlanCache = {
-      sizeof kPlanCache,
-      [](uint64_t, uint64_t, compute_plugin_write write, void* context) { return save(write, context); },
-      [](uint64_t, const compute_plugin_op*, const void* data, int64_t bytes, uint64_t* out_plan,
-         compute_plugin_plan_info* out_info) {
-        return load({static_cast<const char*>(data), static_cast<size_t>(bytes)}, out_plan, out_info);
-      }};
-  return std::string_view(name, static_cast<size_t>(size)) == COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1 ? &kPlanCache : nullptr;
-}
-
 class PluginTableTest : public testing::Test {
  protected:
   PluginTableTest() {
@@ -131,13 +116,11 @@ class PluginTableTest : public testing::Test {
     table.table_size = sizeof table;
     table.enumerate = [](const compute_plugin_sink*) -> compute_error* { return nullptr; };
     table.device_open = open_fake;
-    table.get_extension = extension;
     plugin_.take(&table, "fake");
     priority_least = -1;
     priority_greatest = 2;
     has_clock = true;
     settings_given.clear();
-    released = 0;
   }
 
   PluginTable plugin_;
@@ -145,19 +128,19 @@ class PluginTableTest : public testing::Test {
 };
 
 TEST_F(PluginTableTest, OpensWithSettingsAndPriorities) {
-  const DeviceCaps caps = device_.open(plugin_, 0, 1, "fake0", {{"mode", "fast"}, {"rings", "3"}});
+  const DeviceCaps caps = device_.open(plugin_, 0, "fake0", {{"mode", "fast"}, {"rings", "3"}});
   EXPECT_EQ(settings_given, "mode=fast;rings=3;");
   EXPECT_EQ(caps.priority_least, -1);
   EXPECT_EQ(caps.priority_greatest, 2);
   device_.close();
   priority_least = 1;
-  EXPECT_THROW(device_.open(plugin_, 0, 1, "fake0"), Error);
+  EXPECT_THROW(device_.open(plugin_, 0, "fake0"), Error);
 }
 
 TEST_F(PluginTableTest, TimesNeedAClock) {
   has_clock = false;
   try {
-    device_.open(plugin_, 0, 1, "fake0");
+    device_.open(plugin_, 0, "fake0");
     FAIL() << "opened";
   } catch (const Error& error) {
     EXPECT_EQ(error.code, COMPUTE_ERROR_PLUGIN_REJECTED);
@@ -166,7 +149,7 @@ TEST_F(PluginTableTest, TimesNeedAClock) {
 }
 
 TEST_F(PluginTableTest, TelemetryIsPresetAndChecked) {
-  device_.open(plugin_, 0, 1, "fake0");
+  device_.open(plugin_, 0, "fake0");
   EXPECT_TRUE(device_.has_telemetry());
   compute_plugin_telemetry value{};
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
@@ -204,81 +187,6 @@ TEST_F(PluginTableTest, TelemetryIsPresetAndChecked) {
   expect_rejected(device_.telemetry(&value), "struct_type 0");
   telemetry = [](compute_plugin_telemetry*) -> compute_error* { throw std::runtime_error("here"); };
   expect_rejected(device_.telemetry(&value), "telemetry of fake0 threw an exception: here");
-}
-
-class PlanCacheTest : public PluginTableTest {
- protected:
-  PlanCacheTest() {
-    device_.open(plugin_, 0, 1, "fake0");
-    GraphTable graphs;
-    NativeTable native;
-    device_.extensions(plugin_, graphs, native, plans_);
-    EXPECT_FALSE(static_cast<bool>(graphs));
-    EXPECT_TRUE(static_cast<bool>(plans_));
-  }
-
-  PlanCacheTable plans_;
-  std::string data_;
-  uint64_t plan_ = 0;
-  compute_plugin_plan_info info_{};
-};
-
-TEST_F(PlanCacheTest, KeepsWhatAPluginWrites) {
-  save = [](compute_plugin_write write, void* context) -> compute_error* {
-    write(context, "one", 3);
-    write(context, nullptr, 0);
-    write(context, "two", 3);
-    return nullptr;
-  };
-  EXPECT_EQ(taken(plans_.save(5, &data_)).first, COMPUTE_OK);
-  EXPECT_EQ(data_, "onetwo");
-  save = [](compute_plugin_write, void*) { return made_error(COMPUTE_ERROR_UNSUPPORTED); };
-  EXPECT_EQ(taken(plans_.save(5, &data_)).first, COMPUTE_OK);
-  EXPECT_EQ(data_, "");
-  save = [](compute_plugin_write, void*) { return made_error(COMPUTE_ERROR_DEVICE_LOST); };
-  EXPECT_EQ(taken(plans_.save(5, &data_)).first, COMPUTE_ERROR_DEVICE_LOST);
-  save = [](compute_plugin_write, void*) -> compute_error* { return nullptr; };
-  expect_rejected(plans_.save(5, &data_), "wrote nothing");
-  save = [](compute_plugin_write write, void* context) -> compute_error* {
-    write(context, "x", -1);
-    return nullptr;
-  };
-  expect_rejected(plans_.save(5, &data_), "a chunk of -1 bytes");
-  save = [](compute_plugin_write write, void* context) -> compute_error* {
-    write(context, nullptr, 3);
-    return nullptr;
-  };
-  expect_rejected(plans_.save(5, &data_), "a chunk of 3 bytes");
-}
-
-TEST_F(PlanCacheTest, TakesThePlanOrPreparesAnew) {
-  compute_plugin_op op{};
-  load = [](std::string_view data, uint64_t* out_plan, compute_plugin_plan_info* out_info) -> compute_error* {
-    EXPECT_EQ(data, "onetwo");
-    *out_plan = 9;
-    out_info->workspace_bytes = 64;
-    return nullptr;
-  };
-  EXPECT_EQ(taken(plans_.load(device_, op, "onetwo", &plan_, &info_)).first, COMPUTE_OK);
-  EXPECT_EQ(plan_, 9U);
-  EXPECT_EQ(info_.workspace_bytes, 64);
-  load = [](std::string_view, uint64_t* out_plan, compute_plugin_plan_info*) {
-    *out_plan = 9;
-    return made_error(COMPUTE_ERROR_UNSUPPORTED);
-  };
-  EXPECT_EQ(taken(plans_.load(device_, op, "of another build", &plan_, &info_)).first, COMPUTE_OK);
-  EXPECT_EQ(plan_, 0U);
-  load = [](std::string_view, uint64_t*, compute_plugin_plan_info*) -> compute_error* { return nullptr; };
-  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "returned no plan");
-  EXPECT_EQ(released, 0);
-  load = [](std::string_view, uint64_t* out_plan, compute_plugin_plan_info* out_info) -> compute_error* {
-    *out_plan = 9;
-    out_info->workspace_bytes = -1;
-    return nullptr;
-  };
-  expect_rejected(plans_.load(device_, op, "", &plan_, &info_), "workspace_bytes is -1");
-  EXPECT_EQ(plan_, 0U);
-  EXPECT_EQ(released, 1) << "the plan that nobody uses is given back";
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ class Op {
   int32_t version() const { return op_.version; }
   bool deterministic() const { return (op_.flags & COMPUTE_PLUGIN_OP_DETERMINISTIC) != 0; }
   bool fast_math() const { return (op_.flags & COMPUTE_PLUGIN_OP_FAST_MATH) != 0; }
+  bool allows_tf32() const { return fast_math() || (op_.flags & COMPUTE_PLUGIN_OP_TF32) != 0; }
   int32_t input_count() const { return op_.input_count; }
   int32_t output_count() const { return op_.output_count; }
   int32_t tensor_count() const { return op_.input_count + op_.output_count; }

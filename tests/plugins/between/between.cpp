@@ -7,9 +7,8 @@
 //   1 submit    the call returns an error; nothing is queued, and the stream is as good as before
 //   2 later     the call returns well, nothing of it and of what follows on its stream runs, and stream_reached and
 //             stream_sync say so later
-//   3 callback  the same, and a thread of its own reports it
-//   4 lost      the same, and every later call of the device says that its context is lost
-//   5 hang      the same, but nobody ever says so: the stream does not come to its end
+//   3 lost      the same, and every later call of the device says that its context is lost
+//   4 hang      the same, but nobody ever says so: the stream does not come to its end
 #include <compute/plugin.h>
 #include <dlfcn.h>
 
@@ -27,7 +26,7 @@
 
 namespace {
 
-enum Kind : int { kNone, kSubmit, kLater, kCallback, kLost, kHang };
+enum Kind : int { kNone, kSubmit, kLater, kLost, kHang };
 
 const compute_plugin_core* core = nullptr;
 compute_plugin_table real_table = {};
@@ -39,20 +38,17 @@ std::atomic<int>* armed = nullptr;
 
 // An open device. What is lost is lost for good; another opening is another device.
 struct Device {
-  uint64_t core_device = 0;
   std::atomic<bool> is_lost{false};
 };
 
 struct Stream {
   std::shared_ptr<Device> device;
-  uint64_t core_stream = 0;
   std::mutex mutex;
   uint64_t marked = 0;     // the greatest number so far
   uint64_t last_good = 0;  // of a struck stream
   uint64_t end = 0;        // its first mark after the failed work; 0 before that
   bool struck = false;
   Kind kind = kNone;  // of a struck stream
-  bool told = false;
 };
 
 std::mutex mutex;  // of the maps and of the real tables
@@ -97,15 +93,6 @@ compute_error* submit(uint64_t handle, bool may_strike, const F& go_on) {
     stream->last_good = stream->marked;
     stream->kind = kind;
     if (kind == kLost) stream->device->is_lost = true;
-    if (kind == kCallback) {
-      std::thread([stream] {
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
-        core->report_async(stream->device->core_device, stream->core_stream, stream->last_good, UINT64_MAX,
-                           later_error());
-        std::lock_guard lock(stream->mutex);
-        stream->told = true;
-      }).detach();
-    }
   }
   return stream->struck ? nullptr : go_on();
 }
@@ -115,7 +102,6 @@ compute_error* submit(uint64_t handle, bool may_strike, const F& go_on) {
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   if (compute_error* error = real.stream_create(device, options, out_stream)) return error;
   auto stream = std::make_shared<Stream>();
-  stream->core_stream = options->core_stream;
   std::lock_guard lock(mutex);
   stream->device = devices.at(device);
   streams[*out_stream] = std::move(stream);
@@ -150,7 +136,7 @@ compute_error* answer(Stream& stream, compute_error* error, uint64_t* out_reache
   if (!stream.struck) return stream.device->is_lost ? lost_error() : nullptr;
   const bool is_over = stream.end != 0 && *out_reached >= stream.end;
   *out_reached = std::min(*out_reached, stream.last_good);
-  if (!is_over || stream.kind == kHang || (stream.kind == kCallback && !stream.told)) return nullptr;
+  if (!is_over || stream.kind == kHang) return nullptr;
   return stream.kind == kLost ? lost_error() : later_error();
 }
 
@@ -170,7 +156,7 @@ compute_error* stream_sync(uint64_t handle, uint64_t number, int64_t timeout_ns,
         std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(timeout_ns)) {
       return error;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(20));  // the thread that reports is not there yet
+    std::this_thread::sleep_for(std::chrono::microseconds(20));  // a stream that hangs
   }
 }
 
@@ -187,10 +173,6 @@ compute_error* copy_from_host(uint64_t stream, const void* src, const compute_pl
 }
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
   return submit(stream, false, [&] { return real.copy_to_host(stream, src, dst, size_bytes); });
-}
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
-                    int64_t size_bytes) {
-  return submit(stream, false, [&] { return real.copy(stream, src, dst, size_bytes); });
 }
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {
@@ -249,7 +231,6 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     table.stream_sync = stream_sync;
     table.copy_from_host = copy_from_host;
     table.copy_to_host = copy_to_host;
-    table.copy = copy;
     table.fill = fill;
     table.plan_run = plan_run;
     if (real.memory_allocate != nullptr) table.memory_allocate = memory_allocate;
@@ -258,7 +239,6 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     if (real.kernels != nullptr) table.kernels = kernels;
   }
   devices[*out_device] = std::make_shared<Device>();
-  devices[*out_device]->core_device = options->core_device;
   *out_table = &table;
   return nullptr;
 }

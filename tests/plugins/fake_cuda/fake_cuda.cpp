@@ -310,10 +310,6 @@ FAKE cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, size_t bytes, CUstream) {
   std::memcpy(dst, at(src), bytes);
   return ready();
 }
-FAKE cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream) {
-  std::memmove(at(dst), at(src), bytes);
-  return ready();
-}
 FAKE cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext, CUdeviceptr src, CUcontext, size_t bytes, CUstream) {
   std::memmove(at(dst), at(src), bytes);
   return ready();

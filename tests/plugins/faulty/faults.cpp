@@ -77,11 +77,6 @@ bool act(const Fault& fault, std::string_view place, compute_error** out_error) 
   if (fault.is("crash")) std::raise(SIGSEGV);
   if (fault.is("exit")) std::exit(static_cast<int>(fault.number()));
   if (fault.is("hang")) std::this_thread::sleep_for(std::chrono::milliseconds(fault.number()));
-  if (fault.is("async")) {
-    std::thread([error = make_error(fault.argument, place)] {
-      core->report_async(core_device, 0, 0, UINT64_MAX, error);
-    }).join();
-  }
   return false;
 }
 

@@ -24,7 +24,6 @@ std::optional<Fault> next_fault(std::string_view place);
 
 // Where errors are made and reported; known once the plugin is open.
 inline const compute_plugin_core* core = nullptr;
-inline uint64_t core_device = 0;
 
 // What core does not know and may not skip.
 inline const compute_struct_header must_be_understood = {sizeof must_be_understood, COMPUTE_STRUCT_MUST_UNDERSTAND | 77,

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs: lists of runs, and the slots of their scalars. They show what core promises of a graph's temporaries: after
-// each run their contents are destroyed.
-#include <cstring>
-
+// Graphs: lists of runs, and the slots of their scalars.
 #include "plan.hpp"
 
 namespace minimal {
@@ -18,7 +15,6 @@ struct Node {
 
 struct Graph {
   std::vector<Node> nodes;
-  std::vector<compute_plugin_range> temporaries;
 };
 
 Node make_node(const compute_plugin_graph_node& given) {
@@ -41,12 +37,7 @@ compute_error* create(uint64_t, const compute_plugin_graph* graph, uint64_t* out
     understand(*graph, "the graph");
     auto made = std::make_unique<Graph>();
     for (int64_t i = 0; i < graph->node_count; ++i) made->nodes.push_back(make_node(element(graph->nodes, i)));
-    made->temporaries.assign(graph->temporaries, graph->temporaries + graph->temporary_count);
-    int64_t bytes = 0;
-    for (const compute_plugin_range& range : made->temporaries) bytes += range.size_bytes;
-    log("compile", "minimal makes a graph of " + std::to_string(made->nodes.size()) + " runs with " +
-                       std::to_string(made->temporaries.size()) + " temporaries of " + std::to_string(bytes) +
-                       " bytes");
+    log("compile", "minimal makes a graph of " + std::to_string(made->nodes.size()) + " runs");
     *out_graph = to_handle(made.release());
   });
 }
@@ -64,10 +55,6 @@ compute_error* run(uint64_t graph, uint64_t stream, const compute_plugin_scalar*
       node.run.tensors = node.tensors.data();
       node.run.scalars = node.scalars.data();
       tasks.push_back(make_task(node.plan, node.run, self.device));
-    }
-    for (const compute_plugin_range& range : given.temporaries) {
-      std::byte* begin = self.memory.resolve({range.buffer, range.offset_bytes}, 0, range.size_bytes);
-      tasks.push_back([begin, size = static_cast<size_t>(range.size_bytes)] { std::memset(begin, 0xDB, size); });
     }
     for (std::function<void()>& task : tasks) self.submit(std::move(task));
   });

@@ -50,18 +50,6 @@ compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_
   });
 }
 
-// Every row, along the last axis, takes a multiple of kAlignment.
-compute_error* memory_allocation_size(uint64_t, const compute_plugin_tensor* tensor, int64_t* out_size_bytes) {
-  *out_size_bytes = 0;
-  return guard([&] {
-    understand(*tensor, "the tensor");
-    int64_t rows = 1;
-    for (int32_t axis = 0; axis + 1 < tensor->rank; ++axis) rows *= tensor->shape[axis];
-    const int64_t row_bytes = element_size(tensor->dtype) * (tensor->rank > 0 ? tensor->shape[tensor->rank - 1] : 1);
-    *out_size_bytes = rows * ((row_bytes + kAlignment - 1) / kAlignment * kAlignment);
-  });
-}
-
 void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
 
 }  // namespace
@@ -134,7 +122,6 @@ void fill_memory_slots(compute_plugin_device_table& table) {
   table.memory_allocate = memory_allocate;
   table.memory_free = memory_free;
   if (has_native_handles()) table.memory_import = memory_import;
-  if (memory_is_padded()) table.memory_allocation_size = memory_allocation_size;
   if (lacks("map")) return;
   table.memory_map = memory_map;
   table.memory_unmap = memory_unmap;

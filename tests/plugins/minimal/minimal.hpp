@@ -86,11 +86,11 @@ inline void understand_flags(uint32_t flags, const char* what, uint32_t known = 
   throw Failure(COMPUTE_ERROR_UNSUPPORTED, std::string("minimal: ") + what + " has flags that must be understood");
 }
 template <class T>
-void understand(const T& given, const char* what, uint32_t known_entry = 0) {
+void understand(const T& given, const char* what) {
   const void* next = given.next;
   while (next != nullptr) {
     const auto& entry = *static_cast<const compute_struct_header*>(next);
-    if ((entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) && entry.struct_type != known_entry) {
+    if (entry.struct_type & COMPUTE_STRUCT_MUST_UNDERSTAND) {
       throw Failure(COMPUTE_ERROR_UNSUPPORTED,
                     std::string("minimal: ") + what + " has an entry that must be understood");
     }
@@ -99,22 +99,9 @@ void understand(const T& given, const char* what, uint32_t known_entry = 0) {
   if constexpr (requires { given.flags; }) understand_flags(given.flags, what);
 }
 
-// An entry of a `next` chain, by its type; NULL if there is none.
-template <class T>
-const T* find_entry(const void* next, uint32_t struct_type) {
-  while (next != nullptr) {
-    const auto& entry = *static_cast<const compute_struct_header*>(next);
-    if (entry.struct_type == struct_type) return static_cast<const T*>(next);
-    next = entry.next;
-  }
-  return nullptr;
-}
-
 // ---- Settings -------------------------------------------------------------------------------------------------------
 
 std::string setting(std::string_view name);
-// Different for two builds that differ.
-std::string_view build_id();
 
 inline void log(std::string_view category, const std::string& line) {
   core->log(COMPUTE_LOG_DEBUG, category.data(), std::ssize(category), line.data(), std::ssize(line));
@@ -141,9 +128,7 @@ enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };
 
 // COMPUTE_MINIMAL_HOST_VISIBLE=1: devices whose own memory the host sees through memory_map.
 bool memory_is_visible();
-// COMPUTE_MINIMAL_PADDED=1: devices that need 256 bytes, or a multiple, for each row of a tensor.
-bool memory_is_padded();
-// COMPUTE_MINIMAL_GRAPHS=1: devices that run graphs, and write over their temporaries (graph.cpp).
+// COMPUTE_MINIMAL_GRAPHS=1: devices that run graphs (graph.cpp).
 bool has_graphs();
 
 // COMPUTE_MINIMAL_NATIVE=1: devices that import memory of the host and hand out handles, as DLPack's kDLExtDev.
@@ -256,6 +241,5 @@ void fill_stream_slots(compute_plugin_device_table& table);
 void fill_op_slots(compute_plugin_device_table& table);
 
 const compute_plugin_graph_table& graph_table();
-const compute_plugin_plan_cache_table& plan_cache_table();
 
 }  // namespace minimal

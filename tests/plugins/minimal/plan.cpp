@@ -82,8 +82,7 @@ void require_levels(const Plan& plan) {
 Plan::Plan(const compute_plugin_op& op)
     : primitive(find_primitive({op.name.data, static_cast<size_t>(op.name.size)})),
       input_count(op.input_count),
-      scalar_count(op.scalar_count),
-      described(description(op)) {
+      scalar_count(op.scalar_count) {
   if (primitive == nullptr || op.version != 1) {
     throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin does not implement it"};
   }
@@ -101,37 +100,6 @@ Plan::Plan(const compute_plugin_op& op)
   std::iota(kept.begin(), kept.end(), 0);
   primitive->prepare(*this, op);
   if (primitive->name == "scatter" && combine != nullptr) require_level(*this, COMPUTE_DTYPE_ARITHMETIC);
-}
-
-std::string Plan::description(const compute_plugin_op& op) {
-  std::string data(op.name.data, static_cast<size_t>(op.name.size));
-  const auto append = [&](const void* bytes, int64_t size) {
-    data.append(reinterpret_cast<const char*>(&size), sizeof size);
-    if (size > 0) data.append(static_cast<const char*>(bytes), static_cast<size_t>(size));
-  };
-  const int32_t numbers[] = {op.version,         op.input_count,      op.output_count,
-                             op.attribute_count, op.expression_count, op.scalar_count};
-  append(numbers, sizeof numbers);
-  for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
-    const compute_plugin_tensor& tensor = element(op.tensors, i);
-    append(&tensor.dtype, sizeof tensor.dtype);
-    append(&tensor.alignment, sizeof tensor.alignment);
-    const int64_t bytes = tensor.rank * static_cast<int64_t>(sizeof(int64_t));
-    append(tensor.shape, bytes);
-    append(tensor.strides, bytes);
-  }
-  for (int32_t i = 0; i < op.attribute_count; ++i) {
-    const compute_attribute& attribute = element(op.attributes, i);
-    append(attribute.name, attribute.name_size);
-    if (attribute.kind == COMPUTE_KIND_STRING) {
-      const auto* strings = static_cast<const compute_string*>(attribute.values);
-      for (int64_t k = 0; k < attribute.count; ++k) append(strings[k].data, strings[k].size);
-    } else {
-      append(attribute.values, attribute.count * (attribute.kind == COMPUTE_KIND_DTYPE ? 4 : 8));
-    }
-  }
-  for (int32_t i = 0; i < op.expression_count; ++i) append(op.expressions[i]->digest, 16);
-  return data;
 }
 
 void understand_all(const compute_plugin_op& op) {
@@ -177,8 +145,6 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
   return guard([&] {
     understand_all(*op);
     understand(*out_info, "the plan's answer");
-    if (op->flags & COMPUTE_PLUGIN_OP_AHEAD)
-      log("compile", "minimal prepares ahead: " + std::string(op->name.data, op->name.size));
     SharedPlan plan = make_plan(*op, refuse, context);
     if (plan == nullptr) return;
     out_info->reports_faults = plan->primitive->reports_faults;
@@ -200,21 +166,6 @@ void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* recor
   record->code = fault.code;
 }
 
-// Every operand is reached on its own device only.
-void check_places(const compute_plugin_run& run, const Device& device) {
-  const auto* given = find_entry<compute_plugin_run_places>(run.next, COMPUTE_PLUGIN_STRUCT_RUN_PLACES);
-  if (given == nullptr) return;
-  if (given->place_count != run.tensor_count)
-    throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: there is not one place for each tensor");
-  for (int32_t i = 0; i < given->place_count; ++i) {
-    const compute_plugin_place& place = given->places[i];
-    if (place.device != to_handle(&device))
-      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: operand " + std::to_string(i) + " is on another device");
-    if (place.heap != kPrivateHeap && place.heap != kPinnedHeap)
-      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: operand " + std::to_string(i) + " is in no heap");
-  }
-}
-
 compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
   return guard([&] {
     Stream& stream = from_handle<Stream>(run->stream);
@@ -227,8 +178,7 @@ void plan_release(uint64_t, uint64_t plan) { delete &from_handle<SharedPlan>(pla
 }  // namespace
 
 std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run& run, Device& device) {
-  understand(run, "the run", COMPUTE_PLUGIN_STRUCT_RUN_PLACES);
-  check_places(run, device);
+  understand(run, "the run");
   Operands operands;
   for (size_t i = 0; i < plan->tensors.size(); ++i) {
     const Tensor& tensor = plan->tensors[i];

@@ -56,9 +56,6 @@ const Primitive* find_primitive(std::string_view name);
 struct Plan {
   explicit Plan(const compute_plugin_op& op);  // throws Refused
 
-  // All that a plan depends on, as data.
-  static std::string description(const compute_plugin_op& op);
-
   const Tensor& output(int64_t index) const { return tensors[input_count + index]; }
 
   const Primitive* primitive;
@@ -81,7 +78,6 @@ struct Plan {
   std::vector<int64_t> first_scalars;
   std::vector<int64_t> stored;
   std::vector<Function> narrows;
-  const std::string described;
 };
 
 // A plan's handle points to one of these, so that queued runs keep a plan that core has released.

@@ -17,8 +17,6 @@ std::string setting(std::string_view name) {
   return size < 0 || size > std::ssize(buffer) ? std::string() : std::string(buffer, size);
 }
 
-std::string_view build_id() { return MINIMAL_BUILD_ID; }
-
 namespace {
 
 constexpr std::string_view kSanitizer =
@@ -194,7 +192,6 @@ constexpr compute_plugin_native_table kNativeTable = {sizeof(compute_plugin_nati
 const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   const std::string_view wanted(name, static_cast<size_t>(name_size));
   if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1 && has_graphs()) return &graph_table();
-  if (wanted == COMPUTE_PLUGIN_EXT_PLAN_CACHE_V1) return &plan_cache_table();
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1 && has_native_handles()) return &kNativeTable;
   return nullptr;
 }
@@ -235,7 +232,6 @@ const compute_plugin_manifest kManifest = [] {
 }  // namespace
 
 bool has_native_handles() { return setting("COMPUTE_MINIMAL_NATIVE") == "1"; }
-bool memory_is_padded() { return setting("COMPUTE_MINIMAL_PADDED") == "1"; }
 bool has_graphs() { return setting("COMPUTE_MINIMAL_GRAPHS") == "1"; }
 bool memory_is_visible() { return setting("COMPUTE_MINIMAL_HOST_VISIBLE") == "1"; }
 

@@ -200,16 +200,6 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
   });
 }
 
-compute_error* copy(uint64_t stream, const compute_plugin_operand* src, const compute_plugin_operand* dst,
-                    int64_t size_bytes) {
-  return guard([&] {
-    Stream& self = from_handle<Stream>(stream);
-    const std::byte* from = self.memory.resolve(*src, 0, size_bytes);
-    std::byte* to = self.memory.resolve(*dst, 0, size_bytes);
-    self.submit([=] { std::memcpy(to, from, size_bytes); });
-  });
-}
-
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {
   return guard([&] {
@@ -240,7 +230,6 @@ void fill_stream_slots(compute_plugin_device_table& table) {
   }
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
-  table.copy = copy;
   table.fill = fill;
 }
 

@@ -71,7 +71,6 @@ constexpr compute_plugin_device_table kDevice = {
     .memory_allocate = memory_allocate,
     .memory_free = [](uint64_t, int32_t, uint64_t) {},
     .memory_info = nullptr,
-    .memory_allocation_size = nullptr,
     .memory_map = nullptr,
     .memory_unmap = nullptr,
     .memory_import = nullptr,
@@ -91,9 +90,6 @@ constexpr compute_plugin_device_table kDevice = {
       return nullptr;
     },
     .copy_to_host = copy_to_host,
-    .copy = [](uint64_t, const compute_plugin_operand*, const compute_plugin_operand*, int64_t) -> compute_error* {
-      return nullptr;
-    },
     .fill = [](uint64_t, const compute_plugin_operand*, int64_t, const void*, int32_t) -> compute_error* {
       return nullptr;
     },
