@@ -294,6 +294,35 @@ struct CudnnLibrary {
   }
 };
 
+// ---- NVML -----------------------------------------------------------------------------------------------------------
+
+struct NvmlLibrary {
+  LibraryReport report;
+  NvmlApi api{};
+  bool usable = false;
+
+  NvmlLibrary() {
+    report.name = "NVML";
+    report.effect = "the load, temperature and power of cuda devices are unknown";
+    report.remedy =
+        "install libnvidia-ml.so.1 of NVIDIA's driver (Debian: libnvidia-ml1); in a container, set "
+        "NVIDIA_DRIVER_CAPABILITIES=compute,utility";
+    usable = open_one("libnvidia-ml.so.1", driver_folders(), report, [this](void* library) { return accept(library); });
+  }
+
+  std::string accept(void* library) {
+    const char* missing = nullptr;
+#define COMPUTE_NVML_FIND(member, symbol, result, parameters) \
+  if (!find(library, #symbol, api.member) && missing == nullptr) missing = #symbol;
+    COMPUTE_NVML_FUNCTIONS(COMPUTE_NVML_FIND)
+#undef COMPUTE_NVML_FIND
+    if (missing != nullptr) return std::string("has no ") + missing;
+    report.found = file_of(reinterpret_cast<const void*>(api.init));
+    const nvmlReturn result = api.init();
+    return result == NVML_SUCCESS ? "" : "cannot be initialized: nvmlInit_v2 returned " + std::to_string(result);
+  }
+};
+
 // Made at first use and never destroyed; `looked` lets a report be asked for without making one.
 template <class T>
 struct Once {
@@ -318,6 +347,7 @@ Once<Driver> driver;
 Once<NvrtcLibrary> nvrtc_library;
 Once<CublasLtLibrary> cublas_lt_library;
 Once<CudnnLibrary> cudnn_library;
+Once<NvmlLibrary> nvml_library;
 
 }  // namespace
 
@@ -338,10 +368,16 @@ const Cudnn* cudnn() {
   return library.usable ? &library.library : nullptr;
 }
 
+const NvmlApi* nvml() {
+  const NvmlLibrary& library = nvml_library.get();
+  return library.usable ? &library.api : nullptr;
+}
+
 LibraryReport driver_report() { return driver.report("NVIDIA driver", true); }
 LibraryReport nvrtc_report() { return nvrtc_library.report("NVRTC", false); }
 LibraryReport cublas_lt_report() { return cublas_lt_library.report("cuBLASLt", false); }
 LibraryReport cudnn_report() { return cudnn_library.report("cuDNN", false); }
+LibraryReport nvml_report() { return nvml_library.report("NVML", false); }
 
 std::string driver_version() {
   const int version = driver.get().version;
@@ -350,7 +386,8 @@ std::string driver_version() {
 
 std::string libraries_in_use() {
   std::string lines;
-  for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report()}) {
+  for (const LibraryReport& report :
+       {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(), nvml_report()}) {
     if (report.state == COMPUTE_PLUGIN_LIBRARY_FOUND) add_line(lines, report.name + ", " + report.found);
   }
   return lines;

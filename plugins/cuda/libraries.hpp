@@ -9,6 +9,7 @@
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
+#include "plugins/cuda/nvml_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
 
 namespace compute::cuda {
@@ -42,12 +43,14 @@ struct Cudnn {
 const Nvrtc* nvrtc();
 const CublasLt* cublas_lt();
 const Cudnn* cudnn();
+const NvmlApi* nvml();
 
 /// Does not search anything: a library that has not been searched yet has state 0.
 LibraryReport driver_report();
 LibraryReport nvrtc_report();
 LibraryReport cublas_lt_report();
 LibraryReport cudnn_report();
+LibraryReport nvml_report();
 
 /// "13.0", the version that the driver reports; "" without a driver.
 std::string driver_version();

@@ -20,6 +20,7 @@
 #include "plugins/cuda/graph.hpp"
 #include "plugins/cuda/plan.hpp"
 #include "plugins/cuda/stream.hpp"
+#include "plugins/cuda/telemetry.hpp"
 #include "plugins/cuda/user_kernel.hpp"
 
 #ifndef COMPUTE_PLUGIN_VERSION
@@ -130,6 +131,13 @@ compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* ou
   return guard([&] { object<Device>(device).read_clock(out_device_ns, out_host_ns); });
 }
 
+compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetry) {
+  return guard([&] {
+    require_understood(out_telemetry, "the telemetry");
+    measure(object<Device>(device).info().uuid, *out_telemetry);
+  });
+}
+
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(*dst), size_bytes); });
 }
@@ -175,6 +183,7 @@ constexpr compute_plugin_device_table device_table() {
   table.stream_create = stream_create;
   table.mark_time = mark_time;
   table.clock = device_clock;
+  table.telemetry = telemetry;
   table.copy_from_host = copy_from_host;
   table.copy_to_host = copy_to_host;
   table.fill = fill;
@@ -286,7 +295,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     if (open_driver()) {
       for (size_t i = 0; i < devices().size(); ++i) emit_device(*sink, devices()[i], i + 1);
     }
-    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report()})
+    for (const LibraryReport& report :
+         {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(), nvml_report()})
       common::emit(*sink, report);
   });
 }

@@ -3,6 +3,7 @@
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
+#include "plugins/cuda/nvml_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
 
 // NVIDIA's headers come last, since they define macros with the names of functions.
@@ -13,6 +14,10 @@
 #endif
 #include <gtest/gtest.h>
 #include <nvrtc.h>
+#if __has_include(<nvml.h>)
+#include <nvml.h>
+#define COMPUTE_HAS_NVML_HEADER
+#endif
 
 #include <cstddef>
 #include <type_traits>
@@ -92,6 +97,19 @@ COMPUTE_CUDNN_FUNCTIONS(CHECK_FUNCTION)
 #define CHECK_CONSTANT(name, number) static_assert(static_cast<long long>(::name) == (number), #name);
 COMPUTE_CUDNN_CONSTANTS(CHECK_CONSTANT)
 #undef CHECK_CONSTANT
+#endif
+
+#if defined(COMPUTE_HAS_NVML_HEADER)
+#define CHECK_FUNCTION(member, symbol, ...) \
+  static_assert(SameCall<decltype(compute::cuda::NvmlApi::member), decltype(&::symbol)>::value, #symbol);
+COMPUTE_NVML_FUNCTIONS(CHECK_FUNCTION)
+#undef CHECK_FUNCTION
+static_assert(::NVML_SUCCESS == static_cast<int>(compute::cuda::NVML_SUCCESS));
+static_assert(::NVML_TEMPERATURE_GPU == static_cast<int>(compute::cuda::NVML_TEMPERATURE_GPU));
+static_assert(sizeof(compute::cuda::nvmlMemory_v2) == sizeof(nvmlMemory_v2_t));
+static_assert(offsetof(compute::cuda::nvmlMemory_v2, used) == offsetof(nvmlMemory_v2_t, used));
+static_assert(compute::cuda::nvmlMemory_v2{}.version == nvmlMemory_v2);
+static_assert(sizeof(compute::cuda::nvmlUtilization) == sizeof(nvmlUtilization_t));
 #endif
 
 #define CHECK_CONSTANT(name, number) static_assert(static_cast<long long>(name) == (number), #name);

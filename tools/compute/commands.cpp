@@ -262,7 +262,13 @@ namespace {
 
 // "37 %"; "-" if it is unknown.
 std::string measured(int64_t value, double scale, const char* unit) {
-  return value < 0 ? "-" : fmt::format("{:.0f} {}", static_cast<double>(value) * scale, unit);
+  return value == -1 ? "-" : fmt::format("{:.0f} {}", static_cast<double>(value) * scale, unit);
+}
+
+// The driver's number if it has one, as nvidia-smi shows it; else what is not free. -1 if it is unknown.
+int64_t memory_in_use(const compute::DeviceTelemetry& now, const compute::DeviceStatistics& memory) {
+  if (now.memory_used_bytes >= 0) return now.memory_used_bytes;
+  return memory.memory_total >= 0 && memory.memory_available >= 0 ? memory.memory_total - memory.memory_available : -1;
 }
 
 int print_smi(bool json) {
@@ -275,7 +281,8 @@ int print_smi(bool json) {
     try {
       const compute::Device device = compute::Device::open(std::string(info.name));
       const compute::DeviceTelemetry now = device.telemetry();
-      const compute::DeviceStatistics memory = device.statistics();
+      compute::DeviceStatistics memory = device.statistics();
+      if (memory.memory_total < 0) memory.memory_total = info.memory_bytes;
       all.push_back({{"name", info.name},
                      {"description", info.description},
                      {"pci_address", info.pci_address},
@@ -286,11 +293,11 @@ int print_smi(bool json) {
                      {"memory_used_bytes", now.memory_used_bytes},
                      {"memory_available_bytes", memory.memory_available},
                      {"memory_total_bytes", memory.memory_total}});
-      const int64_t total = memory.memory_total, free = memory.memory_available;
       table.add({std::string(info.name), info.pci_address.empty() ? "-" : std::string(info.pci_address),
-                 total >= 0 && free >= 0 ? bytes_text(total - free) : "-", bytes_text(free), bytes_text(total),
-                 measured(now.utilization_percent, 1, "%"), measured(now.temperature_millidegrees, 1e-3, "C"),
-                 measured(now.power_milliwatts, 1e-3, "W"), std::string(info.description)});
+                 bytes_text(memory_in_use(now, memory)), bytes_text(memory.memory_available),
+                 bytes_text(memory.memory_total), measured(now.utilization_percent, 1, "%"),
+                 measured(now.temperature_millidegrees, 1e-3, "C"), measured(now.power_milliwatts, 1e-3, "W"),
+                 std::string(info.description)});
     } catch (const compute::Error& error) {
       ++failures;
       all.push_back({{"name", info.name}, {"error", error.what()}});
