@@ -51,17 +51,19 @@ std::optional<Lowering> lower_variance(const OpCall& call, const LoweringTarget&
   }
   const StepOperand x = steps.input(0);
   const compute_dtype computed = computed_in(x.dtype), accumulator = real_part_dtype(computed);
-  const std::string squares =
-      is_complex(computed) ? "real(x - r0) * real(x - r0) + imag(x - r0) * imag(x - r0)" : "(x - r0) * (x - r0)";
+  const std::string squares = is_complex(computed) ? "real(x - mean) * real(x - mean) + imag(x - mean) * imag(x - mean)"
+                                                   : "(x - mean) * (x - mean)";
   // A correction of n or more divides by 0: infinite, or NaN where nothing differs.
-  const std::string variance = "x / max(a - b, 0)";
+  const std::string variance = "square_sum / max(count - correction, 0)";
   Row row{{x}, reduction.axes, {}};
-  row.stages.push_back({"sum", computed, {"x"}, divided(computed, reduction.count), computed});
+  row.stages.push_back({"sum", computed, {"x"}, divided(computed, reduction.count), computed, "mean"});
   row.stages.push_back({"sum",
                         accumulator,
                         {squares},
                         {root ? "sqrt(" + variance + ")" : variance,
-                         {extent_term(reduction.count), attribute_term(call, "correction", accumulator)}},
+                         {extent_term(reduction.count).named("count"),
+                          attribute_term(call, "correction", accumulator).named("correction")},
+                         {"square_sum"}},
                         output.dtype});
   row.stored.push_back({1, output});
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);

@@ -119,18 +119,17 @@ class Builder {
 
   // What an expression over the products (as the name `score`) makes of them: the scaled and masked score.
   std::string masked(const std::string& product, const std::string& mask) const {
-    std::string text = "(" + product + ") * a";
+    std::string text = "(" + product + ") * scale";
     if (steps_.has_input(mask_)) {
       text = is_bool(call_.inputs[static_cast<size_t>(mask_)].dtype) ? "where(" + mask + ", " + text + ", -inf)"
                                                                      : text + " + " + mask;
     }
-    if (flag_attribute(call_, "causal")) text = "where(index(4) <= index(3) + b, " + text + ", -inf)";
+    if (flag_attribute(call_, "causal")) text = "where(index(4) <= index(3) + offset, " + text + ", -inf)";
     return text;
   }
   // scale, and the difference of the lengths: the last query sees every key.
   std::vector<ScalarTerm> scalars() const {
-    const ScalarTerm scale = attribute_is_zero_term();
-    return {scale, extent_term(a_.m - a_.n)};
+    return {scale_term().named("scale"), extent_term(a_.m - a_.n).named("offset")};
   }
   std::optional<StepOperand> mask(const std::vector<int64_t>& space) {
     if (!steps_.has_input(mask_)) return std::nullopt;
@@ -142,7 +141,7 @@ class Builder {
 
  private:
   // The static attribute scale; 0 means 1 / sqrt(d), or anything if all scores are 0 because d is.
-  ScalarTerm attribute_is_zero_term() const {
+  ScalarTerm scale_term() const {
     const double given = call_.attributes.float64(attribute_index(call_, "scale"));
     const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(a_.d, 1)));
     const ScalarBits bits = scalar_from_double(scale, computed_);
@@ -183,12 +182,22 @@ std::optional<Lowering> lower_attention(const OpCall& call, const LoweringTarget
     steps.fill(scores, {});
   }
   Row row{{scores}, {4}, {}};
-  if (const auto mask = builder.mask(space)) row.inputs.push_back(*mask);
-  const std::string score = builder.masked("x", "y");
+  row.names = {"product"};
+  if (const auto mask = builder.mask(space)) {
+    row.inputs.push_back(*mask);
+    row.names.push_back("mask");
+  }
+  const std::string score = builder.masked("product", "mask");
   // Of a row that is masked as a whole the weights are 0, and the logarithm is -inf.
-  row.stages.push_back({"max", computed, {score, builder.scalars()}, {"where(isfinite(x), x, 0)"}, computed});
-  row.stages.push_back({"sum", computed, {"exp(" + score + " - r0)", builder.scalars()}, {"log(x) + r0"}, computed});
-  row.map = StepExpression{"where(r1 == -inf, 0, exp(" + score + " - r1))", builder.scalars()};
+  row.stages.push_back(
+      {"max", computed, {score, builder.scalars()}, {"where(isfinite(x), x, 0)"}, computed, "greatest"});
+  row.stages.push_back({"sum",
+                        computed,
+                        {"exp(" + score + " - greatest)", builder.scalars()},
+                        {"log(sum) + greatest", {}, {"sum"}},
+                        computed,
+                        "logsumexp"});
+  row.map = StepExpression{"where(logsumexp == -inf, 0, exp(" + score + " - logsumexp))", builder.scalars()};
   row.outputs = {weights};
   row.stored = {{1, with_axis(builder.heads(logsumexp), 4)}};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
@@ -244,11 +253,15 @@ std::optional<Lowering> lower_attention_grad(const OpCall& call, const LoweringT
   steps.reduce("sum", computed, {&last, 1}, {"x * y"}, {dy, y}, {"x"}, delta);
   const StepOperand logsumexp = broadcast_to(with_axis(builder.heads(steps.input(5)), 4), space);
   std::vector<StepOperand> inputs = {scores, logsumexp, dweights, broadcast_to(delta, space)};
-  if (const auto mask = builder.mask(space)) inputs.push_back(*mask);
+  std::vector<std::string_view> names = {"product", "logsumexp", "dweight", "delta"};
+  if (const auto mask = builder.mask(space)) {
+    inputs.push_back(*mask);
+    names.push_back("mask");
+  }
   // The weights overwrite the scores, and the gradients of the scores those of the weights.
   const StepOperand &weights = scores, &dscores = dweights;
-  const std::string weight = "where(y == -inf, 0, exp(" + builder.masked("x", "x4") + " - y))";
-  steps.map({"w = " + weight + "; w; w * (z - x3) * a", builder.scalars()}, std::move(inputs),
+  const std::string weight = "where(logsumexp == -inf, 0, exp(" + builder.masked("product", "mask") + " - logsumexp))";
+  steps.map({"w = " + weight + "; w; w * (dweight - delta) * scale", builder.scalars(), names}, std::move(inputs),
             std::vector<StepOperand>{weights, dscores});
 
   // Heads that share keys and values add up.
@@ -305,12 +318,14 @@ std::optional<Lowering> lower_rotary(const OpCall& call, const LoweringTarget& t
   // Cosines and sines of all positions first: they repeat for every batch and head.
   const int64_t table[] = {x.shape[static_cast<size_t>(rank - 2)], half};
   const StepOperand cosines = steps.temporary(computed, table), sines = steps.temporary(computed, table);
-  const std::string turn = "convert(x, " + type + ") * exp(convert(index(1), " + type + ") * (-2 / b) * log(a))";
+  const std::string turn =
+      "convert(position, " + type + ") * exp(convert(index(1), " + type + ") * (-2 / features) * log(base))";
   steps.map({"t = " + turn + "; " + convert_text("cos(t)", angle, computed) + "; " +
                  convert_text(flag_attribute(call, "inverse") ? "sin(-t)" : "sin(t)", angle, computed),
-             {attribute_term(call, "base", angle), extent_term(x.shape.back())}},
+             {attribute_term(call, "base", angle).named("base"), extent_term(x.shape.back()).named("features")},
+             {"position"}},
             {positions}, std::vector<StepOperand>{cosines, sines});
-  steps.map({"x * z - y * x3; y * z + x * x3"}, {part(x, 0), part(x, 1), cosines, sines},
+  steps.map({"x * c - y * s; y * c + x * s", {}, {"x", "y", "c", "s"}}, {part(x, 0), part(x, 1), cosines, sines},
             std::vector<StepOperand>{part(y, 0), part(y, 1)});
   return steps.take();
 }

@@ -37,14 +37,15 @@ std::vector<OutputDesc> infer_cross_entropy(const OpCall& call) {
 // What an expression over labels knows of the attributes.
 struct Labels {
   Labels(const OpCall& call, int64_t classes, compute_dtype computed)
-      : scalars{attribute_term(call, "label_smoothing", computed), extent_term(classes)} {
+      : scalars{attribute_term(call, "label_smoothing", computed).named("smoothing"),
+                extent_term(classes).named("classes")} {
     const int32_t index = attribute_index(call, "ignore_index");
     ignores = call.attributes.has(index);
-    if (ignores) scalars.push_back(extent_term(call.attributes.int64(index)));
+    if (ignores) scalars.push_back(extent_term(call.attributes.int64(index)).named("ignored"));
   }
-  // `value`, or 0 if the label, of the name `label`, is ignored.
-  std::string kept(const std::string& label, const std::string& value) const {
-    return ignores ? "where(convert(" + label + ", int64) == c, 0, " + value + ")" : value;
+  // `value`, or 0 if the label is ignored.
+  std::string kept(const std::string& value) const {
+    return ignores ? "where(convert(label, int64) == ignored, 0, " + value + ")" : value;
   }
 
   std::vector<ScalarTerm> scalars;  // the smoothing, the classes, the label to ignore
@@ -62,8 +63,9 @@ std::optional<Row> logsumexp_row(Steps& steps, const StepOperand& x, int32_t axi
   }
   const compute_dtype computed = computed_in(x.dtype);
   Row row{{x}, {axis}, {}};
-  row.stages.push_back({"max", computed, {"x"}, {"where(isfinite(x), x, 0)"}, computed});
-  row.stages.push_back({"sum", computed, {"exp(x - r0)"}, {"log(x) + r0"}, computed});
+  row.stages.push_back({"max", computed, {"x"}, {"where(isfinite(x), x, 0)"}, computed, "greatest"});
+  row.stages.push_back(
+      {"sum", computed, {"exp(x - greatest)"}, {"log(sum) + greatest", {}, {"sum"}}, computed, "logsumexp"});
   row.stored = {{1, logsumexp}, {2, loss}};
   return row;
 }
@@ -81,12 +83,14 @@ std::optional<Lowering> lower_cross_entropy(const OpCall& call, const LoweringTa
   const compute_dtype computed = computed_in(x.dtype);
   const Labels labels(call, classes, computed);
   row->inputs.push_back(with_axis(steps.input(1), axis, classes));
+  row->names = {"x", "label"};
   const std::string position = "index(" + std::to_string(axis) + ")";
   const std::string logit =
-      "where(" + position + " == convert(y, int64), x * (1 - a), 0) + where(a == 0, 0, x * (a / b))";
-  StepExpression before{logit, labels.scalars}, after{"r1 - x"};
+      "where(" + position +
+      " == convert(label, int64), x * (1 - smoothing), 0) + where(smoothing == 0, 0, x * (smoothing / classes))";
+  StepExpression before{logit, labels.scalars}, after{"logsumexp - x"};
   if (labels.ignores) {
-    before.text = labels.kept("y", "where(" + position + " == 0, r1, 0) - (" + logit + ")");
+    before.text = labels.kept("where(" + position + " == 0, logsumexp, 0) - (" + logit + ")");
     after.text = "x";
   }
   row->stages.push_back({"sum", computed, before, after, computed});
@@ -112,9 +116,11 @@ std::optional<Lowering> lower_cross_entropy_grad(const OpCall& call, const Lower
   const int32_t axis = axis_attribute(call, static_cast<int32_t>(x.shape.size()));
   const auto along = [&](int32_t index) { return with_axis(steps.input(index), axis); };
   const Labels labels(call, x.shape[static_cast<size_t>(axis)], computed_in(x.dtype));
-  const std::string is_label = "index(" + std::to_string(axis) + ") == convert(z, int64)";
-  const std::string text = "x * (exp(y - x3) - where(" + is_label + ", 1 - a, 0) - a / b)";
-  steps.map({labels.kept("z", text), labels.scalars}, {along(0), x, along(2), along(3)}, steps.output());
+  const std::string is_label = "index(" + std::to_string(axis) + ") == convert(label, int64)";
+  const std::string text =
+      "dy * (exp(x - logsumexp) - where(" + is_label + ", 1 - smoothing, 0) - smoothing / classes)";
+  steps.map({labels.kept(text), labels.scalars, {"dy", "x", "label", "logsumexp"}}, {along(0), x, along(2), along(3)},
+            steps.output());
   return steps.take();
 }
 
@@ -137,7 +143,8 @@ std::optional<Lowering> lower_cross_entropy_soft(const OpCall& call, const Lower
   if (!row) return alternative > 0 ? std::nullopt : std::optional(steps.take());
   const compute_dtype computed = computed_in(x.dtype);
   row->inputs.push_back(steps.input(1));
-  row->stages.push_back({"sum", computed, {"where(y == 0, 0, y * (r1 - x))"}, {"x"}, computed});
+  row->names = {"x", "target"};
+  row->stages.push_back({"sum", computed, {"where(target == 0, 0, target * (logsumexp - x))"}, {"x"}, computed});
   alternative == 0 ? steps.row(*row) : steps.row_in_steps(*row);
   return steps.take();
 }
@@ -163,8 +170,9 @@ std::optional<Lowering> lower_cross_entropy_soft_grad(const OpCall& call, const 
   const auto along = [&](int32_t index) { return with_axis(steps.input(index), axis, classes); };
   const compute_dtype computed = computed_in(x.dtype);
   Row row{{along(0), x, steps.input(2), along(3)}, {axis}, {}};
-  row.stages.push_back({"sum", computed, {"z"}, {"x"}, computed});
-  row.map = StepExpression{"x * (exp(y - x3) * r0 - z)"};
+  row.names = {"dy", "x", "target", "logsumexp"};
+  row.stages.push_back({"sum", computed, {"target"}, {"x"}, computed, "total"});
+  row.map = StepExpression{"dy * (exp(x - logsumexp) * total - target)"};
   row.outputs = {steps.output()};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
   return steps.take();

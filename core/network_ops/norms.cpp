@@ -94,6 +94,12 @@ void check_parameter(const OpCall& call, int32_t index, const Layout& layout, co
   require_tensor(call, index, dtype, layout.parameter);
 }
 
+// Of a sum over `count` elements.
+StepExpression average(const ScalarTerm& count) { return {"sum / count", {count}, {"sum"}}; }
+StepExpression reciprocal_root(const ScalarTerm& count, const ScalarTerm& epsilon) {
+  return {"1 / sqrt(square_sum / count + epsilon)", {count, epsilon}, {"square_sum"}};
+}
+
 // ---- Layer, batch and group norm ------------------------------------------------------------------------------------
 
 std::vector<OutputDesc> infer_norm(const OpCall& call, Norm norm) {
@@ -120,26 +126,24 @@ std::optional<Lowering> lower_norm(const OpCall& call, const LoweringTarget& tar
     return steps.take();
   }
   Row row{{x}, layout.axes, {}};
-  std::string text = "(x - r0) * r1";
-  const ScalarTerm epsilon = attribute_term(call, "epsilon", computed);
-  row.stages.push_back({"sum", computed, {"x"}, {"x / a", {extent_term(layout.count)}}, computed});
+  row.names = {"x"};
+  std::string text = "(x - mean) * rstd";
+  const ScalarTerm count = extent_term(layout.count).named("count");
+  const ScalarTerm epsilon = attribute_term(call, "epsilon", computed).named("epsilon");
+  const char* const square = "(x - mean) * (x - mean)";
+  row.stages.push_back({"sum", computed, {"x"}, average(count), computed, "mean"});
   if (norm == Norm::kBatch) {
     // The variance is the third output; its reciprocal root is taken at each element.
-    row.stages.push_back({"sum", computed, {"(x - r0) * (x - r0)"}, {"x / a", {extent_term(layout.count)}}, computed});
-    text = "(x - r0) * rsqrt(r1 + a)";
+    row.stages.push_back({"sum", computed, {square}, average(count), computed, "variance"});
+    text = "(x - mean) * rsqrt(variance + epsilon)";
   } else {
-    row.stages.push_back({"sum",
-                          computed,
-                          {"(x - r0) * (x - r0)"},
-                          {"1 / sqrt(x / a + b)", {extent_term(layout.count), epsilon}},
-                          computed});
+    row.stages.push_back({"sum", computed, {square}, reciprocal_root(count, epsilon), computed, "rstd"});
   }
-  constexpr std::string_view kNames[] = {"y", "z"};
   for (int32_t i = 1; i < 3; ++i) {
     if (!steps.has_input(i)) continue;
-    const std::string name(kNames[row.inputs.size() - 1]);
     row.inputs.push_back(along(steps.input(i), layout, true, x.shape));
-    text += (i == 1 ? " * " : " + ") + name;
+    row.names.push_back(i == 1 ? "scale" : "bias");
+    text += i == 1 ? " * scale" : " + bias";
   }
   row.map = StepExpression{text, norm == Norm::kBatch ? std::vector<ScalarTerm>{epsilon} : std::vector<ScalarTerm>{}};
   row.outputs = {whole(steps.output(), layout)};
@@ -180,24 +184,31 @@ std::optional<Lowering> lower_norm_grad(const OpCall& call, const LoweringTarget
   const StepOperand spread = along(steps.input(3), layout, false, x.shape);
   // Of a batch the spread is the variance. Its reciprocal root is taken at each element, so that nothing is stored.
   const bool is_batch = norm == Norm::kBatch;
-  const ScalarTerm epsilon = is_batch ? attribute_term(call, "epsilon", computed) : ScalarTerm{};
+  const ScalarTerm count = extent_term(layout.count).named("count");
+  const ScalarTerm epsilon = is_batch ? attribute_term(call, "epsilon", computed).named("epsilon") : ScalarTerm{};
+  const std::vector<std::string_view> names = {"dy", "x", "mean", is_batch ? "variance" : "rstd"};
   const auto with_epsilon = [&](std::string text) {
-    return StepExpression{std::move(text), is_batch ? std::vector<ScalarTerm>{epsilon} : std::vector<ScalarTerm>{}};
+    return StepExpression{std::move(text), is_batch ? std::vector<ScalarTerm>{epsilon} : std::vector<ScalarTerm>{},
+                          names};
   };
-  const std::string rstd = is_batch ? "rsqrt(x3 + a)" : "x3", normalised = "((y - z) * " + rstd + ")";
+  const std::string rstd = is_batch ? "rsqrt(variance + epsilon)" : "rstd";
+  const std::string normalised = "((x - mean) * " + rstd + ")";
   // dx = rstd * (dy scale - mean(dy scale) - normalised * mean(dy scale normalised)).
   const bool has_scale = steps.has_input(4);
-  const std::string g = has_scale ? "(x * x4)" : "x";
+  const std::string g = has_scale ? "(dy * scale)" : "dy";
   Row row{{dy, x, mean, spread}, layout.axes, {}};
-  if (has_scale) row.inputs.push_back(along(steps.input(4), layout, true, x.shape));
-  row.stages.push_back({"sum", computed, {g}, {"x / a", {extent_term(layout.count)}}, computed});
-  row.stages.push_back(
-      {"sum", computed, with_epsilon(g + " * " + normalised), {"x / a", {extent_term(layout.count)}}, computed});
-  row.map = with_epsilon(is_batch ? "s = rsqrt(x3 + a); s * (" + g + " - r0 - (y - z) * s * r1)"
-                                  : "x3 * (" + g + " - r0 - (y - z) * x3 * r1)");
+  row.names = names;
+  if (has_scale) {
+    row.inputs.push_back(along(steps.input(4), layout, true, x.shape));
+    row.names.push_back("scale");
+  }
+  row.stages.push_back({"sum", computed, {g}, average(count), computed, "mean_g"});
+  row.stages.push_back({"sum", computed, with_epsilon(g + " * " + normalised), average(count), computed, "mean_gn"});
+  row.map = with_epsilon(is_batch ? "s = " + rstd + "; s * (" + g + " - mean_g - (x - mean) * s * mean_gn)"
+                                  : "rstd * (" + g + " - mean_g - (x - mean) * rstd * mean_gn)");
   row.outputs = {whole(steps.output(), layout)};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
-  steps.reduce("sum", computed, summed, with_epsilon("x * " + normalised), {dy, x, mean, spread}, {"x"}, parameter(1));
+  steps.reduce("sum", computed, summed, with_epsilon("dy * " + normalised), {dy, x, mean, spread}, {"x"}, parameter(1));
   steps.reduce("sum", computed, summed, {"x"}, {dy}, {"x"}, parameter(2));
   return steps.take();
 }
@@ -225,15 +236,15 @@ std::optional<Lowering> lower_rms(const OpCall& call, const LoweringTarget& targ
     return steps.take();
   }
   Row row{{x}, layout.axes, {}};
-  row.stages.push_back({"sum",
-                        computed,
-                        {"x * x"},
-                        {"1 / sqrt(x / a + b)", {extent_term(layout.count), attribute_term(call, "epsilon", computed)}},
-                        computed});
-  row.map = StepExpression{"x * r0"};
+  const ScalarTerm count = extent_term(layout.count).named("count");
+  const ScalarTerm epsilon = attribute_term(call, "epsilon", computed).named("epsilon");
+  row.names = {"x"};
+  row.stages.push_back({"sum", computed, {"x * x"}, reciprocal_root(count, epsilon), computed, "rstd"});
+  row.map = StepExpression{"x * rstd"};
   if (steps.has_input(1)) {
     row.inputs.push_back(along(steps.input(1), layout, true, x.shape));
-    row.map = StepExpression{"x * r0 * y"};
+    row.names.push_back("scale");
+    row.map = StepExpression{"x * rstd * scale"};
   }
   row.outputs = {steps.output()};
   row.stored = {{0, rstd}};
@@ -268,14 +279,20 @@ std::optional<Lowering> lower_rms_grad(const OpCall& call, const LoweringTarget&
     return steps.take();
   }
   const bool has_scale = steps.has_input(3);
-  const std::string g = has_scale ? "(x * x3)" : "x";
+  const std::string g = has_scale ? "(dy * scale)" : "dy";
   Row row{{dy, x, rstd}, layout.axes, {}};
-  if (has_scale) row.inputs.push_back(along(steps.input(3), layout, true, x.shape));
-  row.stages.push_back({"sum", computed, {g + " * (y * z)"}, {"x / a", {extent_term(layout.count)}}, computed});
-  row.map = StepExpression{"z * (" + g + " - y * z * r0)"};
+  row.names = {"dy", "x", "rstd"};
+  if (has_scale) {
+    row.inputs.push_back(along(steps.input(3), layout, true, x.shape));
+    row.names.push_back("scale");
+  }
+  const ScalarTerm count = extent_term(layout.count).named("count");
+  row.stages.push_back({"sum", computed, {g + " * (x * rstd)"}, average(count), computed, "mean_gn"});
+  row.map = StepExpression{"rstd * (" + g + " - x * rstd * mean_gn)"};
   row.outputs = {steps.output()};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
-  steps.reduce("sum", computed, layout.others, {"x * (y * z)"}, {dy, x, rstd}, {"x"}, dscale);
+  steps.reduce("sum", computed, layout.others, {"dy * (x * rstd)", {}, {"dy", "x", "rstd"}}, {dy, x, rstd}, {"x"},
+               dscale);
   return steps.take();
 }
 
@@ -299,14 +316,16 @@ std::optional<Lowering> lower_batch_norm_inference(const OpCall& call, const Low
   const StepOperand x = steps.input(0);
   std::vector<StepOperand> inputs = {x};
   for (int32_t i = 1; i < 3; ++i) inputs.push_back(along(steps.input(i), layout, false, x.shape));
-  std::string text = "(x - y) / sqrt(z + a)";
-  constexpr std::string_view kNames[] = {"x3", "x4"};
+  StepExpression expression{"(x - mean) / sqrt(variance + epsilon)",
+                            {attribute_term(call, "epsilon", computed_in(x.dtype)).named("epsilon")},
+                            {"x", "mean", "variance"}};
   for (int32_t i = 3; i < 5; ++i) {
     if (!steps.has_input(i)) continue;
-    text += (i == 3 ? " * " : " + ") + std::string(kNames[inputs.size() - 3]);
+    expression.text += i == 3 ? " * scale" : " + bias";
+    expression.inputs.push_back(i == 3 ? "scale" : "bias");
     inputs.push_back(along(steps.input(i), layout, true, x.shape));
   }
-  steps.map({text, {attribute_term(call, "epsilon", computed_in(x.dtype))}}, std::move(inputs), steps.output());
+  steps.map(expression, std::move(inputs), steps.output());
   return steps.take();
 }
 

@@ -46,16 +46,17 @@ std::vector<Group> groups_of(const OpCall& call, Steps& steps) {
   return groups;
 }
 
+// The attribute, by its name in expressions too.
 ScalarTerm number(const OpCall& call, const char* name) {
-  return attribute_term(call, name, computed_in(call.inputs[0].dtype));
+  return attribute_term(call, name, computed_in(call.inputs[0].dtype)).named(name);
 }
 
 std::optional<Lowering> lower_sgd(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
   for (Group& group : groups_of(call, steps)) {
-    steps.map({"x - a * (y + b * x)", {number(call, "rate"), number(call, "decay")}}, std::move(group.inputs),
-              std::move(group.outputs));
+    steps.map({"x - rate * (gradient + decay * x)", {number(call, "rate"), number(call, "decay")}, {"x", "gradient"}},
+              std::move(group.inputs), std::move(group.outputs));
   }
   return steps.take();
 }
@@ -65,10 +66,11 @@ std::optional<Lowering> lower_momentum(const OpCall& call, const LoweringTarget&
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
   const bool nesterov = flag_attribute(call, "nesterov");
-  const std::string step = nesterov ? "(g + c * v)" : "v";
+  const std::string step = nesterov ? "(g + momentum * v)" : "v";
   for (Group& group : groups_of(call, steps)) {
-    steps.map({"g = y + b * x; v = c * z + g; x - a * " + step + "; v",
-               {number(call, "rate"), number(call, "decay"), number(call, "momentum")}},
+    steps.map({"g = gradient + decay * x; v = momentum * velocity + g; x - rate * " + step + "; v",
+               {number(call, "rate"), number(call, "decay"), number(call, "momentum")},
+               {"x", "gradient", "velocity"}},
               std::move(group.inputs), std::move(group.outputs));
   }
   return steps.take();
@@ -82,23 +84,25 @@ std::optional<Lowering> lower_adam(const OpCall& call, const LoweringTarget& tar
   Steps steps(call, target);
   const compute_dtype computed = computed_in(call.inputs[0].dtype);
   const compute_dtype exact = target.has_float64 ? COMPUTE_DTYPE_FLOAT64 : computed;
-  const auto as = [&](const char* name) { return attribute_term(call, name, exact); };
+  const auto as = [&](const char* name) { return attribute_term(call, name, exact).named(name); };
   std::vector<StepOperand> constants;
   for (int i = 0; i < 5; ++i) constants.push_back(steps.temporary(computed, {}));
   const auto converted = [&](const std::string& text) { return convert_text("(" + text + ")", exact, computed); };
-  steps.map({converted("a / (1 - b ** d)") + "; " + converted("1 / sqrt(1 - c ** d)") + "; " + converted("1 - b") +
-                 "; " + converted("1 - c") + "; " + converted(decoupled ? "1 - a * e" : "e"),
+  steps.map({converted("rate / (1 - beta1 ** step)") + "; " + converted("1 / sqrt(1 - beta2 ** step)") + "; " +
+                 converted("1 - beta1") + "; " + converted("1 - beta2") + "; " +
+                 converted(decoupled ? "1 - rate * decay" : "decay"),
              {as("rate"), as("beta1"), as("beta2"), as("step"), as("decay")}},
             {}, constants);
   const std::vector<ScalarTerm> scalars = {number(call, "beta1"), number(call, "beta2"), number(call, "epsilon")};
-  // x, y, z, x3: parameter, gradient, m, v; x4 to x8: the constants.
-  const std::string gradient = decoupled ? "y" : "(y + x8 * x)";
-  const std::string parameter = decoupled ? "x * x8" : "x";
+  const std::vector<std::string_view> names = {
+      "x", "gradient", "m0", "v0", "scaled_rate", "root", "new_m", "new_v", decoupled ? "kept" : "decay"};
+  const std::string gradient = decoupled ? "gradient" : "(gradient + decay * x)";
+  const std::string parameter = decoupled ? "x * kept" : "x";
   for (Group& group : groups_of(call, steps)) {
     group.inputs.insert(group.inputs.end(), constants.begin(), constants.end());
-    steps.map({"g = " + gradient + "; m = a * z + x6 * g; v = b * x3 + x7 * (g * g); " + parameter +
-                   " - x4 * m / (sqrt(v) * x5 + c); m; v",
-               scalars},
+    steps.map({"g = " + gradient + "; m = beta1 * m0 + new_m * g; v = beta2 * v0 + new_v * (g * g); " + parameter +
+                   " - scaled_rate * m / (sqrt(v) * root + epsilon); m; v",
+               scalars, names},
               std::move(group.inputs), std::move(group.outputs));
   }
   return steps.take();

@@ -216,12 +216,13 @@ std::optional<Lowering> grad_in_rows(const OpCall& call, Steps& steps, std::span
   first.scalars = given.scalars;
   first.text = "where((x == y) | isnan(x), " + linear + ", " + scalar_name(first.scalars.size()) + ")";
   first.scalars.push_back(extent_term(taps));
-  given.text = "where(" + linear + " == r0, z, 0)";
+  given.text = "where(" + linear + " == first, dy, 0)";
   if (!cover_all(windows)) steps.fill(dx, {});
   Row row;
   row.inputs = {window_view(x, windows), with_window_axes(y, windows, true), with_window_axes(dy, windows, true)};
   row.axes = window_axes(windows.size());
-  row.stages = {{"min", computed, std::move(first), {"x"}, computed}};
+  row.names = {"x", "y", "dy"};
+  row.stages = {{"min", computed, std::move(first), {"x"}, computed, "first"}};
   row.map = std::move(given);
   row.outputs = {window_view(dx, windows)};
   steps.row(row);

@@ -21,14 +21,15 @@ std::vector<OutputDesc> infer_logsumexp(const OpCall& call) {
   return {{call.inputs[0].dtype, read_reduction(call).shape}};
 }
 
-// A row whose r0 is subtracted from the elements and whose r1 is `after` of the sum of their exponentials.
+// A row whose stage `greatest` is subtracted from the elements and whose stage `total` is `after` of `sum`, the sum of
+// their exponentials.
 Row exponential_row(Steps& steps, std::vector<int64_t> axes, const char* greatest, const char* after,
                     compute_dtype result) {
   const StepOperand x = steps.input(0);
   const compute_dtype computed = computed_in(x.dtype);
   Row row{{x}, std::move(axes), {}};
-  row.stages.push_back({"max", computed, {"x"}, {greatest}, computed});
-  row.stages.push_back({"sum", computed, {"exp(x - r0)"}, {after}, result});
+  row.stages.push_back({"max", computed, {"x"}, {greatest}, computed, "greatest"});
+  row.stages.push_back({"sum", computed, {"exp(x - greatest)"}, {after, {}, {"sum"}}, result, "total"});
   return row;
 }
 
@@ -38,9 +39,9 @@ std::optional<Lowering> lower_softmax(const OpCall& call, const LoweringTarget& 
   Steps steps(call, target);
   const StepOperand x = steps.input(0);
   const compute_dtype computed = computed_in(x.dtype);
-  Row row = exponential_row(steps, {axis_attribute(call, call.inputs[0].rank)}, "x", logarithm ? "log(x)" : "1 / x",
+  Row row = exponential_row(steps, {axis_attribute(call, call.inputs[0].rank)}, "x", logarithm ? "log(sum)" : "1 / sum",
                             computed);
-  row.map = StepExpression{logarithm ? "x - r0 - r1" : "exp(x - r0) * r1"};
+  row.map = StepExpression{logarithm ? "x - greatest - total" : "exp(x - greatest) * total"};
   row.outputs = {steps.output()};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
   return steps.take();
@@ -65,7 +66,7 @@ std::optional<Lowering> lower_logsumexp(const OpCall& call, const LoweringTarget
     return steps.take();
   }
   // From an infinity nothing can be subtracted: where the greatest is one, the sum says it all.
-  Row row = exponential_row(steps, reduction.axes, "where(isfinite(x), x, 0)", "log(x) + r0", output.dtype);
+  Row row = exponential_row(steps, reduction.axes, "where(isfinite(x), x, 0)", "log(sum) + greatest", output.dtype);
   row.stored.push_back({1, output});
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
   return steps.take();
@@ -84,8 +85,9 @@ std::optional<Lowering> lower_softmax_grad(const OpCall& call, const LoweringTar
   const StepOperand dy = steps.input(0);
   const compute_dtype computed = computed_in(dy.dtype);
   Row row{{dy, steps.input(1)}, {axis_attribute(call, call.inputs[0].rank)}, {}};
-  row.stages.push_back({"sum", computed, {logarithm ? "x" : "x * y"}, {"x"}, computed});
-  row.map = StepExpression{logarithm ? "x - exp(y) * r0" : "y * (x - r0)"};
+  row.names = {"dy", "y"};
+  row.stages.push_back({"sum", computed, {logarithm ? "dy" : "dy * y"}, {"x"}, computed, "total"});
+  row.map = StepExpression{logarithm ? "dy - exp(y) * total" : "y * (dy - total)"};
   row.outputs = {steps.output()};
   alternative == 0 ? steps.row(row) : steps.row_in_steps(row);
   return steps.take();

@@ -2,8 +2,8 @@
 #include "core/ops/steps.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
+#include <cctype>
 
 #include "core/base/error.hpp"
 #include "core/ops/rules.hpp"
@@ -39,9 +39,15 @@ constexpr std::string_view kInputNames[] = {"x", "y", "z", "x3", "x4", "x5", "x6
 constexpr std::string_view kResultNames[] = {"r0", "r1", "r2", "r3"};
 static_assert(std::size(kResultNames) == kMaxRowStages);
 
-std::vector<std::string_view> input_names(size_t count) {
-  assert(count <= std::size(kInputNames));
-  return {kInputNames, kInputNames + count};
+// `given`, or the default names of so many inputs.
+std::vector<std::string_view> input_names(const std::vector<std::string_view>& given, size_t count) {
+  assert(given.empty() ? count <= std::size(kInputNames) : given.size() == count);
+  return given.empty() ? std::vector(kInputNames, kInputNames + count) : given;
+}
+
+std::string_view result_name(const Row& row, size_t stage) {
+  const std::string_view given = row.stages[stage].name;
+  return given.empty() ? kResultNames[stage] : given;
 }
 
 std::vector<compute_dtype> dtypes_of(std::span<const StepOperand> operands) {
@@ -50,9 +56,13 @@ std::vector<compute_dtype> dtypes_of(std::span<const StepOperand> operands) {
   return dtypes;
 }
 
-// Names of results occur in no other word.
 bool mentions(const StepExpression& expression, std::string_view name) {
-  return expression.text.find(name) != std::string::npos;
+  const std::string_view text = expression.text;
+  const auto is_in_word = [&](size_t at) { return at < text.size() && (std::isalnum(text[at]) || text[at] == '_'); };
+  for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    if (!is_in_word(at - 1) && !is_in_word(at + name.size())) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -231,13 +241,11 @@ StepOperand Steps::as_indices(const StepOperand& operand) {
 
 TypedExpression Steps::type(const StepExpression& expression, const Names& names, std::span<const compute_dtype> inputs,
                             std::span<const compute_dtype> wanted, std::vector<StepScalar>& out_scalars) const {
-  static constexpr auto kScalars = [] {
-    std::array<std::string_view, kScalarNames.size()> all;
-    for (size_t i = 0; i < all.size(); ++i) all[i] = kScalarNames.substr(i, 1);
-    return all;
-  }();
-  assert(names.size() == inputs.size() && expression.scalars.size() <= kScalars.size());
-  const ExpressionTemplate parsed = parse(expression.text, names, std::span(kScalars).first(expression.scalars.size()));
+  assert(names.size() == inputs.size() && expression.scalars.size() <= kScalarNames.size());
+  Names scalars;
+  for (const ScalarTerm& term : expression.scalars)
+    scalars.push_back(term.name.empty() ? kScalarNames.substr(scalars.size(), 1) : term.name);
+  const ExpressionTemplate parsed = parse(expression.text, names, scalars);
   std::vector<LeafDesc> leaves;
   for (const compute_dtype dtype : inputs) leaves.push_back({dtype});
   for (const ScalarTerm& term : expression.scalars) leaves.push_back(term.leaf);
@@ -272,12 +280,12 @@ Step& Steps::add(const char* primitive, std::vector<StepOperand> inputs, std::ve
 }
 
 void Steps::map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output) {
-  Names names = input_names(inputs.size());
+  Names names = input_names(expression.inputs, inputs.size());
   map(expression, names, std::move(inputs), std::vector<StepOperand>{std::move(output)});
 }
 
 void Steps::map(const StepExpression& expression, std::vector<StepOperand> inputs, std::vector<StepOperand> outputs) {
-  Names names = input_names(inputs.size());
+  Names names = input_names(expression.inputs, inputs.size());
   map(expression, names, std::move(inputs), std::move(outputs));
 }
 
@@ -294,7 +302,8 @@ void Steps::map(const StepExpression& expression, const Names& names, std::vecto
 void Steps::epilogue(const StepExpression& expression, compute_dtype from) {
   Step& step = lowering_.steps.back();
   const compute_dtype wanted = step.outputs.front().dtype;
-  step.expressions.push_back(type(expression, {"x"}, {&from, 1}, {&wanted, 1}, step.scalars));
+  step.expressions.push_back(
+      type(expression, input_names(expression.inputs, 1), {&from, 1}, {&wanted, 1}, step.scalars));
 }
 
 void Steps::copy(StepOperand src, StepOperand dst) { add("copy", {std::move(src)}, std::move(dst)); }
@@ -308,7 +317,7 @@ void Steps::fill(StepOperand dst, const ScalarBits& value) {
 void Steps::reduce(const char* kind, compute_dtype accumulator, std::span<const int64_t> axes,
                    const StepExpression& before, std::vector<StepOperand> inputs, const StepExpression& after,
                    StepOperand output) {
-  const Names names = input_names(inputs.size());
+  const Names names = input_names(before.inputs, inputs.size());
   reduce(kind, accumulator, axes, before, names, std::move(inputs), after, std::move(output));
 }
 
@@ -321,7 +330,7 @@ void Steps::reduce(const char* kind, compute_dtype accumulator, std::span<const 
   Step& step = add("reduce", std::move(inputs), std::move(output));
   step.attributes = reduce_attributes(axes, kind, accumulator);
   step.expressions.push_back(type(before, names, dtypes, {&accumulator, 1}, step.scalars));
-  step.expressions.push_back(type(after, {"x"}, {&accumulator, 1}, {&wanted, 1}, step.scalars));
+  step.expressions.push_back(type(after, input_names(after.inputs, 1), {&accumulator, 1}, {&wanted, 1}, step.scalars));
 }
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
@@ -335,7 +344,7 @@ void Steps::row(const Row& row) {
   StepAttribute kinds = text("kinds", ""), accumulators = dtype_value("accumulators", COMPUTE_DTYPE_NONE);
   kinds.texts.clear();
   accumulators.integers.clear();
-  Names names = input_names(row.inputs.size()), after_names = {"x"};
+  Names names = input_names(row.names, row.inputs.size()), earlier;
   std::vector<compute_dtype> dtypes = dtypes_of(row.inputs), after_dtypes(1);
   for (size_t i = 0; i < row.stages.size(); ++i) {
     const RowStage& stage = row.stages[i];
@@ -343,8 +352,10 @@ void Steps::row(const Row& row) {
     accumulators.integers.push_back(stage.accumulator);
     after_dtypes.front() = stage.accumulator;
     step.expressions.push_back(type(stage.before, names, dtypes, {&stage.accumulator, 1}, step.scalars));
+    Names after_names = input_names(stage.after.inputs, 1);
+    after_names.insert(after_names.end(), earlier.begin(), earlier.end());
     step.expressions.push_back(type(stage.after, after_names, after_dtypes, {&stage.result, 1}, step.scalars));
-    for (Names* list : {&names, &after_names}) list->push_back(kResultNames[i]);
+    for (Names* list : {&names, &earlier}) list->push_back(result_name(row, i));
     for (auto* list : {&dtypes, &after_dtypes}) list->push_back(stage.result);
   }
   if (row.map) step.expressions.push_back(type(*row.map, names, dtypes, dtypes_of(row.outputs), step.scalars));
@@ -362,9 +373,9 @@ void Steps::row_in_steps(const Row& row) {
   const auto with_results = [&](const StepExpression& expression, std::vector<StepOperand> first, Names& names,
                                 const std::vector<int64_t>& shape) {
     for (size_t i = 0; i < results.size(); ++i) {
-      if (!mentions(expression, kResultNames[i])) continue;
+      if (!mentions(expression, result_name(row, i))) continue;
       first.push_back(broadcast_to(results[i], shape));
-      names.push_back(kResultNames[i]);
+      names.push_back(result_name(row, i));
     }
     return first;
   };
@@ -374,7 +385,7 @@ void Steps::row_in_steps(const Row& row) {
                                      [&](const Row::Stored& each) { return each.stage == static_cast<int32_t>(i); });
     const bool in_place = stored != row.stored.end() && stored->output.dtype == stage.result;
     const StepOperand result = in_place ? stored->output : temporary(stage.result, kept);
-    Names names = input_names(row.inputs.size()), after_names = {"x"};
+    Names names = input_names(row.names, row.inputs.size()), after_names = input_names(stage.after.inputs, 1);
     std::vector<StepOperand> inputs = with_results(stage.before, row.inputs, names, space);
     const std::vector<StepOperand> earlier = with_results(stage.after, {}, after_names, kept);
     if (earlier.empty()) {
@@ -389,7 +400,7 @@ void Steps::row_in_steps(const Row& row) {
     results.push_back(result);
   }
   if (!row.map) return;
-  Names names = input_names(row.inputs.size());
+  Names names = input_names(row.names, row.inputs.size());
   std::vector<StepOperand> inputs = with_results(*row.map, row.inputs, names, space);
   map(*row.map, names, std::move(inputs), row.outputs);
 }

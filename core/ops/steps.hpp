@@ -33,10 +33,14 @@ StepOperand permuted(const StepOperand& operand, std::span<const int32_t> axes);
 
 // ---- Scalars --------------------------------------------------------------------------------------------------------
 
-// A scalar of an expression before typing: StepScalar's source, and how it takes part in typing.
+// A scalar of an expression before typing: StepScalar's source, how it takes part in typing, and its name in the text,
+// "" for a, b, c, … by its place (scalar_name).
 struct ScalarTerm {
   StepScalar source;
   LeafDesc leaf;
+  std::string_view name = {};
+
+  ScalarTerm named(std::string_view in_text) const { return {source, leaf, in_text}; }
 };
 
 // A number that follows from extents; takes the dtype of the operand that it is combined with.
@@ -44,11 +48,12 @@ ScalarTerm extent_term(int64_t value);
 // The run-time attribute as `dtype`.
 ScalarTerm attribute_term(const OpCall& call, std::string_view name, compute_dtype dtype);
 
-// An expression of a step, as text over x, y, z, x3, … x8 (the step's inputs in order) and a, b, c, … (the scalars, by
-// scalar_name).
+// An expression of a step, as text over the step's inputs and the scalars. `inputs` are the names of all inputs; if it
+// is empty, they are x, y, z, x3, … x8. Names are literals.
 struct StepExpression {
   std::string text;
   std::vector<ScalarTerm> scalars = {};
+  std::vector<std::string_view> inputs = {};
 };
 
 inline constexpr std::string_view kScalarNames = "abcdefghijklmnopqrstuvwABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -60,14 +65,15 @@ std::string convert_text(std::string_view operand, compute_dtype from, compute_d
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
-// Values combined along axes. Texts use x, y, z, x3, … x8 (the row's inputs) and r0, r1, … (the results of earlier
-// stages). In `after`, x is the combined value, and the other inputs do not exist.
+// Values combined along axes. Texts use the names of the row's inputs and the results of earlier stages. In `after`,
+// the only input is the combined value, called x unless after.inputs has its name.
 struct RowStage {
   const char* kind;
   compute_dtype accumulator;  // the dtype of `before`
   StepExpression before;
   StepExpression after;
-  compute_dtype result;  // the dtype of `after`
+  compute_dtype result;        // the dtype of `after`
+  std::string_view name = {};  // of the result in later texts; "": r0, r1, …
 };
 
 // The computation of the primitive `row`.
@@ -82,7 +88,8 @@ struct Row {
   std::optional<StepExpression> map =
       {};  // at every position, over inputs and results; its outputs are separated by ";"
   std::vector<StepOperand> outputs = {};
-  std::vector<Stored> stored = {};  // ascending
+  std::vector<Stored> stored = {};           // ascending
+  std::vector<std::string_view> names = {};  // of the inputs; empty: x, y, z, x3, … x8
 };
 
 inline constexpr size_t kMaxRowStages = 4;
