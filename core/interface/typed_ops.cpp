@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of compute/ops.h. Elementwise functions come from the rows; the others are generated and use the
-// classes below.
+// The functions of compute/ops.h: op_wrappers.inc, which is generated and uses the classes and macros below.
 #include <compute/compute.h>
 
 #include <array>
@@ -144,44 +143,33 @@ using namespace compute;
 
 extern "C" {
 
+#define COMPUTE_ELEMENTWISE_1(function, function_into, op)                                     \
+  compute_error* function(compute_stream* stream, compute_tensor* x, compute_tensor** out_y) { \
+    return run_elementwise(OpId::op, stream, &x, 1, out_y, nullptr);                           \
+  }                                                                                            \
+  compute_error* function_into(compute_stream* stream, compute_tensor* x, compute_tensor* y) { \
+    return run_elementwise(OpId::op, stream, &x, 1, nullptr, y);                               \
+  }
+#define COMPUTE_ELEMENTWISE_2(function, function_into, op)                                                             \
+  compute_error* function(compute_stream* stream, compute_tensor* x, compute_tensor* y, compute_tensor** out_result) { \
+    compute_tensor* const inputs[] = {x, y};                                                                           \
+    return run_elementwise(OpId::op, stream, inputs, 2, out_result, nullptr);                                          \
+  }                                                                                                                    \
+  compute_error* function_into(compute_stream* stream, compute_tensor* x, compute_tensor* y, compute_tensor* result) { \
+    compute_tensor* const inputs[] = {x, y};                                                                           \
+    return run_elementwise(OpId::op, stream, inputs, 2, nullptr, result);                                              \
+  }
+#define COMPUTE_ELEMENTWISE_3(function, function_into, op)                                                      \
+  compute_error* function(compute_stream* stream, compute_tensor* x, compute_tensor* y, compute_tensor* z,      \
+                          compute_tensor** out_result) {                                                        \
+    compute_tensor* const inputs[] = {x, y, z};                                                                 \
+    return run_elementwise(OpId::op, stream, inputs, 3, out_result, nullptr);                                   \
+  }                                                                                                             \
+  compute_error* function_into(compute_stream* stream, compute_tensor* x, compute_tensor* y, compute_tensor* z, \
+                               compute_tensor* result) {                                                        \
+    compute_tensor* const inputs[] = {x, y, z};                                                                 \
+    return run_elementwise(OpId::op, stream, inputs, 3, nullptr, result);                                       \
+  }
 #include "core/interface/op_wrappers.inc"
-
-// How ops.h calls an op of some version.
-#define COMPUTE_FUNCTION_1(name, suffix) compute_##name##suffix
-#define COMPUTE_FUNCTION_2(name, suffix) compute_##name##_v2##suffix
-
-#define COMPUTE_UNARY(name, version, ...)                                                             \
-  compute_error* COMPUTE_FUNCTION_##version(name, )(compute_stream * stream, compute_tensor * x,      \
-                                                    compute_tensor * *out_y) {                        \
-    return run_elementwise(OpId::k_##name##_##version, stream, &x, 1, out_y, nullptr);                \
-  }                                                                                                   \
-  compute_error* COMPUTE_FUNCTION_##version(name, _into)(compute_stream * stream, compute_tensor * x, \
-                                                         compute_tensor * y) {                        \
-    return run_elementwise(OpId::k_##name##_##version, stream, &x, 1, nullptr, y);                    \
-  }
-#define COMPUTE_BINARY(name, version, ...)                                                                           \
-  compute_error* COMPUTE_FUNCTION_##version(name, )(compute_stream * stream, compute_tensor * x, compute_tensor * y, \
-                                                    compute_tensor * *out_result) {                                  \
-    compute_tensor* const inputs[] = {x, y};                                                                         \
-    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 2, out_result, nullptr);                      \
-  }                                                                                                                  \
-  compute_error* COMPUTE_FUNCTION_##version(name, _into)(compute_stream * stream, compute_tensor * x,                \
-                                                         compute_tensor * y, compute_tensor * result) {              \
-    compute_tensor* const inputs[] = {x, y};                                                                         \
-    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 2, nullptr, result);                          \
-  }
-#define COMPUTE_TERNARY(name, version, ...)                                                                           \
-  compute_error* COMPUTE_FUNCTION_##version(name, )(compute_stream * stream, compute_tensor * x, compute_tensor * y,  \
-                                                    compute_tensor * z, compute_tensor * *out_result) {               \
-    compute_tensor* const inputs[] = {x, y, z};                                                                       \
-    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 3, out_result, nullptr);                       \
-  }                                                                                                                   \
-  compute_error* COMPUTE_FUNCTION_##version(name, _into)(                                                             \
-      compute_stream * stream, compute_tensor * x, compute_tensor * y, compute_tensor * z, compute_tensor * result) { \
-    compute_tensor* const inputs[] = {x, y, z};                                                                       \
-    return run_elementwise(OpId::k_##name##_##version, stream, inputs, 3, nullptr, result);                           \
-  }
-#define COMPUTE_OP(...)
-#include <compute/ops.def>
 
 }  // extern "C"
