@@ -66,7 +66,7 @@ void copy_on_host(Tensor& tensor, void* data, bool write) {
   Timeline& timeline = default_timeline(buffer.device);
   Use use{&buffer, write, write && is_whole(tensor)};
   Submission submission(timeline, {&use, 1}, write ? "write" : "read");
-  const auto dense = dense_strides(tensor.shape_span());
+  const auto dense = row_major_array(tensor.shape_span());
   const std::span<const int64_t> packed(dense.data(), static_cast<size_t>(tensor.rank));
   uint8_t* memory = buffer.host_address() + tensor.offset_bytes;
   if (write) {

@@ -133,7 +133,7 @@ compute_error* compute_tensor_reshape(compute_tensor* tensor, int32_t rank, cons
     }
     Dims strides{};
     if (self.element_count == 0) {
-      strides = dense_strides(as_span(extents, rank));
+      strides = row_major_array(as_span(extents, rank));
     } else if (!reshape_strides(self, as_span(extents, rank), strides)) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
                   fmt::format("{}: strides {} of shape {} cannot be viewed as {}; make a row-major copy first (copy)",

@@ -271,7 +271,6 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   bool has_memory_map() const noexcept { return has<&Table::memory_map>() && has<&Table::memory_unmap>(); }
   bool has_memory_import() const noexcept { return has<&Table::memory_import>(); }
   bool has_times() const noexcept { return has<&Table::mark_time>(); }
-  bool has_telemetry() const noexcept { return has<&Table::telemetry>(); }
   bool has_copy_peer() const noexcept { return has<&Table::copy_peer>(); }
 
   compute_error* memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const;

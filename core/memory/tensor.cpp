@@ -10,6 +10,7 @@
 
 #include "core/base/caller_world.hpp"
 #include "core/base/mix_hash.hpp"
+#include "core/base/strides.hpp"
 #include "core/expressions/dtype.hpp"
 #include "core/observation/live_tensors.hpp"
 #include "core/observation/observed.hpp"
@@ -181,18 +182,14 @@ bool overlaps_itself(const Tensor& tensor) {
   return false;
 }
 
-std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape) {
+std::array<int64_t, COMPUTE_MAX_RANK> row_major_array(std::span<const int64_t> shape) {
   std::array<int64_t, COMPUTE_MAX_RANK> strides;  // those beyond the rank are not looked at, and not set
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= std::max<int64_t>(shape[i], 1);
-  }
+  row_major_strides(shape, strides.data());
   return strides;
 }
 
 std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides) {
-  auto settled = dense_strides(shape);
+  auto settled = row_major_array(shape);
   if (strides == nullptr || std::find(shape.begin(), shape.end(), 0) != shape.end()) return settled;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] > 1) settled[i] = strides[i];
@@ -201,7 +198,7 @@ std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> s
 }
 
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user) {
-  const auto strides = dense_strides(shape);
+  const auto strides = row_major_array(shape);
   return make_tensor(device, dtype, shape, {strides.data(), shape.size()}, user);
 }
 

@@ -97,14 +97,15 @@ Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const i
 // Whether two elements may share memory.
 bool overlaps_itself(const Tensor& tensor);
 
-std::array<int64_t, COMPUTE_MAX_RANK> dense_strides(std::span<const int64_t> shape);
+// row_major_strides without an allocation.
+std::array<int64_t, COMPUTE_MAX_RANK> row_major_array(std::span<const int64_t> shape);
 
 // Strides from outside in the form that tensors store. Strides without effect (along axes of one element, and in
 // tensors without elements) become dense, so that products of strides and extents fit in 64 bits. NULL: dense. The
 // shape was checked.
 std::array<int64_t, COMPUTE_MAX_RANK> settled_strides(std::span<const int64_t> shape, const int64_t* strides);
 
-// A new row-major tensor on a device, which `user` will write first. `strides` are from dense_strides.
+// A new row-major tensor on a device, which `user` will write first. `strides` are from row_major_array.
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, Timeline* user);
 Tensor* make_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape,
                     std::span<const int64_t> strides, Timeline* user);

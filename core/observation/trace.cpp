@@ -5,7 +5,7 @@
 
 #include "core/devices/device.hpp"
 #include "core/expressions/dtype.hpp"
-#include "core/text/printable.hpp"
+#include "core/text/json_writer.hpp"
 
 namespace compute {
 namespace {
@@ -19,17 +19,16 @@ std::string micros(int64_t ns) {
   return fmt::format("{}{}.{:03}", sign, size / 1000, size % 1000);
 }
 
-std::string op_arguments(const OpWork& op) {
-  return fmt::format(R"("ops":{},"dtype":"{}","shape":"[{}]","bytes":{},"flops":{})", op.ops,
-                     op.dtype != 0 ? dtype_name(op.dtype) : "", fmt::join(op.shape, ","), op.bytes, op.flops);
+void put_arguments(JsonWriter& out, const OpWork& op) {
+  out.field("ops", op.ops).field("dtype", op.dtype != 0 ? dtype_name(op.dtype) : "");
+  out.field("shape", fmt::format("[{}]", fmt::join(op.shape, ","))).field("bytes", op.bytes).field("flops", op.flops);
 }
 
-std::string transfer_arguments(const TransferWork& transfer) {
+void put_arguments(JsonWriter& out, const TransferWork& transfer) {
   const auto name = [](const Device* device) { return device != nullptr ? device->name : std::string("host"); };
-  return fmt::format(R"("tensor":{},"bytes":{},"from":{},"to":{},"op":{},"implicit":{},"place":{})",
-                     json_string(transfer.tensor), transfer.size_bytes, json_string(name(transfer.from)),
-                     json_string(name(transfer.to)), json_string(transfer.cause), transfer.is_implicit,
-                     json_string(place_text(transfer.place)));
+  out.field("tensor", transfer.tensor).field("bytes", transfer.size_bytes).field("from", name(transfer.from));
+  out.field("to", name(transfer.to)).field("op", transfer.cause).field("implicit", transfer.is_implicit);
+  out.field("place", place_text(transfer.place));
 }
 
 }  // namespace
@@ -50,15 +49,20 @@ void Trace::put_line(const std::string& line) {
   file_.put(line);
 }
 
-void Trace::put(const Event& event) {
-  put_line(fmt::format(R"({{"name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},"args":{{{}}}}})",
-                       json_string(event.name), event.category, micros(event.span.begin - begin_),
-                       micros(event.span.length()), event.process, event.thread, event.arguments));
+template <class F>
+void Trace::put(const Event& event, F&& arguments) {
+  JsonWriter out(JsonLayout::kOneLine);
+  out.begin_object().field("name", event.name).field("cat", event.category).field("ph", "X");
+  out.key("ts").number(micros(event.span.begin - begin_)).key("dur").number(micros(event.span.length()));
+  out.field("pid", event.process).field("tid", event.thread).key("args").begin_object();
+  arguments(out);
+  put_line(out.end_object().end_object().take());
 }
 
 void Trace::put_name(int64_t process, int64_t thread, const char* what, std::string_view name) {
-  put_line(fmt::format(R"({{"name":"{}","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})", what, process, thread,
-                       json_string(name)));
+  JsonWriter out(JsonLayout::kOneLine);
+  out.begin_object().field("name", what).field("ph", "M").field("pid", process).field("tid", thread);
+  put_line(out.key("args").begin_object().field("name", name).end_object().end_object().take());
 }
 
 int64_t Trace::process_of(const Device& device) {
@@ -77,41 +81,42 @@ void Trace::name_track(int64_t process, int64_t thread) {
 
 void Trace::add(const Work& work) {
   if (work.begun < begin_) return;  // begun before this trace
-  std::string arguments;
-  std::string_view category = "other";
-  if (work.op) {
-    arguments = op_arguments(*work.op);
-    category = work.op->category;
-  } else if (work.transfer) {
-    arguments = transfer_arguments(*work.transfer);
-    category = "transfer";
-  }
+  const std::string_view category = work.op ? work.op->category : work.transfer ? "transfer" : "other";
+  const auto arguments = [&](JsonWriter& out) {
+    if (work.op) {
+      put_arguments(out, *work.op);
+    } else if (work.transfer) {
+      put_arguments(out, *work.transfer);
+    }
+  };
   name_track(kHostProcess, work.thread);
   if (!work.is_timed) {
-    put({work.name, category, kHostProcess, work.thread, work.on_host, arguments});
+    put({work.name, category, kHostProcess, work.thread, work.on_host}, arguments);
     return;
   }
-  put({work.name, "submit", kHostProcess, work.thread, work.on_host, ""});
+  put({work.name, "submit", kHostProcess, work.thread, work.on_host}, [](JsonWriter&) {});
   const int64_t process = process_of(*work.device);
   name_track(process, work.stream);
-  put({work.name, category, process, work.stream, work.on_device, arguments});
+  put({work.name, category, process, work.stream, work.on_device}, arguments);
 }
 
 void Trace::add_wait(const Work& wait) {
   name_track(kHostProcess, wait.thread);
-  put({"wait", "wait", kHostProcess, wait.thread, wait.on_host,
-       fmt::format(R"("device":{},"stream":{})", json_string(wait.device->name), wait.stream)});
+  put({"wait", "wait", kHostProcess, wait.thread, wait.on_host},
+      [&](JsonWriter& out) { out.field("device", wait.device->name).field("stream", wait.stream); });
 }
 
 void Trace::add_preparation(std::string_view name, const Device& device, int32_t thread, TimeSpan span) {
   name_track(kHostProcess, thread);
-  put({name, "prepare", kHostProcess, thread, span, fmt::format(R"("device":{})", json_string(device.name))});
+  put({name, "prepare", kHostProcess, thread, span}, [&](JsonWriter& out) { out.field("device", device.name); });
 }
 
 void Trace::add_memory(std::string_view device, int64_t used, int64_t change, int64_t now) {
-  put_line(fmt::format(R"({{"name":{},"cat":"{}","ph":"C","ts":{},"pid":{},"args":{{"used":{}}}}})",
-                       json_string(fmt::format("memory of {}", device)), change > 0 ? "allocate" : "free",
-                       micros(now - begin_), kHostProcess, used));
+  JsonWriter out(JsonLayout::kOneLine);
+  out.begin_object().field("name", fmt::format("memory of {}", device));
+  out.field("cat", change > 0 ? "allocate" : "free").field("ph", "C").key("ts").number(micros(now - begin_));
+  out.field("pid", kHostProcess).key("args").begin_object().field("used", used);
+  put_line(out.end_object().end_object().take());
 }
 
 }  // namespace compute

@@ -36,10 +36,11 @@ class Trace {
     int64_t process = 1;
     int64_t thread = 0;
     TimeSpan span;
-    std::string_view arguments;  // members of an object
   };
 
-  void put(const Event& event);
+  // `arguments` writes the members of an object.
+  template <class F>
+  void put(const Event& event, F&& arguments);
   void put_name(int64_t process, int64_t thread, const char* what, std::string_view name);
   void put_line(const std::string& line);
   int64_t process_of(const compute_device& device);

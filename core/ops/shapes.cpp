@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/base/error.hpp"
+#include "core/base/strides.hpp"
 
 namespace compute {
 
@@ -46,11 +47,7 @@ bool has_elements(std::span<const int64_t> shape) noexcept {
 
 std::vector<int64_t> row_major_strides(std::span<const int64_t> shape) {
   std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= std::max<int64_t>(shape[i], 1);
-  }
+  row_major_strides(shape, strides.data());
   return strides;
 }
 

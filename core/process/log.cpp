@@ -17,6 +17,7 @@
 #include "core/base/lock.hpp"
 #include "core/process/in_use.hpp"
 #include "core/process/process_config.hpp"
+#include "core/text/json_writer.hpp"
 #include "core/text/printable.hpp"
 
 namespace compute {
@@ -94,9 +95,9 @@ const char* level_name(int32_t level) noexcept {
 
 void write_line(const LogLevels& levels, int32_t level, const char* category, const std::string& line) {
   if (levels.json) {
-    const std::string text = json_string(line);
-    std::fprintf(stderr, "{\"level\": \"%s\", \"category\": %s, \"text\": %s}\n", level_name(level),
-                 json_string(category).c_str(), text.c_str());
+    JsonWriter out(JsonLayout::kOneLine);
+    out.begin_object().field("level", level_name(level)).field("category", category).field("text", line).end_object();
+    std::fprintf(stderr, "%s\n", out.take().c_str());
     return;
   }
   const char* mark = level == COMPUTE_LOG_ERROR ? "error: " : level == COMPUTE_LOG_WARNING ? "warning: " : "";

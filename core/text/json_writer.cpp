@@ -7,7 +7,7 @@ namespace compute {
 
 JsonWriter& JsonWriter::key(std::string_view name) {
   put(json_string(name));
-  text_ += ": ";
+  text_ += layout_ == JsonLayout::kOneLine ? ":" : ": ";
   is_after_key_ = true;
   return *this;
 }
@@ -46,6 +46,7 @@ JsonWriter& JsonWriter::put(std::string_view token) {
 }
 
 void JsonWriter::next_line() {
+  if (layout_ == JsonLayout::kOneLine) return;
   text_ += '\n';
   text_.append(static_cast<size_t>(2 * depth_), ' ');
 }

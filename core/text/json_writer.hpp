@@ -12,9 +12,13 @@
 
 namespace compute {
 
-// Indented by two blanks per level. Texts are converted to UTF-8.
+enum class JsonLayout : uint8_t { kIndented, kOneLine };
+
+// Indented by two blanks per level, or one line without blanks. Texts are converted to UTF-8.
 class JsonWriter {
  public:
+  explicit JsonWriter(JsonLayout layout = JsonLayout::kIndented) : layout_(layout) {}
+
   JsonWriter& begin_object() { return begin('{'); }
   JsonWriter& end_object() { return end('}'); }
   JsonWriter& begin_array() { return begin('['); }
@@ -29,6 +33,8 @@ class JsonWriter {
   JsonWriter& value(std::same_as<bool> auto truth) { return put(truth ? "true" : "false"); }
   JsonWriter& value(int64_t number) { return put(std::to_string(number)); }
   JsonWriter& value(const std::vector<std::string>& texts);
+  // A number, as it stands.
+  JsonWriter& number(std::string_view digits) { return put(digits); }
   // null for an empty text.
   JsonWriter& value_or_null(std::string_view text) { return text.empty() ? put("null") : value(text); }
 
@@ -46,6 +52,7 @@ class JsonWriter {
   JsonWriter& put(std::string_view token);
   void next_line();
 
+  const JsonLayout layout_;
   std::string text_;
   int depth_ = 0;
   bool is_first_ = true;  // in the innermost open object or list

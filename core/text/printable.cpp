@@ -147,6 +147,9 @@ size_t column_of(std::string_view text, size_t offset) {
   return count_of_characters(valid_utf8(text.substr(begin, offset - begin))) + 1;
 }
 
-std::string json_string(std::string_view text) { return dump(Json(text)); }
+std::string json_string(std::string_view text) {
+  const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; };
+  return std::ranges::all_of(text, is_plain) ? '"' + std::string(text) + '"' : dump(Json(text));
+}
 
 }  // namespace compute

@@ -61,16 +61,6 @@ std::vector<int64_t> per_axis(const Op& op, std::string_view name, int32_t rank,
   return result;
 }
 
-// Some of cuDNN's engines ignore other strides.
-bool is_row_major(const compute_plugin_tensor& tensor) {
-  int64_t stride = 1;
-  for (int32_t axis = tensor.rank; axis-- > 0;) {
-    if (tensor.shape[axis] != 1 && tensor.strides[axis] != stride) return false;
-    stride *= tensor.shape[axis];
-  }
-  return true;
-}
-
 DnnDescriptor describe_tensor_of(const compute_plugin_tensor& tensor, Role role) {
   const std::vector<int64_t> extents = with_axis(tensor.shape, tensor.rank, 1);
   const std::vector<int64_t> strides =
@@ -199,7 +189,7 @@ bool is_worth_asking(const Op& op, bool tensor_cores, bool always) {
   }
   if (op.input_count() > 2 && op.input(2).rank >= 0) return false;  // a bias is added before rounding
   for (const int32_t place : places(op)) {
-    if (!is_row_major(op.tensor(place))) return false;
+    if (!common::is_row_major(op.tensor(place))) return false;  // some of cuDNN's engines ignore other strides
   }
   // With other numbers of channels an engine for halves was seen to be off by slightly more than the bound.
   const compute_plugin_tensor& weight = op.tensor(places(op)[kWeight]);

@@ -38,8 +38,8 @@ TEST(Log, HasLevelsByCategoryAndJson) {
   log(COMPUTE_LOG_DEBUG, "load", "not this");
   log(COMPUTE_LOG_WARNING, "load", "but this");
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "{\"level\": \"debug\", \"category\": \"copy\", \"text\": \"a \\\"copy\\\"\"}\n"
-            "{\"level\": \"warn\", \"category\": \"load\", \"text\": \"but this\"}\n");
+            "{\"level\":\"debug\",\"category\":\"copy\",\"text\":\"a \\\"copy\\\"\"}\n"
+            "{\"level\":\"warn\",\"category\":\"load\",\"text\":\"but this\"}\n");
   EXPECT_TRUE(log_enabled(COMPUTE_LOG_DEBUG));
   EXPECT_FALSE(log_enabled(COMPUTE_LOG_TRACE));
   set_setting("COMPUTE_LOG", Origin::kApi, std::nullopt);

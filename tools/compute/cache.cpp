@@ -14,6 +14,7 @@
 
 #include "commands.hpp"
 #include "plugins/common/driver/kernel_cache.hpp"
+#include "print_json.hpp"
 
 namespace {
 
@@ -47,7 +48,7 @@ int show_cache(bool json) {
   const auto place = directory();
   if (json) {
     const nlohmann::json directory = place ? nlohmann::json(place->string()) : nlohmann::json();
-    fmt::print("{}\n", nlohmann::json{{"directory", directory}}.dump(2));
+    print_json(nlohmann::json{{"directory", directory}});
     return place ? 0 : 1;
   }
   fmt::print("{}\n", place ? place->string() : "none: neither COMPUTE_CACHE_DIR nor a home directory is set");

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "print_json.hpp"
 #include "table.hpp"
 
 namespace {
@@ -99,10 +100,6 @@ nlohmann::json device_json(const DeviceInfo& info) {
           {"memory_bytes", info.memory_bytes},
           {"libraries", lines_of(info.libraries)},
           {"dtypes", dtypes}};
-}
-
-void print_json(const nlohmann::json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 // Opens the device.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "commands.hpp"
+#include "print_json.hpp"
 #include "system.hpp"
 #include "table.hpp"
 
@@ -240,7 +241,7 @@ class Doctor {
       for (const char* name : kVariables)
         if (const char* value = getenv(name)) all["variables"][name] = value;
     }
-    fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+    ::print_json(all);
   }
 
   // That the library, loaders and drivers read.

@@ -18,6 +18,7 @@
 
 #include "commands.hpp"
 #include "plain_call.hpp"
+#include "print_json.hpp"
 
 namespace {
 
@@ -97,15 +98,14 @@ int fill_cache(const std::string& selector, const std::vector<std::string>& ops,
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const CacheState cache = state_of_cache();
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"device", device.name()},
-                                      {"calls", outcome.prepared.load()},
-                                      {"refused", outcome.refused.load()},
-                                      {"kernels_compiled", compiled},
-                                      {"seconds", seconds},
-                                      {"directory", cache.directory},
-                                      {"problem", cache.problem},
-                                      {"faults", outcome.faults}}
-                           .dump(2));
+    print_json(nlohmann::json{{"device", device.name()},
+                              {"calls", outcome.prepared.load()},
+                              {"refused", outcome.refused.load()},
+                              {"kernels_compiled", compiled},
+                              {"seconds", seconds},
+                              {"directory", cache.directory},
+                              {"problem", cache.problem},
+                              {"faults", outcome.faults}});
   } else {
     fmt::print("{} calls prepared on {}, {} refused; {} kernels compiled in {:.1f} s with {} threads; {}\n",
                outcome.prepared.load(), device.name(), outcome.refused.load(), compiled, seconds, threads,

@@ -14,6 +14,7 @@
 
 #include "commands.hpp"
 #include "plain_call.hpp"
+#include "print_json.hpp"
 #include "table.hpp"
 
 namespace {
@@ -119,7 +120,7 @@ int show_ops(const std::string& selector, const std::string& op, bool json) {
       if (!how.second.empty()) fmt::print("{:<17}{}\n", "", how.second);
     }
   }
-  if (json) fmt::print("{}\n", all.dump(1, ' ', false, decltype(all)::error_handler_t::replace));
+  if (json) print_json(all);
   if (!json && op.empty()) fmt::print("{}", table.text());
   return 0;
 }

@@ -36,6 +36,15 @@ Op::Op(const compute_plugin_op* op) {
   for (int32_t i = 0; i < op_.expression_count; ++i) require_understood(op_.expressions[i], "an expression of the op");
 }
 
+bool is_row_major(const compute_plugin_tensor& tensor, int64_t first) {
+  int64_t stride = 1;
+  for (int64_t axis = tensor.rank; axis-- > first;) {
+    if (tensor.shape[axis] != 1 && tensor.strides[axis] != stride) return false;
+    stride *= tensor.shape[axis];
+  }
+  return true;
+}
+
 const compute_plugin_tensor& Op::tensor(int32_t index) const {
   const char* first = reinterpret_cast<const char*>(op_.tensors);
   return *reinterpret_cast<const compute_plugin_tensor*>(first + static_cast<size_t>(index) * op_.tensors->struct_size);

@@ -84,6 +84,9 @@ inline constexpr int32_t kDtypeLimit = 16;
 const DtypeRow& dtype_row(compute_dtype dtype);
 inline const char* dtype_name(compute_dtype dtype) { return dtype_row(dtype).name; }
 inline int32_t dtype_size(compute_dtype dtype) { return dtype_row(dtype).size; }
+// True iff the elements along the axes from `first` on lie next to one another in row-major order.
+bool is_row_major(const compute_plugin_tensor& tensor, int64_t first = 0);
+
 inline bool is_complex(compute_dtype dtype) { return dtype_row(dtype).category == Category::kComplex; }
 
 // A refusal for a tensor whose dtype is not in dtypes.def, or whose layout is not known.

@@ -10,13 +10,6 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kSizes[] = {
-    0,
-#define COMPUTE_DTYPE(id, name, NAME, size, ...) size,
-#include "compute/dtypes.def"
-#undef COMPUTE_DTYPE
-};
-
 void* at(void* base, int64_t offset) { return static_cast<char*>(base) + offset; }
 
 template <int64_t Size>
@@ -169,8 +162,6 @@ BlockFunction call_function(const compute_plugin_expression& expression, const c
 }
 
 }  // namespace
-
-int64_t dtype_size(int32_t dtype) { return kSizes[dtype]; }
 
 void splat(const void* value, int64_t size, void* dst) {
   // A copy of known size is one instruction; a row of a broadcast operand needs this once per row.

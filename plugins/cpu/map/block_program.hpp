@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "compute/plugin.h"
+#include "plugins/common/op/op.hpp"
 #include "plugins/cpu/kernels/block_kernels.hpp"
 
 namespace compute::cpu {
 
-int64_t dtype_size(int32_t dtype);
+using common::dtype_size;
 
 /// Copies of the element at `value` over the kSplatBytes at `dst`.
 void splat(const void* value, int64_t size, void* dst);

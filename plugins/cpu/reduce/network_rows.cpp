@@ -36,15 +36,6 @@ int64_t row_of(const compute_plugin_tensor& tensor, int64_t axis) {
   return n;
 }
 
-bool is_row(const compute_plugin_tensor& tensor, int64_t axis) {
-  int64_t expected = 1;
-  for (int64_t i = tensor.rank - 1; i >= axis; --i) {
-    if (tensor.shape[i] != 1 && tensor.strides[i] != expected) return false;
-    expected *= tensor.shape[i];
-  }
-  return true;
-}
-
 // `like` is an input with all axes; every tensor of `rows` has its rows from `axis` on, and `parameters` from their
 // first axis on.
 std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std::initializer_list<int32_t> rows,
@@ -59,7 +50,7 @@ std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std
     return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, like, "rows shorter than 32 or longer than 32768 elements");
   const auto check = [&](std::initializer_list<int32_t> tensors, int64_t first) -> std::optional<Refusal> {
     for (const int32_t i : tensors) {
-      if (is_given(op.tensor(i)) && !is_row(op.tensor(i), first))
+      if (is_given(op.tensor(i)) && !common::is_row_major(op.tensor(i), first))
         return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, i, "rows that are not contiguous");
     }
     return std::nullopt;

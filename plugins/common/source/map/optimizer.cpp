@@ -200,16 +200,6 @@ class OptimizerBuilder {
   bool is_vector_ = false;
 };
 
-// Whether the tensor's elements lie next to one another in row-major order.
-bool is_row_major(const compute_plugin_tensor& tensor) {
-  int64_t stride = 1;
-  for (int32_t axis = tensor.rank; axis-- > 0;) {
-    if (tensor.shape[axis] != 1 && tensor.strides[axis] != stride) return false;
-    stride *= tensor.shape[axis];
-  }
-  return true;
-}
-
 }  // namespace
 
 std::optional<Refusal> refuse_optimizer(const Op& op, const Dialect& dialect) {
