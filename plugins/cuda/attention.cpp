@@ -336,8 +336,8 @@ bool is_worth_asking(const Op& op, int first, int32_t multiprocessors, bool alwa
 
 // The handle of cuDNN if it may know the op.
 DnnHandle* handle_for(Device& device, const Op& op, int first) {
-  const std::optional<std::string> choice = common::setting("COMPUTE_CUDA_ATTENTION");
-  if (choice == "generated" || !is_worth_asking(op, first, device.info().multiprocessors, choice == "cudnn"))
+  const std::optional<std::string> choice = common::setting("COMPUTE_CUDA_CUDNN");
+  if (choice == "never" || !is_worth_asking(op, first, device.info().multiprocessors, choice == "always"))
     return nullptr;
   return device.dnn();
 }

@@ -8,7 +8,7 @@
 
 namespace compute::cuda {
 
-/// NULL if a generated kernel should do it: COMPUTE_CUDA_ATTENTION says so, cuDNN was not found, it has no engine for
+/// NULL if a generated kernel should do it: COMPUTE_CUDA_CUDNN says so, cuDNN was not found, it has no engine for
 /// the op, or the op is small. The device's context must be current.
 std::unique_ptr<Plan> prepare_attention(Device& device, const common::Op& op);
 

@@ -218,11 +218,11 @@ void report_missing_library() {
 }  // namespace
 
 std::unique_ptr<Plan> prepare_convolution(Device& device, const Op& op) {
-  const std::optional<std::string> choice = common::setting("COMPUTE_CUDA_CONVOLUTION");
-  if (choice == "generated") return nullptr;
+  const std::optional<std::string> choice = common::setting("COMPUTE_CUDA_CUDNN");
+  if (choice == "never") return nullptr;
   DnnLimits limits;
   limits.tensor_cores = op.output(0).dtype != COMPUTE_DTYPE_FLOAT32 || op.allows_tf32();
-  if (!is_worth_asking(op, limits.tensor_cores, choice == "cudnn")) return nullptr;
+  if (!is_worth_asking(op, limits.tensor_cores, choice == "always")) return nullptr;
   if (cudnn() == nullptr) {
     report_missing_library();
     return nullptr;

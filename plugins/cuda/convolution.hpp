@@ -8,7 +8,7 @@
 
 namespace compute::cuda {
 
-/// NULL if generated kernels should do it: COMPUTE_CUDA_CONVOLUTION says so, cuDNN was not found, or it has no engine
+/// NULL if generated kernels should do it: COMPUTE_CUDA_CUDNN says so, cuDNN was not found, or it has no engine
 /// for the dtypes and layouts. The device's context must be current.
 std::unique_ptr<Plan> prepare_convolution(Device& device, const common::Op& op);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and attention on a fake cuDNN, by results. With COMPUTE_CUDA_CONVOLUTION=cudnn and
-// COMPUTE_CUDA_ATTENTION=cudnn cuDNN computes every supported call, with `auto` the large ones, and with `generated`
-// none.
+// Convolutions and attention on a fake cuDNN, by results. With COMPUTE_CUDA_CUDNN=always cuDNN computes every supported
+// call, with `auto` the large ones, and with `never` none.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <compute/compute.hpp>
@@ -81,7 +80,7 @@ TEST(CudaDnn, ConvolvesAsTheCpuDoes) {
     const int64_t before = library_runs();
     const auto got = results(cuda, c), wanted = results(cpu, c);
     const int64_t runs = library_runs() - before;
-    if (!is_set("COMPUTE_CUDA_CONVOLUTION", "cudnn")) {
+    if (!is_set("COMPUTE_CUDA_CUDNN", "always")) {
       EXPECT_EQ(runs, 0) << "small convolutions are for generated kernels";
       continue;
     }
@@ -99,7 +98,7 @@ TEST(CudaDnn, ConvolvesHalves) {
   const int64_t before = library_runs();
   const Tensor y = compute::convolution(x, weight, {}, {1, 1}, {1, 1}, {1, 1}, {1, 1});
   cuda.synchronize();
-  EXPECT_EQ(library_runs() - before, is_set("COMPUTE_CUDA_CONVOLUTION", "generated") ? 0 : 1);
+  EXPECT_EQ(library_runs() - before, is_set("COMPUTE_CUDA_CUDNN", "never") ? 0 : 1);
   EXPECT_EQ(y.size(), product(shape));
 }
 
@@ -132,11 +131,11 @@ TEST(CudaDnn, AttendsAsItsDefinitionSays) {
     const std::vector<float> got = compute::cast(y.to(cpu), compute::float32).to_vector<float>();
     const std::vector<float> sums = logsumexp.to_vector<float>();
     // Small ones are for the generated kernel, which the fake driver does not run.
-    if (is_set("COMPUTE_CUDA_ATTENTION", "auto") || is_set("COMPUTE_CUDA_ATTENTION", "generated")) {
+    if (is_set("COMPUTE_CUDA_CUDNN", "auto") || is_set("COMPUTE_CUDA_CUDNN", "never")) {
       EXPECT_EQ(library_runs(), before);
       continue;
     }
-    EXPECT_TRUE(is_set("COMPUTE_CUDA_ATTENTION", "cudnn"));
+    EXPECT_TRUE(is_set("COMPUTE_CUDA_CUDNN", "always"));
     EXPECT_EQ(library_runs() - before, 1);
     for (int64_t h = 0; h < kHeads; ++h) {
       for (int64_t i = 0; i < kRows; ++i) {
@@ -181,7 +180,7 @@ TEST(CudaDnn, GivesTheGradientOfAttentionAsTheCpuDoes) {
     const auto [cuda_dq, cuda_dk, cuda_dv] = compute::attention_grad(dy.to(cuda), q.to(cuda), k.to(cuda), v.to(cuda),
                                                                      y.to(cuda), logsumexp.to(cuda), {}, causal);
     cuda.synchronize();
-    if (!is_set("COMPUTE_CUDA_ATTENTION", "cudnn")) {
+    if (!is_set("COMPUTE_CUDA_CUDNN", "always")) {
       EXPECT_EQ(library_runs(), before);
       continue;
     }
