@@ -106,12 +106,10 @@ class Ends : public testing::TestWithParam<const char*> {
     for (int round = 0; round < cases; ++round) {
       const CacheFolder own;
       const auto begin = std::chrono::steady_clock::now();
-      const Outcome outcome = run_in_child(
-          [&] {
-            (cold ? own : kept).use();
-            body(GetParam(), round);
-          },
-          100);
+      const Outcome outcome = run_in_child([&] {
+        (cold ? own : kept).use();
+        body(GetParam(), round);
+      });
       if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == kNoSuchDevice)
         GTEST_SKIP() << "there is no " << GetParam();
       ASSERT_TRUE(outcome.exited(0)) << "round " << round << ", status " << outcome.status << "\n" << outcome.output;

@@ -76,20 +76,18 @@ TEST(SmallStack, OpensOpenclDevicesAndRunsOps) {
   std::string cache = (std::filesystem::temp_directory_path() / "compute-stack-XXXXXX").string();
   ASSERT_NE(mkdtemp(cache.data()), nullptr);
   for (const char* caches : {"empty", "filled"}) {
-    const Outcome outcome = run_in_child(
-        [&] {
-          for (const char* name : {"COMPUTE_CACHE_DIR", "POCL_CACHE_DIR"}) setenv(name, cache.c_str(), 1);
-          setenv("COMPUTE_PROBE", "0", 1);
-          static bool is_there;
-          run_on_small_stack("opencl0:0", [](void*) -> void* {
-            Device device;
-            is_there = code_of(compute_device_open("opencl0:0", device.out())) == COMPUTE_OK;
-            return nullptr;
-          });
-          if (!is_there) _exit(77);
-          run_on_small_stack("opencl0:0", use_device);
-        },
-        120);
+    const Outcome outcome = run_in_child([&] {
+      for (const char* name : {"COMPUTE_CACHE_DIR", "POCL_CACHE_DIR"}) setenv(name, cache.c_str(), 1);
+      setenv("COMPUTE_PROBE", "0", 1);
+      static bool is_there;
+      run_on_small_stack("opencl0:0", [](void*) -> void* {
+        Device device;
+        is_there = code_of(compute_device_open("opencl0:0", device.out())) == COMPUTE_OK;
+        return nullptr;
+      });
+      if (!is_there) _exit(77);
+      run_on_small_stack("opencl0:0", use_device);
+    });
     if (outcome.exited(77)) {
       std::filesystem::remove_all(cache);
       GTEST_SKIP() << "there is no opencl0:0";
