@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What tools/run and tools/test share: the packages that they need, and installing them. Sourced, not run.
 
-# To build and to run: what core and the CPU plugin are made with, and the matrix libraries that the plugin opens at run time.
+# To build and to run: what core and the CPU plugin are made with, and what the plugin opens at run time.
 packages_to_run=(
   ccache
   libboost-dev
@@ -9,7 +9,6 @@ packages_to_run=(
   libcli11-dev
   libdnnl-dev
   libfmt-dev
-  libopenblas0-openmp
   libtbb-dev
   libtomlplusplus-dev
   libxxhash-dev
@@ -30,7 +29,7 @@ packages_to_test=(
   clang-format-14
   libclblast-dev
   libgtest-dev
-  libopenblas0-serial
+  libopenblas0-openmp
   oclgrind
   opencl-headers
   python3-dev

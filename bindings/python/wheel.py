@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds a wheel that carries the library, its plugins and OpenBLAS, and needs none of the system.
+"""Builds a wheel that carries the library and its plugins, and needs none of the system.
 
     bindings/python/wheel.py BUILD OUT
 
 BUILD is a build tree of the library, OUT a folder for the wheel. Needs the packages scikit-build-core, auditwheel and
-patchelf, and on Debian libopenblas0-openmp. auditwheel adds what the libraries need, and names the oldest manylinux
-that the wheel runs on.
+patchelf. auditwheel adds what the libraries need, and names the oldest manylinux that the wheel runs on.
 """
 import argparse
 import pathlib
@@ -16,12 +15,8 @@ import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-OPENBLAS = [pathlib.Path(path) for path in ("/usr/lib/x86_64-linux-gnu/openblas-openmp/libopenblas.so.0",
-                                            "/usr/lib/aarch64-linux-gnu/openblas-openmp/libopenblas.so.0",
-                                            "/usr/lib64/libopenblaso.so.0")]
 # Packages of Debian whose files the wheel carries, and what their licences are called in it.
-LICENSES = {"libopenblas0-openmp": "OpenBLAS", "libtbb12": "oneTBB", "libfmt9": "fmt", "libgomp1": "libgomp",
-            "libgfortran5": "libgfortran", "libquadmath0": "libquadmath"}
+LICENSES = {"libtbb12": "oneTBB", "libfmt9": "fmt"}
 NOT_CARRIED = "oneDNN, CLBlast, CUDA and OpenCL are opened from the system if they are there."
 
 
@@ -44,14 +39,10 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     options = parser.parse_args()
-    openblas = next((path for path in OPENBLAS if path.exists()), None)
-    if openblas is None:
-        sys.exit(f"no OpenMP build of OpenBLAS was found: {', '.join(map(str, OPENBLAS))}")
     with tempfile.TemporaryDirectory() as folder:
         installed, raw = pathlib.Path(folder) / "installed", pathlib.Path(folder) / "raw"
         run("cmake", "--install", options.build, "--prefix", installed, "--strip")
-        settings = {"CMAKE_PREFIX_PATH": installed, "COMPUTE_PYTHON_BUNDLE": "ON", "COMPUTE_PYTHON_OPENBLAS": openblas,
-                    "COMPUTE_PYTHON_LICENSES": licenses()}
+        settings = {"CMAKE_PREFIX_PATH": installed, "COMPUTE_PYTHON_BUNDLE": "ON", "COMPUTE_PYTHON_LICENSES": licenses()}
         run(sys.executable, "-m", "pip", "wheel", HERE, "--no-deps", "--no-build-isolation", "--wheel-dir", raw,
             *(f"--config-settings=cmake.define.{name}={value}" for name, value in settings.items()))
         wheel, = raw.glob("*.whl")

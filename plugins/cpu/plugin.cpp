@@ -14,7 +14,7 @@
 #include "plugins/common/table/entry.hpp"
 #include "plugins/common/table/slots.hpp"
 #include "plugins/cpu/base/host.hpp"
-#include "plugins/cpu/contract/contraction.hpp"
+#include "plugins/cpu/contract/onednn_primitives.hpp"
 #include "plugins/cpu/device.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/primitives.hpp"
@@ -230,12 +230,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     const ProcessorInfo processor = read_processor_info();
     const std::vector<compute_plugin_property> properties = common::properties_of(processor.properties);
     const auto levels = common::dtype_levels(true);
-    std::vector<common::Requirement> engines = report_engines();
-    std::string libraries;
-    for (const common::Requirement& engine : engines) {
-      if (engine.state == COMPUTE_PLUGIN_LIBRARY_FOUND)
-        libraries += (libraries.empty() ? "" : "\n") + engine.name + ", " + engine.found;
-    }
+    const common::Requirement onednn = report_onednn();
+    const std::string libraries = onednn.found.empty() ? "" : onednn.name + ", " + onednn.found;
     compute_plugin_device_info info{};
     info.struct_size = sizeof info;
     info.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_INFO;
@@ -256,8 +252,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     info.unusable = borrow("");
     sink->device(sink->context, &info);
 
-    engines.push_back(report_compiler());
-    for (const common::Requirement& engine : engines) common::emit(*sink, engine);
+    common::emit(*sink, onednn);
+    common::emit(*sink, report_compiler());
   });
 }
 
@@ -306,10 +302,8 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("cpu", interface_version, core, compute::cpu::kPluginTable, out_table, [] {
-    compute::cpu::choose_isa();
-    compute::cpu::open_engines();
-  });
+  return compute::common::open_plugin("cpu", interface_version, core, compute::cpu::kPluginTable, out_table,
+                                      [] { compute::cpu::choose_isa(); });
 }
 
 }  // extern "C"

@@ -87,7 +87,7 @@ expect("info" "\n  isa +baseline\n" "Result = PASS")
 set(ENV{COMPUTE_CPU_ISA} avx512) # the widest available
 expect("info" "\n  isa +[a-z0-9]+\n" "Result = PASS")
 unset(ENV{COMPUTE_CPU_ISA})
-expect("config" "\nCOMPUTE_MATH +tf32 +COMPUTE_MATH\n" "COMPUTE_CPU_MATMUL +auto +default")
+expect("config" "\nCOMPUTE_MATH +tf32 +COMPUTE_MATH\n" "COMPUTE_FLOAT +float32 +default")
 set(ENV{COMPUTE_FLOAT} float64)
 expect("config" "\nCOMPUTE_FLOAT +float64 +COMPUTE_FLOAT\n")
 unset(ENV{COMPUTE_FLOAT})

@@ -381,12 +381,6 @@ TEST_F(DeclaredSettings, ThatNameFilesAreNotHeardInAPrivilegedProcess) {
   EXPECT_EQ(config.ignored().back(), "COMPUTE_ACME_FILE is ignored: the process is privileged");
 }
 
-TEST_F(ConfigTest, RefusesAnEngineThatThereIsNot) {
-  variables_["COMPUTE_CPU_MATMUL"] = "openblass";
-  EXPECT_EQ(refusal(),
-            R"(COMPUTE_CPU_MATMUL: "openblass" is not one of auto, onednn, openblas, own; did you mean "openblas"?)");
-}
-
 TEST_F(ConfigTest, APrivilegedProcessHearsNothingOfFilesFromItsEnvironment) {
   write("home/.config/compute/config.toml", "device = \"opencl\"\n");
   write("etc/config.toml", "math = \"fast\"\n");

@@ -222,29 +222,6 @@ TEST(CpuPluginOpen, RefusesAnotherInterfaceVersion) {
   EXPECT_EQ(table, nullptr);
 }
 
-TEST(CpuPluginOpen, ChoosesTheKernelsOfOpenblasUnlessTheUserDid) {
-  ASSERT_NE(open_function(), nullptr) << dlerror();
-  const compute_plugin_table* table = nullptr;
-  unsetenv("OPENBLAS_CORETYPE");
-  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kCore, &table));
-  const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4")) {
-    EXPECT_STREQ(chosen, "SkylakeX");
-  } else if (__builtin_cpu_supports("x86-64-v3")) {
-    EXPECT_STREQ(chosen, "Haswell");
-  } else {
-    EXPECT_EQ(chosen, nullptr);
-  }
-#else
-  EXPECT_EQ(chosen, nullptr);
-#endif
-  setenv("OPENBLAS_CORETYPE", "Nehalem", 1);
-  ASSERT_OK(open_function()(COMPUTE_PLUGIN_INTERFACE, &kCore, &table));
-  EXPECT_STREQ(std::getenv("OPENBLAS_CORETYPE"), "Nehalem");
-}
-
 // ---- Streams --------------------------------------------------------------------------------------------------------
 
 TEST_P(CpuPlugin, FillsAndCopiesOfEverySizeInOrder) {

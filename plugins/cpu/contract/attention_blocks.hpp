@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "plugins/cpu/base/plan.hpp"
-#include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/kernels/block_kernels.hpp"
 #include "plugins/cpu/kernels/gemm_kernel.hpp"
@@ -35,58 +34,20 @@ class BlockProduct {
   static constexpr compute_dtype kDtype = std::is_same_v<T, float> ? COMPUTE_DTYPE_FLOAT32 : COMPUTE_DTYPE_FLOAT64;
 
   /// No side of a product is longer than `longest`.
-  explicit BlockProduct(int64_t longest) : kernel_(isa().gemm->by_dtype[kDtype]) {
-    const std::optional<std::string> name = setting("COMPUTE_CPU_MATMUL");
-    const bool is_own = name == "own" || name == "onednn";
-    library_ = is_own ? nullptr : openblas();
-    if (library_ != nullptr && !library_->suits_processor && name != "openblas") library_ = nullptr;
-    scratch_bytes_ = kernel_.scratch_bytes(longest, longest, longest);
-  }
+  explicit BlockProduct(int64_t longest)
+      : kernel_(isa().gemm->by_dtype[kDtype]), scratch_bytes_(kernel_.scratch_bytes(longest, longest, longest)) {}
 
   int64_t scratch_bytes() const { return scratch_bytes_; }
-  const Openmp* openmp() const { return library_ != nullptr ? &library_->openmp : nullptr; }
 
   /// c [m, n] = alpha · a [m, k] · b [k, n], plus c if `accumulate`.
   void operator()(int64_t m, int64_t n, int64_t k, T alpha, BlockView<const T> a, BlockView<const T> b, bool accumulate,
                   BlockView<T> c, void* scratch) const {
-    Factor left, right;
-    if (library_ == nullptr || c.column != 1 || !describe(m, k, a, left) || !describe(k, n, b, right)) {
-      kernel_.run({m, n, k, a.data, a.row, a.column, b.data, b.row, b.column, c.data, c.row, c.column, &alpha,
-                   accumulate, scratch});
-      return;
-    }
-    const T beta = accumulate ? T{1} : T{0};
-    const auto call = [&](auto gemm) {
-      gemm(Openblas::kRowMajor, left.order, right.order, static_cast<int>(m), static_cast<int>(n), static_cast<int>(k),
-           alpha, a.data, left.leading, b.data, right.leading, beta, c.data, static_cast<int>(c.row));
-    };
-    if constexpr (std::is_same_v<T, float>) {
-      call(library_->sgemm);
-    } else {
-      call(library_->dgemm);
-    }
+    kernel_.run({m, n, k, a.data, a.row, a.column, b.data, b.row, b.column, c.data, c.row, c.column, &alpha, accumulate,
+                 scratch});
   }
 
  private:
-  struct Factor {
-    int order, leading;
-  };
-
-  static bool describe(int64_t rows, int64_t columns, const BlockView<const T>& x, Factor& out) {
-    const auto fits = [&](int64_t leading, int64_t least, int order) {
-      leading = std::max(leading, least);
-      out = {order, static_cast<int>(leading)};
-      return leading <= std::numeric_limits<int>::max();
-    };
-    if ((x.column == 1 || columns == 1) && (x.row >= columns || rows == 1))
-      return fits(rows == 1 ? columns : x.row, columns, Openblas::kNoTranspose);
-    if ((x.row == 1 || rows == 1) && (x.column >= rows || columns == 1))
-      return fits(columns == 1 ? rows : x.column, rows, Openblas::kTranspose);
-    return false;
-  }
-
   const GemmKernel kernel_;
-  const Openblas* library_ = nullptr;
   int64_t scratch_bytes_;
 };
 
@@ -269,9 +230,6 @@ class AttentionBlocks {
   void each(int64_t tasks, char* scratch, int64_t slot_bytes, const F& f) const {
     std::atomic<int64_t> next{0};
     const auto body = [&](int64_t slot, int64_t) {
-      const Openmp* const openmp = product_.openmp();
-      std::optional<OneOpenmpThread> one;
-      if (openmp != nullptr) one.emplace(*openmp);
       for (int64_t task = next.fetch_add(1); task < tasks; task = next.fetch_add(1))
         f(task, scratch + slot * slot_bytes);
     };

@@ -6,7 +6,6 @@
 
 #include "plugins/common/op/matrix_product.hpp"
 #include "plugins/cpu/base/host.hpp"
-#include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/contract/matmul.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/map/block_program.hpp"
@@ -14,14 +13,6 @@
 
 namespace compute::cpu {
 namespace {
-
-MatmulEngine chosen_engine() {
-  const std::optional<std::string> name = setting("COMPUTE_CPU_MATMUL");
-  if (name == "onednn") return MatmulEngine::onednn;
-  if (name == "openblas") return MatmulEngine::openblas;
-  if (name == "own") return MatmulEngine::own;
-  return MatmulEngine::automatic;
-}
 
 using common::is_given;
 
@@ -73,7 +64,6 @@ MatmulPlan make_plan(const Op& op, const MatmulEpilogue* epilogue) {
   MatmulOptions options;
   options.threads = thread_count();
   options.isa = isa().set;
-  options.engine = chosen_engine();
   return MatmulPlan(problem, options);
 }
 
@@ -106,8 +96,7 @@ class ContractionPlan final : public Plan {
     matmul.epilogue_scalars = run.scalars + (is_scaled_ ? 2 : 0);
     matmul.workspace = address(run.workspace);
     matmul.parallel_for = &parallel_tasks;
-    if (!matmul_.run(matmul))
-      throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "contraction: the matrix library is out of memory");
+    matmul_.run(matmul);
   }
 
  private:
@@ -138,32 +127,5 @@ std::optional<Refusal> refuse_contraction(const Op& op) {
 }
 
 std::unique_ptr<Plan> prepare_contraction(const Op& op) { return std::make_unique<ContractionPlan>(op); }
-
-std::vector<common::Requirement> report_engines() {
-  std::vector<common::Requirement> reports;
-  if (!engines_touched()) {
-    const char* effect = "matrix products use the plugin's own kernel, which is slower";
-    reports.push_back({"oneDNN", "", "", "", effect, "", false, 0});
-    reports.push_back({"OpenBLAS", "", "", "", effect, "", false, 0});
-    return reports;
-  }
-  for (const LibraryReport& library : engine_library_reports()) {
-    common::Requirement report{
-        library.library, "",    "", "", library.purpose + " use the plugin's own kernel, which is slower",
-        library.remedy,  false, 2};
-    report.error = library.error();
-    for (const LibraryReport::Attempt& attempt : library.attempts) {
-      report.tried += (report.tried.empty() ? "" : "\n") + attempt.name;
-    }
-    if (!library.path.empty()) {
-      report.found = library.path + " " + library.version;
-      report.state = COMPUTE_PLUGIN_LIBRARY_FOUND;
-    }
-    reports.push_back(report);
-  }
-  return reports;
-}
-
-void open_engines() { prepare_engine_environment(); }
 
 }  // namespace compute::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a matrix product: the engine, and the division into parts.
+// The plan of a matrix product: the kernel, and the division into parts.
 #include "plugins/cpu/contract/matmul.hpp"
 
 #include <algorithm>
@@ -21,30 +21,6 @@ using matmul::kAlignment;
 
 // Multiplications of float32 that take about 2 us: less than twice as many are not worth another thread.
 constexpr int64_t kSerialWork = int64_t{3} << 16;
-// A task of a library is cut no smaller than this, or than kLibraryTile rows and columns.
-constexpr int64_t kLibraryWork = int64_t{1} << 21;
-constexpr int64_t kLibraryTile = 256;
-constexpr int64_t kLibraryUnit = 48;  // a multiple of the libraries' register tiles
-// A product with so short a side packs little and takes the time to read and write: its tasks may be smaller.
-constexpr int64_t kNarrow = 64;
-constexpr int64_t kNarrowWork = int64_t{1} << 20;
-constexpr int64_t kThin = 12;
-constexpr int64_t kFlatTile = 2048;
-constexpr int64_t kThinResults = 128 << 10;
-constexpr int64_t kSmallLibraryTile = 128;
-constexpr int64_t kLibraryTasks = 8;  // that justify a small tile
-// OpenBLAS's AVX-512 kernels for float32 and float64 pack nothing up to this many multiplications, and are at their
-// best there.
-constexpr int64_t kUnpackedWork = 1000000;
-constexpr int64_t kUnpackedTile = 16;
-constexpr int64_t kSmallNarrowWork = 16 * 16 * 16;  // the same without AVX-512, against oneDNN's
-// Where the shortest side is from here on, our own kernels for float32 are faster than the libraries, and cut for any
-// number of threads.
-constexpr int64_t kOwnAvx512 = 64;
-constexpr int64_t kOwnAvx2 = 256;
-// oneDNN packs rows at multiples of this distance slowly, because of cache conflicts.
-constexpr int64_t kCollidingBytes = 2048;
-constexpr int64_t kCollidingRows = 256;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
@@ -105,8 +81,6 @@ int64_t relative_cost(compute_dtype dtype) {
   }
 }
 
-bool fits_int(int64_t x) { return x <= std::numeric_limits<int>::max(); }
-
 }  // namespace
 
 // ---- Preparing ----------------------------------------------------------------------------------------------------
@@ -144,23 +118,18 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
   for (const BatchAxis& axis : batch_) addend_like_c_ = addend_like_c_ && axis.strides[kAddend] == axis.strides[kC];
 
   kernels_ = isa_of(options.isa).gemm;
-  engine_ = choose_engine(options);
   const int64_t threads = std::max(options.threads, 1);
-  if (is_vector_) {
+  if (find_vector()) {
     cut_vector(threads);
-    return;
-  }
-  if (is_thin_) {
+  } else if (find_thin()) {
     cut_thin(threads);
-    return;
-  }
-  if (engine_ == MatmulEngine::own) {
+  } else {
     // The register tile is wide along columns: adjacent elements of c, and the longer side, belong there.
     const int64_t columns = kernels_->by_dtype[dtype_].columns;
     const bool rows_adjacent = m_ > 1 && row_[kC] == 1 && (n_ == 1 || column_[kC] != 1);
     if (rows_adjacent || (2 * n_ < columns && n_ < m_ && !is_in_place())) transpose();
+    cut(threads);
   }
-  cut(options);
 }
 
 /// Drops axes of one entry and joins axes that are one to every operand.
@@ -224,7 +193,7 @@ void MatmulPlan::transpose() {
   for (BatchAxis& axis : batch_) std::swap(axis.strides[kA], axis.strides[kB]);
 }
 
-/// True iff the own kernel would read a and b in place.
+/// True iff the kernel would read a and b in place.
 bool MatmulPlan::is_in_place() const {
   GemmCall call{};
   call.m = m_;
@@ -240,60 +209,7 @@ bool MatmulPlan::is_in_place() const {
   return kernels_->by_dtype[dtype_].is_in_place(call);
 }
 
-/// True iff all three matrices are such as BLAS takes, perhaps after transposing the whole product.
-bool MatmulPlan::describe_for_blas() {
-  // Row-major, or the transpose of that; the stride of an axis of one element says nothing.
-  const auto describe = [](int64_t rows, int64_t columns, int64_t row, int64_t column, BlasMatrix& out) {
-    if ((column == 1 || columns == 1) && (row >= columns || rows == 1)) {
-      out = {false, rows == 1 ? columns : row};
-      return true;
-    }
-    if ((row == 1 || rows == 1) && (column >= rows || columns == 1)) {
-      out = {true, columns == 1 ? rows : column};
-      return true;
-    }
-    return false;
-  };
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (describe(m_, k_, row_[kA], column_[kA], blas_[kA]) && describe(k_, n_, row_[kB], column_[kB], blas_[kB]) &&
-        describe(m_, n_, row_[kC], column_[kC], blas_[kC]) && !blas_[kC].transposed) {
-      return true;
-    }
-    transpose();
-  }
-  return false;
-}
-
-/// True iff OpenBLAS beats the other two, or may: measured, with kernels that suit the processor.
-bool MatmulPlan::openblas_is_best(const MatmulOptions& options) const {
-  const int64_t work = product(product(m_, n_), k_);
-  const int64_t results = product(m_, n_);
-  if (results == 1) return true;
-  if (options.isa != InstructionSet::avx512) return work <= kSmallNarrowWork;
-  if (dtype_ == COMPUTE_DTYPE_FLOAT32) return work <= kUnpackedWork && (k_ <= 4096 || results < 64);
-  if (dtype_ == COMPUTE_DTYPE_FLOAT64) return work <= 8 * kUnpackedWork || k_ <= 128 || cuts_to_unpacked();
-  return std::min(m_, n_) < 64;
-}
-
-/// True iff our own kernel beats oneDNN for float32, and OpenBLAS's AVX2 kernels for float64: measured, as above.
-bool MatmulPlan::own_is_best(const MatmulOptions& options) const {
-  const int64_t shortest = std::min({m_, n_, k_});
-  const bool is_float32 = dtype_ == COMPUTE_DTYPE_FLOAT32;
-  if (options.isa == InstructionSet::avx512) return is_float32 && shortest >= kOwnAvx512;
-  if (options.isa != InstructionSet::avx2) return false;
-  if (dtype_ == COMPUTE_DTYPE_FLOAT64) return shortest >= kOwnAvx2 / 2;
-  if (!is_float32) return false;
-  const auto collides = [this](int64_t adjacent, int64_t along_k) {
-    return adjacent == 1 && along_k * element_bytes_ % kCollidingBytes == 0 && k_ >= kCollidingRows;
-  };
-  return shortest >= kOwnAvx2 ||
-         (shortest > kThinRows && (collides(column_[kB], row_[kB]) || collides(row_[kA], column_[kA])));
-}
-
-/// True iff the product is thin or flat enough for tiles of kUnpackedWork.
-bool MatmulPlan::cuts_to_unpacked() const { return k_ <= 256 || (k_ <= 4096 && (m_ <= 4 || n_ <= 12)); }
-
-/// True iff one of the matrices is a vector that the own kernel for vectors takes: then it is b, perhaps after
+/// True iff one of the matrices is a vector that the kernel for vectors takes: then it is b, perhaps after
 /// transposing the product.
 bool MatmulPlan::find_vector() {
   if (k_ == 0 || std::min(m_, n_) != 1) return false;
@@ -305,7 +221,7 @@ bool MatmulPlan::find_vector() {
   return false;
 }
 
-/// True iff the own kernel for products of a few rows takes this one: then they are a's, perhaps after transposing the
+/// True iff the kernel for products of a few rows takes this one: then they are a's, perhaps after transposing the
 /// product.
 bool MatmulPlan::find_thin() {
   if (kernels_->by_dtype[dtype_].run_thin == nullptr || std::min(m_, n_) < 2) return false;
@@ -321,104 +237,34 @@ bool MatmulPlan::find_thin() {
   return false;
 }
 
-/// True iff each result is one product, and rows or columns of them can be written as they come: libraries write c
-/// twice.
-bool MatmulPlan::is_outer() const {
-  return k_ == 1 && (dtype_ == COMPUTE_DTYPE_FLOAT32 || dtype_ == COMPUTE_DTYPE_FLOAT64) && !has_addend_ &&
-         !has_bias_ && ((column_[kB] == 1 && column_[kC] == 1) || (row_[kA] == 1 && row_[kC] == 1));
-}
-
-/// Sets the library's pointer where one is chosen. Everything here depends on the problem and the machine, never on
-/// threads.
-MatmulEngine MatmulPlan::choose_engine(const MatmulOptions& options) {
-  if (options.engine == MatmulEngine::automatic && (find_vector() || find_thin())) return MatmulEngine::own;
-  const bool is_float32 = dtype_ == COMPUTE_DTYPE_FLOAT32;
-  const bool in_libraries = is_float32 || dtype_ == COMPUTE_DTYPE_FLOAT64 || dtype_ == COMPUTE_DTYPE_COMPLEX64 ||
-                            dtype_ == COMPUTE_DTYPE_COMPLEX128;
-  if (!in_libraries || k_ == 0 || options.engine == MatmulEngine::own) return MatmulEngine::own;
-  if (options.engine == MatmulEngine::automatic && is_outer()) return MatmulEngine::own;
-  if (!describe_for_blas()) return MatmulEngine::own;
-
-  const bool narrowed = options.engine != MatmulEngine::automatic;
-  const Onednn* const onednn_found = is_float32 && options.engine != MatmulEngine::openblas ? onednn() : nullptr;
-  const Openblas* openblas_found = options.engine != MatmulEngine::onednn ? openblas() : nullptr;
-  if (openblas_found != nullptr) {
-    const int64_t greatest = std::max({m_, n_, k_, blas_[kA].leading, blas_[kB].leading, blas_[kC].leading});
-    if (!fits_int(greatest) || (!narrowed && !openblas_found->suits_processor)) openblas_found = nullptr;
-  }
-  MatmulEngine choice = MatmulEngine::own;
-  if (narrowed) {
-    choice = onednn_found != nullptr     ? MatmulEngine::onednn
-             : openblas_found != nullptr ? MatmulEngine::openblas
-                                         : MatmulEngine::own;
-  } else if (is_float32 && onednn_found != nullptr && !openblas_is_best(options)) {
-    choice = own_is_best(options) ? MatmulEngine::own : MatmulEngine::onednn;
-  } else if (openblas_found != nullptr && openblas_is_best(options)) {
-    choice = MatmulEngine::openblas;
-  } else if (openblas_found != nullptr && options.isa != InstructionSet::avx512 && !own_is_best(options)) {
-    choice = MatmulEngine::openblas;
-  }
-  if (choice == MatmulEngine::onednn) onednn_ = onednn_found;
-  if (choice == MatmulEngine::openblas) openblas_ = openblas_found;
-  return choice;
-}
-
-void MatmulPlan::cut(const MatmulOptions& options) {
+void MatmulPlan::cut(int64_t threads) {
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];
-  const int64_t depth = std::max<int64_t>(k_, 1);
-  const int64_t cost = relative_cost(dtype_);
   tile_m_ = m_;
   tile_n_ = n_;
-  const auto work = [&] { return product(product(tile_m_, tile_n_), product(depth, cost)); };
+  const auto work = [&] {
+    return product(product(tile_m_, tile_n_), product(std::max<int64_t>(k_, 1), relative_cost(dtype_)));
+  };
   const auto tiles = [&] { return product(product(ceiling(m_, tile_m_), ceiling(n_, tile_n_)), batches_); };
-  const auto halve_longer = [&](int64_t unit_m, int64_t unit_n) {
-    if (tile_m_ > tile_n_ ? tile_m_ > unit_m : tile_n_ <= unit_n) {
-      tile_m_ = round_up(ceiling(tile_m_, 2), unit_m);
+  const auto halve_rows = [&] { tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows); };
+  const auto halve_longer = [&] {
+    if (tile_m_ > tile_n_ ? tile_m_ > kernel.rows : tile_n_ <= kernel.columns) {
+      halve_rows();
     } else {
-      tile_n_ = round_up(ceiling(tile_n_, 2), unit_n);
+      tile_n_ = round_up(ceiling(tile_n_, 2), kernel.columns);
     }
   };
-  const int64_t threads = std::max(options.threads, 1);
-  if (engine_ == MatmulEngine::own) {
-    // Tiles of our own kernel may be cut anywhere without changing a bit.
-    const auto divisible = [&] { return tile_m_ > kernel.rows || tile_n_ > kernel.columns; };
-    while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile)
-      halve_longer(kernel.rows, kernel.columns);
-    if (threads > 1 && !cut_equally(threads)) {
-      // A single term per result takes the time to write it, which is fastest along long rows.
-      while (k_ == 1 && tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && tile_m_ > kernel.rows)
-        tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows);
-      while (tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork && divisible()) {
-        halve_longer(kernel.rows, kernel.columns);
-      }
-    }
-  } else {
-    // A library's result may depend on the tile, so that the tile may not depend on the number of threads.
-    if (engine_ == MatmulEngine::openblas && options.isa == InstructionSet::avx512 && cuts_to_unpacked() &&
-        k_ > kThin && !is_complex(dtype_)) {
-      while (product(product(tile_m_, tile_n_), k_) > kUnpackedWork && std::max(tile_m_, tile_n_) > kUnpackedTile) {
-        halve_longer(kUnpackedTile, kUnpackedTile);
-      }
-    }
-    // A thin product reads or writes one matrix but once, and fastest along long rows.
-    const bool flat = k_ <= kThin;
-    const bool long_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
-    const bool thin = flat || (std::min(m_, n_) <= kThin && long_rows);
-    const int64_t tile = flat ? kFlatTile : thin ? kThinPiece / element_bytes_ : kLibraryTile;
-    const int64_t task_work = std::min(m_, n_) < kNarrow ? kNarrowWork : kLibraryWork;
-    while (work() > task_work && std::max(tile_m_, tile_n_) > tile) halve_longer(kLibraryUnit, kLibraryUnit);
-    // What it writes takes the time, where k is short.
-    while (flat && product(tile_m_, tile_n_) > kThinResults && tile_m_ > kLibraryUnit)
-      tile_m_ = round_up(ceiling(tile_m_, 2), kLibraryUnit);
-    while (!thin && work() > kLibraryWork && std::max(tile_m_, tile_n_) > kSmallLibraryTile &&
-           tiles() < kLibraryTasks) {
-      halve_longer(kLibraryUnit, kLibraryUnit);
-    }
+  const auto is_coarse = [&] { return tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork; };
+  // Tiles may be cut anywhere without changing a bit.
+  while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile) halve_longer();
+  if (threads > 1 && !cut_equally(threads)) {
+    // Few terms per result take the time to write it, which is shortest along long rows.
+    while (k_ <= kFlatTerms && is_coarse() && tile_m_ > kernel.rows) halve_rows();
+    while (is_coarse() && (tile_m_ > kernel.rows || tile_n_ > kernel.columns)) halve_longer();
   }
   tiles_m_ = ceiling(m_, tile_m_);
   tiles_n_ = ceiling(n_, tile_n_);
   cut_batch(threads, kSerialWork, work());
-  if (engine_ == MatmulEngine::own && k_ > 0) {
+  if (k_ > 0) {
     // The tiles at the ends are smaller, but may need more memory, because of rounding to packed
     // blocks.
     for (const int64_t m : {tile_m_, m_ - (tiles_m_ - 1) * tile_m_}) {
@@ -449,9 +295,9 @@ void MatmulPlan::add_frame() {
   if (epilogue_ != nullptr) slot_bytes_ += round_up(epilogue_->frame_bytes, kAlignment);
 }
 
-/// Cuts a product of our own kernel into one tile for each thread; false, without effect, if that does not suit it.
+/// Cuts a product into one tile for each thread; false, without effect, if that does not suit it.
 bool MatmulPlan::cut_equally(int64_t threads) {
-  if (batches_ != 1 || k_ < 2) return false;
+  if (batches_ != 1 || k_ <= kFlatTerms) return false;
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];
   const int64_t line = std::max<int64_t>(kLineBytes / element_bytes_, 1);
   int64_t least = std::numeric_limits<int64_t>::max(), best_m = 0, best_n = 0;
@@ -543,7 +389,7 @@ int64_t MatmulPlan::parts_of_sums() const {
 
 /// True iff the sums are cut: by the problem's shape alone.
 bool MatmulPlan::plan_parts(const MatmulOptions& options) {
-  const int64_t parts = options.engine == MatmulEngine::automatic ? parts_of_sums() : 1;
+  const int64_t parts = parts_of_sums();
   if (parts < 2) return false;
   const int64_t results = product(m_, n_);
   const int64_t depth = k_ / parts, rest = k_ - depth * parts;
@@ -558,14 +404,12 @@ bool MatmulPlan::plan_parts(const MatmulOptions& options) {
   problem.a = {&batch_strides[0], row_[kA], column_[kA]};
   problem.b = {&batch_strides[1], row_[kB], column_[kB]};
   problem.c = {&batch_strides[2], n_, 1};
-  MatmulOptions own = options;
-  equal_parts_ = std::make_unique<MatmulPlan>(problem, own);
+  equal_parts_ = std::make_unique<MatmulPlan>(problem, options);
   if (rest > 0) {
     problem.k = rest;
     problem.batch_rank = 0;
-    last_part_ = std::make_unique<MatmulPlan>(problem, own);
+    last_part_ = std::make_unique<MatmulPlan>(problem, options);
   }
-  engine_ = equal_parts_->engine();
   tasks_ = equal_parts_->tasks();
   cuts_ = parts + (rest > 0 ? 1 : 0);
   cut_k_ = depth;

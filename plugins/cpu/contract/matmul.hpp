@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product, with batches, for any dtype, over any strided views. A plan chooses the engine and the division
+// The matrix product, with batches, for any dtype, over any strided views. A plan chooses the kernel and the division
 // into parts from the whole problem. A run allocates nothing.
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <memory>
 #include <vector>
 
-#include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/kernels/gemm_kernel.hpp"
 #include "plugins/cpu/threads/parallel_for.hpp"
@@ -51,14 +50,9 @@ struct MatmulProblem {
   const MatmulEpilogue* epilogue = nullptr;  // NULL: none
 };
 
-/// Values other than `automatic` limit the choice to that engine and, for problems that it does not support, to the
-/// plugin's own kernel.
-enum class MatmulEngine : int32_t { automatic, onednn, openblas, own };
-
 struct MatmulOptions {
   int32_t threads = 1;  // that a run may use
   InstructionSet isa = widest_instruction_set();
-  MatmulEngine engine = MatmulEngine::automatic;
 };
 
 struct MatmulRun {
@@ -78,15 +72,13 @@ struct MatmulRun {
 /// A prepared product. Results do not depend on the number of threads.
 class MatmulPlan {
  public:
-  /// Opens the libraries if they support the problem and have not been opened yet. Keeps the epilogue's address.
+  /// Keeps the epilogue's address.
   MatmulPlan(const MatmulProblem& problem, const MatmulOptions& options);
 
-  /// Threads: any; several runs at once, each with its own workspace. Returns false if an engine ran out of memory; c
-  /// is then undefined.
-  bool run(const MatmulRun& run) const;
+  /// Threads: any; several runs at once, each with its own workspace.
+  void run(const MatmulRun& run) const;
 
   int64_t workspace_bytes() const;
-  MatmulEngine engine() const { return engine_; }
   int64_t tasks() const { return tasks_; }
 
  private:
@@ -97,13 +89,6 @@ class MatmulPlan {
     int64_t strides[kOperands];
   };
 
-  /// A matrix in the form of BLAS.
-  struct BlasMatrix {
-    bool transposed;
-    int64_t leading;
-  };
-
-  enum class Terms { kNone, kC, kBetaC };  // the content of c to which a product is added
   struct Tile {
     int64_t m, n;
     const void* a;
@@ -125,32 +110,25 @@ class MatmulPlan {
   void merge_batch_axes();
   void fold_batch_into_matrices();
   void transpose();
-  bool describe_for_blas();
-  bool openblas_is_best(const MatmulOptions& options) const;
-  bool own_is_best(const MatmulOptions& options) const;
-  bool cuts_to_unpacked() const;
   bool find_vector();
   bool find_thin();
-  bool is_outer() const;
   bool is_in_place() const;
-  MatmulEngine choose_engine(const MatmulOptions& options);
   void cut_batch(int64_t threads, int64_t least, int64_t cost);
   void add_frame();
   void cut_vector(int64_t threads);
   void cut_thin(int64_t threads);
-  void cut(const MatmulOptions& options);
+  void cut(int64_t threads);
   bool cut_equally(int64_t threads);
   int64_t parts_of_sums() const;
   bool plan_parts(const MatmulOptions& options);
   void run_in_slots(Execution& execution) const;
-  bool run_parts(const Execution& execution) const;
+  void run_parts(const Execution& execution) const;
   void run_split(const Execution& execution) const;
   void join(const Execution& execution, const Parts& parts) const;
   void join_chunk(const Execution& execution, const Parts& parts, int64_t row, int64_t first, void* frame) const;
-  bool run_task(const Execution& execution, int64_t task, void* scratch) const;
-  bool run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
-  bool run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const;
-  bool run_library(const Execution& execution, const Tile& tile, const void* beta) const;
+  void run_task(const Execution& execution, int64_t task, void* scratch) const;
+  void run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
+  void run_product(const Execution& execution, const Tile& tile, bool accumulate, void* scratch) const;
   void run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const;
   void apply_epilogue(const Tile& tile, void* frame) const;
 
@@ -164,15 +142,11 @@ class MatmulPlan {
   bool has_addend_, has_bias_;
   const MatmulEpilogue* epilogue_;
   bool addend_like_c_ = false;  // the addend has c's strides
-  bool is_vector_ = false;      // b is one column, and the engine is the own kernel for vectors
-  bool is_thin_ = false;        // a has few rows, and the engine is the own kernel for those
+  bool is_vector_ = false;      // b is one column, for the kernel for vectors
+  bool is_thin_ = false;        // a has few rows, for the kernel for those
   bool transposed_ = false;     // computes the transposed product: a and b are swapped
 
-  MatmulEngine engine_ = MatmulEngine::own;
   const GemmKernels* kernels_ = nullptr;
-  const Onednn* onednn_ = nullptr;
-  const Openblas* openblas_ = nullptr;
-  BlasMatrix blas_[3] = {};  // a, b, c
 
   int64_t tile_m_ = 0, tile_n_ = 0, tiles_m_ = 0, tiles_n_ = 0;
   int64_t batch_chunk_ = 1;  // batch entries of one task

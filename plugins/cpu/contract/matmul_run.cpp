@@ -161,7 +161,6 @@ struct MatmulPlan::Execution {
   const MatmulPlan* plan;
   const MatmulRun* run;
   Factor alpha, beta;
-  std::atomic<bool> failed{false};
 };
 
 namespace {
@@ -174,32 +173,23 @@ struct alignas(kAlignment) TaskRange {
 
 }  // namespace
 
-bool MatmulPlan::run(const MatmulRun& run) const {
-  if (tasks_ == 0) return true;
+void MatmulPlan::run(const MatmulRun& run) const {
+  if (tasks_ == 0) return;
   Execution execution{this, &run, factor(dtype_, run.alpha), factor(dtype_, run.beta)};
   if (equal_parts_ != nullptr) return run_parts(execution);
-  if (cuts_ > 1 && !execution.alpha.zero) {
-    run_split(execution);
-    return true;
-  }
+  if (cuts_ > 1 && !execution.alpha.zero) return run_split(execution);
   if (tasks_ == 1) return run_task(execution, 0, run.workspace);
   if (slots_ == 1 || run.parallel_for == nullptr) {
-    bool succeeded = true;
-    for (int64_t task = 0; task < tasks_; ++task) succeeded = run_task(execution, task, run.workspace) && succeeded;
-    return succeeded;
-  }
-  if (slot_bytes_ > 0) {
+    for (int64_t task = 0; task < tasks_; ++task) run_task(execution, task, run.workspace);
+  } else if (slot_bytes_ > 0) {
     run_in_slots(execution);
   } else {
     const auto tasks = [](void* user, int64_t begin, int64_t end) {
-      Execution& shared = *static_cast<Execution*>(user);
-      for (int64_t task = begin; task < end; ++task) {
-        if (!shared.plan->run_task(shared, task, nullptr)) shared.failed.store(true, std::memory_order_relaxed);
-      }
+      const Execution& shared = *static_cast<const Execution*>(user);
+      for (int64_t task = begin; task < end; ++task) shared.plan->run_task(shared, task, nullptr);
     };
     run.parallel_for(tasks_, 1, tasks, &execution);
   }
-  return !execution.failed.load(std::memory_order_relaxed);
 }
 
 /// Tasks that need workspace: each part of it has one thread, which begins with the same tasks each time, for the sake
@@ -226,7 +216,7 @@ void MatmulPlan::run_in_slots(Execution& execution) const {
         while (range.next.load(std::memory_order_relaxed) < range.end) {
           const int64_t task = range.next.fetch_add(1, std::memory_order_relaxed);
           if (task >= range.end) break;
-          if (!plan.run_task(all.execution, task, scratch)) all.execution.failed.store(true, std::memory_order_relaxed);
+          plan.run_task(all.execution, task, scratch);
         }
       }
     }
@@ -267,23 +257,22 @@ void MatmulPlan::run_split(const Execution& execution) const {
 }
 
 /// A matrix of sums that are cut.
-bool MatmulPlan::run_parts(const Execution& execution) const {
+void MatmulPlan::run_parts(const Execution& execution) const {
   MatmulRun part = *execution.run;
   part.c = execution.run->workspace;
   part.alpha = nullptr;
   part.workspace = offset(execution.run->workspace, partials_bytes_);
   if (!execution.alpha.zero) {
-    if (!equal_parts_->run(part)) return false;
+    equal_parts_->run(part);
     if (last_part_ != nullptr) {
       const int64_t first = cut_k_ * (cuts_ - 1);
       part.a = offset(part.a, first * column_[kA] * element_bytes_);
       part.b = offset(part.b, first * row_[kB] * element_bytes_);
       part.c = offset(part.c, (cuts_ - 1) * m_ * n_ * element_bytes_);
-      if (!last_part_->run(part)) return false;
+      last_part_->run(part);
     }
   }
   join(execution, {m_, n_, n_, m_ * n_, row_[kC], column_[kC]});
-  return true;
 }
 
 /// Adds up the parts, in order, and the other terms, and writes the results: in chunks of a row, on several threads for
@@ -349,7 +338,7 @@ void MatmulPlan::join_chunk(const Execution& execution, const Parts& parts, int6
   });
 }
 
-bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratch) const {
+void MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratch) const {
   const MatmulRun& run = *execution.run;
   const int64_t tiles = tiles_m_ * tiles_n_;
   const int64_t tile_index = task % tiles;
@@ -363,7 +352,6 @@ bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratc
     start[operand] = (operand != kB ? i * row_[operand] : 0) + (operand != kA ? j * column_[operand] : 0);
   }
   if (epilogue_ != nullptr) epilogue_->begin(epilogue_->user, run.epilogue_scalars, offset(scratch, frame_));
-  bool succeeded = true;
   const int64_t first = task / tiles * batch_chunk_;
   const int64_t end = std::min(first + batch_chunk_, batches_);
   const bool plain = data[kAddend] == nullptr && data[kBias] == nullptr && k_ > 0 && !execution.alpha.zero &&
@@ -383,12 +371,12 @@ bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratc
                  nullptr,
                  nullptr};
     for (int64_t entry = first; entry < end; ++entry) {
-      succeeded = run_product(execution, tile, Terms::kNone, scratch) && succeeded;
+      run_product(execution, tile, false, scratch);
       tile.a = offset(tile.a, step_a);
       tile.b = offset(tile.b, step_b);
       tile.c = offset(tile.c, step_c);
     }
-    return succeeded;
+    return;
   }
   for (int64_t entry = first; entry < end; ++entry) {
     int64_t at[kOperands];
@@ -410,22 +398,17 @@ bool MatmulPlan::run_task(const Execution& execution, int64_t task, void* scratc
                        const_cast<void*>(place(kC)),
                        place(kAddend),
                        place(kBias)};
-    succeeded = run_tile(execution, tile, scratch) && succeeded;
+    run_tile(execution, tile, scratch);
   }
-  return succeeded;
 }
 
-bool MatmulPlan::run_tile(const Execution& execution, const Tile& tile, void* scratch) const {
-  if (is_half(dtype_)) {
-    run_half_tile(execution, tile, scratch);
-    return true;
-  }
+void MatmulPlan::run_tile(const Execution& execution, const Tile& tile, void* scratch) const {
+  if (is_half(dtype_)) return run_half_tile(execution, tile, scratch);
   const bool has_product = k_ > 0 && !execution.alpha.zero;
-  // The engine adds beta · c if it can; other terms are written first and the product is added.
-  const bool in_place = tile.addend == tile.c && addend_like_c_ && tile.bias == nullptr;
-  const bool scales_c = in_place && (execution.beta.one || engine_ != MatmulEngine::own) && has_product;
+  // The other terms are written first, unless c already holds them, and the product is added.
+  const bool adds_to_c = tile.addend == tile.c && addend_like_c_ && tile.bias == nullptr && execution.beta.one;
   const bool has_terms = tile.addend != nullptr || tile.bias != nullptr;
-  if (!scales_c && (has_terms || !has_product)) {
+  if (!(adds_to_c && has_product) && (has_terms || !has_product)) {
     with_accumulator(dtype_, [&](auto one) {
       using T = decltype(one);
       T beta;
@@ -435,10 +418,8 @@ bool MatmulPlan::run_tile(const Execution& execution, const Tile& tile, void* sc
                      {static_cast<const T*>(tile.bias), row_[kBias], column_[kBias]});
     });
   }
-  const Terms terms = scales_c ? Terms::kBetaC : has_terms ? Terms::kC : Terms::kNone;
-  if (has_product && !run_product(execution, tile, terms, scratch)) return false;
+  if (has_product) run_product(execution, tile, has_terms, scratch);
   if (epilogue_ != nullptr) apply_epilogue(tile, offset(scratch, frame_));
-  return true;
 }
 
 /// For dtypes that are their own accumulators.
@@ -465,67 +446,12 @@ void MatmulPlan::apply_epilogue(const Tile& tile, void* frame) const {
   });
 }
 
-/// c = alpha a b plus what `terms` says of c.
-bool MatmulPlan::run_product(const Execution& execution, const Tile& tile, Terms terms, void* scratch) const {
-  if (engine_ != MatmulEngine::own) {
-    static constexpr ComplexNumber<double> kZero = {0, 0};  // also of every other type
-    const void* const beta = terms == Terms::kBetaC ? execution.beta.value
-                             : terms == Terms::kC   ? factor(dtype_, nullptr).value
-                                                    : static_cast<const void*>(&kZero);
-    return run_library(execution, tile, beta);
-  }
+/// c = alpha a b, or c += alpha a b.
+void MatmulPlan::run_product(const Execution& execution, const Tile& tile, bool accumulate, void* scratch) const {
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];
   const auto run = is_vector_ ? kernel.run_vector : is_thin_ ? kernel.run_thin : kernel.run;
   run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], tile.c, row_[kC], column_[kC],
-       execution.alpha.value, terms != Terms::kNone, scratch});
-  return true;
-}
-
-bool MatmulPlan::run_library(const Execution& execution, const Tile& tile, const void* beta) const {
-  const auto value = [](const auto* type, const void* p) {
-    std::remove_cv_t<std::remove_pointer_t<decltype(type)>> x;
-    std::memcpy(&x, p, sizeof x);
-    return x;
-  };
-  const BlasMatrix& a = blas_[kA];
-  const BlasMatrix& b = blas_[kB];
-  const int64_t ldc = blas_[kC].leading;
-  const void* const alpha = execution.alpha.value;
-  if (engine_ == MatmulEngine::onednn) {
-    constexpr const float* kFloat = nullptr;
-    return onednn_->sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', tile.m, tile.n, k_, value(kFloat, alpha),
-                          static_cast<const float*>(tile.a), a.leading, static_cast<const float*>(tile.b), b.leading,
-                          value(kFloat, beta), static_cast<float*>(tile.c), ldc);
-  }
-  const auto call = [&](auto gemm, auto alpha_value, auto beta_value, auto* type) {
-    using T = std::remove_pointer_t<decltype(type)>;
-    const int a_transposed = a.transposed ? Openblas::kTranspose : Openblas::kNoTranspose;
-    const int b_transposed = b.transposed ? Openblas::kTranspose : Openblas::kNoTranspose;
-    gemm(Openblas::kRowMajor, a_transposed, b_transposed, static_cast<int>(tile.m), static_cast<int>(tile.n),
-         static_cast<int>(k_), alpha_value, static_cast<const T*>(tile.a), static_cast<int>(a.leading),
-         static_cast<const T*>(tile.b), static_cast<int>(b.leading), beta_value, static_cast<T*>(tile.c),
-         static_cast<int>(ldc));
-  };
-  const OneOpenmpThread one(openblas_->openmp);
-  switch (dtype_) {
-    case COMPUTE_DTYPE_FLOAT32: {
-      float* const type = nullptr;
-      call(openblas_->sgemm, value(type, alpha), value(type, beta), type);
-      break;
-    }
-    case COMPUTE_DTYPE_FLOAT64: {
-      double* const type = nullptr;
-      call(openblas_->dgemm, value(type, alpha), value(type, beta), type);
-      break;
-    }
-    case COMPUTE_DTYPE_COMPLEX64:
-      call(openblas_->cgemm, alpha, beta, static_cast<void*>(nullptr));
-      break;
-    default:
-      call(openblas_->zgemm, alpha, beta, static_cast<void*>(nullptr));
-      break;
-  }
-  return true;
+       execution.alpha.value, accumulate, scratch});
 }
 
 void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const {

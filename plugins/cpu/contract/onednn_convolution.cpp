@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "plugins/cpu/base/host.hpp"
-#include "plugins/cpu/contract/gemm_engines.hpp"
 #include "plugins/cpu/contract/onednn_primitives.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
 
@@ -721,16 +720,14 @@ bool is_worthwhile(const Problem& p, Kind kind) {
 
 std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads) {
   if (op.output(0).dtype != COMPUTE_DTYPE_FLOAT32) return nullptr;
-  const std::string engine = setting("COMPUTE_CPU_MATMUL").value_or("auto");
-  if (engine != "auto" && engine != "onednn") return nullptr;
   const Problem problem(op);
   const Kind kind = op.name() == "convolution"              ? Kind::kForward
                     : op.name() == "convolution_grad_input" ? Kind::kGradInput
                                                             : Kind::kGradWeight;
   if (!is_worthwhile(problem, kind)) return nullptr;
   const Onednn* const library = onednn();
-  if (library == nullptr || !library->primitives) return nullptr;
-  auto part = std::make_unique<OnednnPart>(*library->primitives, library->openmp, problem, kind, threads);
+  if (library == nullptr) return nullptr;
+  auto part = std::make_unique<OnednnPart>(library->primitives, library->openmp, problem, kind, threads);
   if (!part->is_usable()) return nullptr;
   return part;
 }

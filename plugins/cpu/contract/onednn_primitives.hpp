@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of oneDNN 2's C interface that convolutions use, from declarations of this file. A unit test compares them
-// with the library's header, if it is installed.
+// oneDNN, which is opened at the first convolution that it may run, and stays open, because OpenMP's threads must not
+// lose their code. The part of version 2's C interface that convolutions use is declared in this file; a unit test
+// compares the declarations with the library's header, if it is installed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+
+#include "plugins/common/table/emit.hpp"
 
 namespace compute::cpu {
 
@@ -109,8 +111,44 @@ struct OnednnPrimitives {
   OnednnStream* stream = nullptr;
 };
 
-/// The functions of an opened library of version 2; nothing if one is missing, or the engine cannot be made.
-std::optional<OnednnPrimitives> find_onednn_primitives(void* library);
+/// The thread count of the OpenMP library that oneDNN uses.
+struct Openmp {
+  int (*omp_get_max_threads)() = nullptr;  // both NULL for a library without OpenMP
+  void (*omp_set_num_threads)(int) = nullptr;
+};
+
+/// While it lives, the calling thread's OpenMP thread count is 1. The count belongs to that thread, and the user's own
+/// OpenMP code may use it, so it is restored.
+class OneOpenmpThread {
+ public:
+  explicit OneOpenmpThread(const Openmp& openmp)
+      : openmp_(openmp), before_(openmp.omp_get_max_threads != nullptr ? openmp.omp_get_max_threads() : 1) {
+    if (before_ != 1) openmp_.omp_set_num_threads(1);
+  }
+  ~OneOpenmpThread() {
+    if (before_ != 1) openmp_.omp_set_num_threads(before_);
+  }
+  OneOpenmpThread(const OneOpenmpThread&) = delete;
+  OneOpenmpThread& operator=(const OneOpenmpThread&) = delete;
+
+ private:
+  const Openmp& openmp_;
+  const int before_;
+};
+
+struct Onednn {
+  OnednnPrimitives primitives;
+  Openmp openmp;
+};
+
+/// The library, opened at the first call; NULL if no usable one exists. Throws OUT_OF_MEMORY if something has run out,
+/// such as file descriptors; the next call tries again.
+///
+/// Threads: any thread.
+const Onednn* onednn();
+
+/// What the load report says. Loads nothing: before the first call of onednn() the library has not been searched yet.
+common::Requirement report_onednn();
 
 template <class T>
 using OnednnHandle = std::unique_ptr<T, int (*)(T*)>;

@@ -52,7 +52,7 @@ std::unique_ptr<WindowPart> make_shifted_part(const common::WindowProduct& produ
 std::unique_ptr<WindowPart> make_plane_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
                                             int32_t threads);
 
-/// The whole op through oneDNN; NULL if that is not installed, not wanted, or no faster.
+/// The whole op through oneDNN; NULL if that is not installed, or no faster.
 std::unique_ptr<WindowPart> make_onednn_part(const common::Op& op, int32_t threads);
 
 }  // namespace compute::cpu

@@ -31,7 +31,10 @@ struct GemmCall {
 };
 
 // Of a, in products that read b in place.
-constexpr int64_t kThinRows = 16, kThinAdjacentRows = 4;
+constexpr int64_t kThinRows = 16, kThinAdjacentRows = 12;
+
+// Products of so few terms take the time to write their results.
+constexpr int64_t kFlatTerms = 8;
 
 struct GemmKernel {
   void (*run)(const GemmCall& call);
