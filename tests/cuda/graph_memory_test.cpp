@@ -83,7 +83,7 @@ class CudaGraphMemory : public testing::Test {
   void SetUp() override {
     give_core();
     if (!open_driver()) GTEST_SKIP() << driver_report().remedy;
-    device.emplace(read_devices().at(0), 0);
+    device.emplace(read_devices().at(0));
     current.emplace(device->context(), true);
     plan.emplace();
     runs_kernels = device->info().name.rfind("Fake", 0) != 0;
