@@ -210,7 +210,6 @@ struct NvrtcLibrary {
     std::sort(nvrtc.architectures.begin(), nvrtc.architectures.end());
     report.found = file_of(reinterpret_cast<const void*>(nvrtc.api.version)) + ", " + std::to_string(nvrtc.major) +
                    "." + std::to_string(nvrtc.minor);
-    common::exit_waits_for_compilers_of(reinterpret_cast<const void*>(nvrtc.api.version));
     return "";
   }
 };

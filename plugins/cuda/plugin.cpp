@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/driver/compiling.hpp"
 #include "plugins/common/driver/polling.hpp"
 #include "plugins/common/op/core.hpp"
 #include "plugins/common/op/understood.hpp"
@@ -342,8 +341,7 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("cuda", interface_version, core, compute::cuda::kPluginTable, out_table,
-                                      [] { compute::common::prepare_for_forks(); });
+  return compute::common::open_plugin("cuda", interface_version, core, compute::cuda::kPluginTable, out_table);
 }
 
 }  // extern "C"

@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <tuple>
 
-#include "plugins/common/driver/compiling.hpp"
-
 namespace compute::opencl {
 namespace {
 
@@ -195,13 +193,6 @@ std::vector<DeviceInfo> list_devices(cl_int* out_status, std::string* out_idle) 
     }
     std::vector<cl_device_id> ids(found);
     if (api().clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, found, ids.data(), nullptr) != CL_SUCCESS) continue;
-    // Drivers for OpenCL 1.0 and 1.1 lack the call.
-    if (const std::string version = platform_text(platforms[i], CL_PLATFORM_VERSION);
-        !version.starts_with("OpenCL 1.0") && !version.starts_with("OpenCL 1.1")) {
-      // Every ICD driver has this function (cl_khr_icd), and the loader never unloads drivers.
-      const void* const driver = api().clGetExtensionFunctionAddressForPlatform(platforms[i], "clIcdGetPlatformIDsKHR");
-      if (driver != nullptr) common::exit_waits_for_compilers_of(driver);
-    }
     for (const cl_device_id id : ids) {
       DeviceInfo& info = devices.emplace_back();
       info.id = devices.size();

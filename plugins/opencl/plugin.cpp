@@ -391,8 +391,7 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table) {
-  return compute::common::open_plugin("opencl", interface_version, core, compute::opencl::kPluginTable, out_table,
-                                      [] { compute::common::prepare_for_forks(); });
+  return compute::common::open_plugin("opencl", interface_version, core, compute::opencl::kPluginTable, out_table);
 }
 
 }  // extern "C"

@@ -86,5 +86,5 @@ def __getattr__(name):
     raise AttributeError(f"module 'compute' has no attribute {name!r}")
 
 
-_core.watch_memory(True)
-_atexit.register(_core.watch_memory, False)
+_core.begin()
+_atexit.register(_core.end)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The extension module compute._core.
+#include <unistd.h>
+
 #include <string_view>
 
 #include "module.hpp"
@@ -18,6 +20,23 @@ PyTypeObject* add_type(PyObject* module, const char* name, int size, unsigned fl
   if (PyModule_AddObject(module, own_name, type) == 0) return reinterpret_cast<PyTypeObject*>(type);
   Py_DECREF(type);
   return nullptr;
+}
+
+PyThreadState* Unlocked::release() noexcept {
+  const bool stops = last_thread_ != 0 && last_thread_ != PyThread_get_thread_ident();
+  if (!stops) ++inside_;
+  PyThreadState* const state = PyEval_SaveThread();
+  while (stops) pause();
+  return state;
+}
+
+void Unlocked::stop_other_threads() noexcept {
+  last_thread_ = PyThread_get_thread_ident();
+  for (int turn = 0; inside_ > 0 && turn < 10000; ++turn) {
+    Py_BEGIN_ALLOW_THREADS;
+    usleep(1000);
+    Py_END_ALLOW_THREADS;
+  }
 }
 
 namespace {
@@ -41,13 +60,17 @@ PyObject* version(PyObject*, PyObject*) {
   return PyUnicode_FromFormat("%d.%d.%d", static_cast<int>(major), static_cast<int>(minor), static_cast<int>(patch));
 }
 
-PyObject* watch_memory(PyObject*, PyObject* on) {
-  const int active = PyObject_IsTrue(on);
-  if (active < 0) return nullptr;
+PyObject* begin(PyObject*, PyObject*) {
+  if (!succeeded(compute_memory_set_pressure_callback(collect_cycles, nullptr))) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* end(PyObject*, PyObject*) {
+  Unlocked::stop_other_threads();
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;  // it waits for callbacks in progress, which need the interpreter
-    error = compute_memory_set_pressure_callback(active != 0 ? collect_cycles : nullptr, nullptr);
+    error = compute_memory_set_pressure_callback(nullptr, nullptr);
   }
   if (!succeeded(error)) return nullptr;
   Py_RETURN_NONE;
@@ -95,9 +118,10 @@ PyObject* profile_report(PyObject*, PyObject* args) {
   compute_text* text = nullptr;
   if (PyArg_ParseTuple(args, "i", &format) == 0) return nullptr;
   compute_error* error = nullptr;
-  Py_BEGIN_ALLOW_THREADS;
-  error = compute_profile_report(format, &text);
-  Py_END_ALLOW_THREADS;
+  {
+    const Unlocked unlocked;
+    error = compute_profile_report(format, &text);
+  }
   return succeeded(error) ? take_text(text) : nullptr;
 }
 PyObject* scope_push(PyObject*, PyObject* args) {
@@ -114,7 +138,8 @@ PyObject* scope_pop(PyObject*, PyObject*) {
 }
 
 PyMethodDef functions[] = {{"version", version, METH_NOARGS, nullptr},
-                           {"watch_memory", watch_memory, METH_O, nullptr},
+                           {"begin", begin, METH_NOARGS, nullptr},
+                           {"end", end, METH_NOARGS, nullptr},
                            {"config_set", config_set, METH_VARARGS, nullptr},
                            {"config_get", config_get, METH_VARARGS, nullptr},
                            {"load_report", load_report, METH_VARARGS, nullptr},

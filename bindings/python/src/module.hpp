@@ -45,17 +45,29 @@ class Ref {
   PyObject* object_ = nullptr;
 };
 
-/// Releases the interpreter for the time of a call that may take long. `active` is false for short calls.
+/// Releases the interpreter for the time of a call that may take long. `active` is false for short calls. When the
+/// interpreter is ending, daemon threads stop here: exit() would destroy compilers and drivers that they use.
 class Unlocked {
  public:
-  explicit Unlocked(bool active = true) noexcept : state_(active ? PyEval_SaveThread() : nullptr) {}
+  explicit Unlocked(bool active = true) noexcept : state_(active ? release() : nullptr) {}
   ~Unlocked() {
-    if (state_ != nullptr) PyEval_RestoreThread(state_);
+    if (state_ == nullptr) return;
+    PyEval_RestoreThread(state_);
+    --inside_;
   }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
 
+  /// From now on only the calling thread makes calls. Waits for those of other threads, ten seconds at most.
+  static void stop_other_threads() noexcept;
+
  private:
+  static PyThreadState* release() noexcept;
+
+  // Guarded by the interpreter's lock.
+  static inline int inside_ = 0;
+  static inline unsigned long last_thread_ = 0;
+
   PyThreadState* state_;
 };
 

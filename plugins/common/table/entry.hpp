@@ -16,10 +16,10 @@ std::string own_build_id();
 compute_plugin_manifest make_manifest(std::string_view name, std::string_view version);
 
 // compute_plugin_open: `prepare` is called once the versions match. If it does not throw, *out_table becomes `table`.
-template <class F>
-compute_error* open_plugin(std::string_view name, uint32_t interface_version, const compute_plugin_core* core,
-                           const compute_plugin_table& table, const compute_plugin_table** out_table,
-                           F&& prepare) noexcept {
+template <class F = void (*)()>
+compute_error* open_plugin(
+    std::string_view name, uint32_t interface_version, const compute_plugin_core* core,
+    const compute_plugin_table& table, const compute_plugin_table** out_table, F prepare = [] {}) noexcept {
   *out_table = nullptr;
   set_core(core);
   return guard([&] {
