@@ -7,10 +7,10 @@
 #include <new>
 #include <system_error>
 
+#include "plugins/common/driver/signals_blocked.hpp"
 #include "plugins/common/table/mark_times.hpp"
 #include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/move/copy.hpp"
-#include "plugins/cpu/threads/signals_blocked.hpp"
 #include "plugins/cpu/threads/spin.hpp"
 #include "plugins/cpu/threads/threads.hpp"
 
@@ -49,7 +49,7 @@ Stream* Stream::make_immediate(Device* device) { return new Stream(device, true,
 Stream* Stream::make_queued(Device* device, int64_t spin_ns) {
   Stream* stream = new Stream(device, false, spin_ns);
   try {
-    const SignalsBlocked blocked;
+    const common::SignalsBlocked blocked;
     stream->worker_ = std::thread([stream] { stream->work(); });
   } catch (const std::system_error& error) {
     stream->release();

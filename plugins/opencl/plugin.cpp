@@ -11,6 +11,7 @@
 #include "plugins/common/driver/compiling.hpp"
 #include "plugins/common/driver/own_stack.hpp"
 #include "plugins/common/driver/polling.hpp"
+#include "plugins/common/driver/signals_blocked.hpp"
 #include "plugins/common/op/core.hpp"
 #include "plugins/common/op/understood.hpp"
 #include "plugins/common/table/emit.hpp"
@@ -319,7 +320,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   return guard([&] {
     require_understood(options, "the device's options");
     std::unique_ptr<Device> device;
-    const common::SignalsHeld held;  // drivers make threads here
+    const common::SignalsBlocked blocked;  // drivers make threads here
     // On the caller if possible: Oclgrind's checks keep a context's memory with the thread that made it.
     common::with_enough_stack([&] { device = open_device(id); });
     *out_device = handle_of(device.release());

@@ -3,9 +3,10 @@
 
 #include <pthread.h>
 
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
+
+#include "plugins/common/driver/signals_blocked.hpp"
 
 namespace compute::common {
 namespace {
@@ -15,16 +16,6 @@ constexpr size_t kLargeBytes = 8 << 20;
 constexpr size_t kEnoughBytes = 1 << 20;
 
 }  // namespace
-
-SignalsHeld::SignalsHeld() noexcept {
-  sigset_t all;
-  sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
-    sigdelset(&all, fault);  // blocked, they end the process
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalsHeld::~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 bool is_short_of_stack() noexcept {
   pthread_attr_t attributes;
@@ -51,7 +42,7 @@ void run_on_own_stack(void (*body)(void*), void* user) noexcept {
       call.body(call.user);
       return nullptr;
     };
-    const SignalsHeld held;
+    const SignalsBlocked blocked;
     is_running = pthread_attr_setstacksize(&attributes, kLargeBytes) == 0 &&
                  pthread_create(&thread, &attributes, start, &call) == 0;
     pthread_attr_destroy(&attributes);

@@ -3,7 +3,6 @@
 // that inherit the state of the first caller.
 #pragma once
 
-#include <csignal>
 #include <exception>
 #include <utility>
 
@@ -12,18 +11,6 @@ namespace compute::common {
 // Runs body(user) on a thread with a large stack, which receives none of the program's signals, and waits for it; on
 // the caller if no thread can be created. `body` does not throw.
 void run_on_own_stack(void (*body)(void*), void* user) noexcept;
-
-// Blocks the program's signals on the calling thread, and on the threads that it creates.
-class SignalsHeld {
- public:
-  SignalsHeld() noexcept;
-  SignalsHeld(const SignalsHeld&) = delete;
-  SignalsHeld& operator=(const SignalsHeld&) = delete;
-  ~SignalsHeld();
-
- private:
-  sigset_t before_;
-};
 
 // Whether the calling thread's stack is small.
 bool is_short_of_stack() noexcept;

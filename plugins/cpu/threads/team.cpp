@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "plugins/common/driver/signals_blocked.hpp"
 #include "plugins/cpu/threads/first_exception.hpp"
-#include "plugins/cpu/threads/signals_blocked.hpp"
 #include "plugins/cpu/threads/spin.hpp"
 
 namespace compute::cpu {
@@ -171,7 +171,7 @@ Team::Team(int32_t workers, int64_t spin_ns) : spin_ns_(spin_ns) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return;
   pthread_attr_setstacksize(&attributes, kStackBytes);
-  const SignalsBlocked blocked;
+  const common::SignalsBlocked blocked;
   for (int32_t i = 0; i < most; ++i) {
     Slot& slot = slots_[static_cast<size_t>(i)];
     slot.team = this;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
+#include <tbb/task_scheduler_observer.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,11 +17,10 @@
 #include <string_view>
 #include <thread>
 
+#include "plugins/common/driver/signals_blocked.hpp"
 #include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/threads/first_exception.hpp"
-#include "plugins/cpu/threads/signals_blocked.hpp"
 #include "plugins/cpu/threads/team.hpp"
-#include "plugins/cpu/threads/workers.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -38,14 +38,29 @@ constexpr bool kHasArena = true;
 
 std::atomic<bool> is_ending{false};
 
+// oneTBB's threads receive none of the program's signals.
+class BlocksSignals final : public tbb::task_scheduler_observer {
+ public:
+  explicit BlocksSignals(tbb::task_arena& arena) : tbb::task_scheduler_observer(arena) { observe(true); }
+  ~BlocksSignals() override { observe(false); }
+  void on_scheduler_entry(bool is_worker) override {
+    if (is_worker) common::SignalsBlocked::block();
+  }
+};
+
+struct Arena {
+  explicit Arena(int32_t threads) : arena(threads), observer(arena) {}
+  tbb::task_arena arena;
+  BlocksSignals observer;
+};
+
 struct Pool {
   int32_t threads = 1;
   int64_t spin_ns = 0;
   bool has_arena = kHasArena;
-  std::mutex mutex;                              // for starting threads
-  std::atomic<Team*> team{nullptr};              // from the first piece of work on that is large enough
-  std::atomic<tbb::task_arena*> arena{nullptr};  // from the first uneven one on
-  std::atomic<bool> workers_are_started{false};
+  std::mutex mutex;                    // for starting threads
+  std::atomic<Team*> team{nullptr};    // from the first piece of work on that is large enough
+  std::atomic<Arena*> arena{nullptr};  // from the first uneven one on
 };
 
 // Never destroyed: a thread may still be inside when the process exits.
@@ -83,15 +98,10 @@ Team* start_team(Pool& pool) {
   return pool.team.load();
 }
 
-// The same for oneTBB's threads.
-tbb::task_arena* start_arena(Pool& pool) {
+Arena& start_arena(Pool& pool) {
   const std::lock_guard guard(pool.mutex);
-  if (pool.arena.load() == nullptr) {
-    const Workers workers = start_workers(pool.threads);
-    pool.workers_are_started.store(workers.are_started);
-    pool.arena.store(workers.arena);
-  }
-  return pool.arena.load();
+  if (pool.arena.load() == nullptr) pool.arena.store(new Arena(pool.threads));
+  return *pool.arena.load();
 }
 
 // The team's workers sleep while it lives. The team has been reserved.
@@ -292,17 +302,8 @@ void parallel_for_uneven(int64_t count, int64_t grain, void (*body)(void*, int64
   if (team == nullptr) team = start_team(p);
   if (!p.has_arena || team == nullptr || !team->reserve()) return run_in_team(p, work, threads, threads);
   const Reservation reservation(*team);
-  tbb::task_arena* arena = p.arena.load(std::memory_order_acquire);
-  if (arena == nullptr) [[unlikely]]
-    arena = start_arena(p);
-  if (arena == nullptr) [[unlikely]] {
-    for (int64_t piece = 0; piece < work.pieces; ++piece) work.run(piece);
-  } else if (!p.workers_are_started.load(std::memory_order_relaxed)) [[unlikely]] {
-    const SignalsBlocked blocked;
-    run_in_arena(*arena, work);
-  } else {
-    run_in_arena(*arena, work);
-  }
+  Arena* const arena = p.arena.load(std::memory_order_acquire);
+  run_in_arena(arena != nullptr ? arena->arena : start_arena(p).arena, work);
 }
 
 }  // namespace compute::cpu
