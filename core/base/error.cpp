@@ -133,11 +133,6 @@ bool take_given_error(compute_error* error) noexcept {
   return true;
 }
 
-void forget_given_errors() noexcept {
-  given_lock.unlock();
-  first_given = nullptr;
-}
-
 void throw_if(compute_error* error) {
   if (error != nullptr) throw Error::adopt(error);
 }

@@ -105,8 +105,6 @@ void throw_if(compute_error* error);
 // times.
 void note_given_error(compute_error* error) noexcept;
 bool take_given_error(compute_error* error) noexcept;
-// In the child after fork(): a thread that no longer exists may have held the lock.
-void forget_given_errors() noexcept;
 
 // Runs `f` at the boundary of the ABI. It stops all exceptions. The caller's floating-point environment and errno do
 // not affect `f` and are not changed. guard<CallerErrno> is for an `f` that calculates with integers alone: to look at

@@ -113,7 +113,7 @@ compute_error* compute_device_get_statistics(compute_device* device, compute_dev
     Device& self = checked(device);
     const InUse in_use;
     // After shutdown the device is closed; in a forked child its driver is not touched.
-    const bool may_ask = in_use.may_go_on() && self.health.load() != COMPUTE_HEALTH_FORKED;
+    const bool may_ask = !is_shut_down() && self.health.load() != COMPUTE_HEALTH_FORKED;
     const MemoryStatistics memory = self.memory->statistics();
     const DeviceCounters& counters = self.counters;
     compute_device_statistics value{};

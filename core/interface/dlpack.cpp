@@ -118,7 +118,7 @@ void delete_export(Managed* managed) {
   std::unique_ptr<Export<Managed>> exported(static_cast<Export<Managed>*>(managed->manager_ctx));
   const InUse in_use;
   Buffer& buffer = *exported->tensor->buffer;
-  if (!in_use.may_go_on()) {
+  if (is_shut_down()) {
     give_back_export(buffer.device);
     return;
   }

@@ -207,10 +207,7 @@ compute_error* compute_stream_notify(compute_stream* stream, compute_stream_call
         compute_error* error = guard([&] {
           if (number > 0) timeline.wait_for_all(number, COMPUTE_TIMEOUT_NONE);
         });
-        {
-          const Parked parked;
-          callback(error, user_data);
-        }
+        callback(error, user_data);
         compute_error_free(error);
         compute_stream_release(stream);
       });

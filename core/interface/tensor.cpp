@@ -315,7 +315,6 @@ compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* labe
   return guard(about(tensor), [&] {
     Tensor& self = checked(tensor);
     require_not_null(label, "label");
-    const Undivided undivided;
     self.set_label(label);
     if (self.buffer != nullptr && self.buffer->block) self.buffer->device.memory->set_label(self.buffer->block, label);
   });

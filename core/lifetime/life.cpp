@@ -29,17 +29,15 @@
 namespace compute {
 namespace {
 
-// What exit, and a fork beside calls of other threads, may take.
+// What exit may take.
 constexpr int64_t kPatience = int64_t{2'000'000'000};
 
 // Held by the thread that shuts down.
 Lock shutting_down;
-std::atomic<const ThreadUse*> shutting_thread{nullptr};
 bool devices_closed = false;     // (shutting_down)
 bool process_is_ending = false;  // (shutting_down) plugins were told: nothing is closed any more
 
-// Waits for queued work. Takes no lock without a limit: exit() may come at any point of another call, of this thread
-// too.
+// Waits for queued work.
 bool drain(Deadline deadline) noexcept {
   bool drained = true;
   for (Timeline* timeline = last_timeline_made(); timeline != nullptr; timeline = timeline->made_before) {
@@ -73,64 +71,40 @@ void tell_plugins_of_exit() noexcept {
   }
 }
 
-// Runs in the midst of exit(), on any thread: from main, inside a callback, or inside a call that holds locks.
+// Registered after each device is opened: exit() runs handlers in the reverse order of their registration, so this one
+// before those of the libraries that the plugin has loaded. The first run does everything.
 void end_with_process(int, void*) noexcept {
+  if (process_is_ending) return;
   const Deadline deadline = deadline_after(kPatience);
   if (!is_shut_down()) {
     // Callbacks may use what the program destroys next, and may end with calls.
-    if (drain(deadline) && !is_background_thread()) drain_background(left_until(deadline));
+    drain(deadline);
+    drain_background(left_until(deadline));
   }
+  // Daemon threads of Python finish the calls that they are in.
   refuse_calls_and_wait(left_until(deadline));
   drain(deadline);  // what was submitted meanwhile
   collect_all_times(deadline);
   report_at_end(placement_report, cached_memory);
-  // Another thread that shuts down is left to finish, and does not begin any more.
-  const bool is_own = shutting_thread.load() != nullptr && shutting_thread.load() == own_use;
-  if (!is_own && !shutting_down.try_lock_until(deadline)) return;
-  if (!devices_closed && !process_is_ending) tell_plugins_of_exit();
+  if (!shutting_down.try_lock_until(deadline)) return;
+  const std::lock_guard guard(shutting_down, std::adopt_lock);
+  if (!devices_closed) tell_plugins_of_exit();
   process_is_ending = true;
-  if (!is_own) shutting_down.unlock();
 }
 
 // ---- Fork -----------------------------------------------------------------------------------------------------------
 
-// The handlers are registered twice, so that they run before and after those of the libraries that plugins load.
-[[gnu::tls_model("initial-exec")]] constinit thread_local int fork_depth = 0;
-bool all_were_outside = true;  // of the fork under way
-
-void before_fork() {
-  if (fork_depth++ == 0) all_were_outside = hold_calls_for_fork(kPatience);
-}
-
-void after_fork_in_parent() {
-  if (--fork_depth == 0) go_on_after_fork();
-}
-
-// No device of the parent works, except those whose plugin has rebuilt itself.
+// No other thread was in a call. No device of the parent works, except those whose plugin has rebuilt itself.
 void after_fork_in_child() {
-  if (--fork_depth != 0) return;
-  const bool is_whole = all_were_outside;
-  if (!is_whole) {
-    renew_config_lock();
-    renew_log_lock();
-    renew_pressure_lock();
-  }
-  forget_given_errors();
+  forget_other_threads();
   forget_observations();
   forget_background_thread();
   forget_copy_helpers();
-  new (&shutting_down) Lock;
-  shutting_thread.store(nullptr);
   for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
-    const bool works = is_whole && (device->plugin == nullptr || device->plugin->table.on_fork_child());
+    const bool works = device->plugin == nullptr || device->plugin->table.on_fork_child();
     if (!works) device->health.store(COMPUTE_HEALTH_FORKED);
   }
-  go_on_in_forked_child(is_whole);
 }
-
-void watch_forks() noexcept { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
-
-[[gnu::constructor]] void watch_forks_from_the_start() { watch_forks(); }
 
 // ---- Shutdown -------------------------------------------------------------------------------------------------------
 
@@ -174,17 +148,12 @@ bool shut_down(Deadline deadline) {
   bool drained = refuse_calls_and_wait(left_until(deadline));
   drained = drain(deadline) && drained;
   drained = drain_background(left_until(deadline)) && drained;
-  if (!drained) return false;  // work still uses the devices: they stay open until the process ends
+  drained = drain(deadline) && drained;  // what callbacks and transfers in the background submitted
+  if (!drained) return false;            // work still uses the devices: they stay open until the process ends
   collect_all_times(deadline);
   report_at_end(placement_report, cached_memory);
-  // First: the child of a fork in the midst of it finds nothing that it could close.
+  close_devices();
   devices_closed = true;
-  try {
-    close_devices();
-  } catch (...) {
-    devices_closed = false;
-    throw;
-  }
   return true;
 }
 
@@ -192,11 +161,9 @@ bool shut_down(Deadline deadline) {
 
 void prepare_for_the_end() noexcept {
   static std::once_flag once;
-  std::call_once(once, [] {
-    watch_forks();
-    // Not atexit, which leaves a name of the object in the library that tests look for.
-    on_exit(end_with_process, nullptr);
-  });
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, after_fork_in_child); });
+  // Not atexit, which leaves a name of the object in the library that tests look for.
+  on_exit(end_with_process, nullptr);
 }
 
 void give_back_export(compute_device& device) noexcept {
@@ -213,15 +180,11 @@ bool shut_down_library(int64_t timeout_ns) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                 "compute_shutdown: called from a callback, which it would wait for forever");
   }
-  if ((attention.load() & kForkedInCall) != 0) throw_refused();
   const Deadline deadline = deadline_after(timeout_ns);
   // Not counted as a call: of several threads that shut down, each would wait for the others.
   if (!shutting_down.try_lock_until(deadline)) return false;
   const std::lock_guard guard(shutting_down, std::adopt_lock);
-  shutting_thread.store(&this_thread_use());
-  const bool drained = shut_down(deadline);
-  shutting_thread.store(nullptr);
-  return drained;
+  return shut_down(deadline);
 }
 
 }  // namespace compute

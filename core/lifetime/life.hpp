@@ -8,7 +8,7 @@ struct compute_device;
 
 namespace compute {
 
-// Called when a device has been opened: from then on exit() waits for its work.
+// Called after each opening of a device: from then on exit() waits for its work, and fork() is noticed.
 void prepare_for_the_end() noexcept;
 
 // As compute_shutdown; false if work was still queued after `timeout_ns`.

@@ -17,7 +17,6 @@
 #include "core/loading/plugin.hpp"
 #include "core/loading/plugin_core.hpp"
 #include "core/process/host_limits.hpp"
-#include "core/process/in_use.hpp"
 #include "core/text/ascii.hpp"
 
 namespace compute {
@@ -168,7 +167,6 @@ Listing list_devices(Plugin& plugin) {
   Delivery delivery;
   const compute_plugin_sink sink = {sizeof(compute_plugin_sink), &delivery, Delivery::device, Delivery::requirement};
   std::string failure;
-  let_fork_pass();
   try {
     throw_if(plugin.table.enumerate(sink));
   } catch (const Error& error) {

@@ -285,7 +285,6 @@ void bring_home_locked(Buffer& host) {
     count_transfer(submission,
                    {&device, nullptr, bytes, true, "write back", nullptr, host.device.memory.get(), host.block});
   }
-  const NotParked not_parked;  // the mirror lock is held
   timeline.wait_for_own(number);
   mirror.version = host.version.load(std::memory_order_relaxed);
   host.newest.store(nullptr, std::memory_order_release);
@@ -329,7 +328,6 @@ BufferReference mirror_once(Buffer& host, int64_t begin, int64_t end, Device& de
   const bool overwrites = use == MirrorUse::kOverwrite && begin % kGrain == 0;
   begin = begin / kGrain * kGrain;
   const bool keeps = !host.is_exposed();
-  const NotParked not_parked;  // this thread waits with the mirror lock held
   std::lock_guard guard(host.mirror_lock);
   auto found = std::find_if(host.mirrors.begin(), host.mirrors.end(),
                             [&](const Mirror& mirror) { return mirror.device == &device; });

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "core/base/deadline.hpp"
@@ -55,7 +54,6 @@ void set_pressure_callback(compute_pressure_callback callback, void* user_data) 
     has_listener.store(callback != nullptr, std::memory_order_release);
   }
   if (before == nullptr) return;
-  const Parked parked;
   const uint32_t own = inside == before.get() ? 1 : 0;
   for (uint32_t running; (running = before->running.load(std::memory_order_acquire)) > own;)
     wait_on_word(before->running, running, Deadline::max());
@@ -77,14 +75,8 @@ bool relieve_pressure(compute_device& device, int64_t size_bytes) {
     wake_one_on_word(left->running);  // wakes the thread that replaces it
   };
   const std::unique_ptr<Listener, decltype(leave)> entered(listener.get(), leave);
-  const Parked parked;
   listener->callback(&device, size_bytes, listener->user_data);
   return true;
-}
-
-void renew_pressure_lock() noexcept {
-  new (&place().lock) Lock;
-  if (place().listener != nullptr) place().listener->running.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace compute

@@ -25,7 +25,4 @@ class PressureHeldOff {
   ~PressureHeldOff();
 };
 
-// In the child after fork(): a thread that is gone may have been inside.
-void renew_pressure_lock() noexcept;
-
 }  // namespace compute

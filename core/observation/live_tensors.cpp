@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <new>
 #include <set>
 #include <unordered_map>
 
@@ -157,7 +156,5 @@ std::string leaks_at_end(const std::vector<CachedMemory>& cached) {
   if (tensors.empty()) return "";
   return fmt::format("compute: {} tensors were never released:\n{}", tensors.size(), text_of(tensors, cached));
 }
-
-void renew_live_tensors_lock() noexcept { new (&live().lock) Lock; }
 
 }  // namespace compute

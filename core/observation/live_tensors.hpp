@@ -40,6 +40,4 @@ std::string leak_report(int32_t format, const std::vector<CachedMemory>& cached)
 // "" if none is alive.
 std::string leaks_at_end(const std::vector<CachedMemory>& cached);
 
-void renew_live_tensors_lock() noexcept;
-
 }  // namespace compute

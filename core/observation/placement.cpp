@@ -3,7 +3,6 @@
 
 #include <map>
 #include <mutex>
-#include <new>
 #include <tuple>
 
 #include "core/base/lock.hpp"
@@ -80,7 +79,5 @@ std::vector<InputCount> input_counts() {
   for (const auto& [key, sum] : all.inputs) found.push_back(sum);
   return found;
 }
-
-void renew_placement_lock() noexcept { new (&placement().lock) Lock; }
 
 }  // namespace compute

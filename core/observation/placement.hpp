@@ -40,6 +40,4 @@ struct InputCount {
 };
 std::vector<InputCount> input_counts();  // sorted by op, then input
 
-void renew_placement_lock() noexcept;
-
 }  // namespace compute

@@ -311,14 +311,11 @@ void report_at_end(std::string (*placement)(int32_t format), std::vector<CachedM
 void forget_observations() noexcept {
   observations.store(0);
   Recorder& all = recorder();
-  new (&all.lock) Lock;
   all.first = all.last = all.spare = nullptr;
   all.profile_target.clear();
   if (all.trace != nullptr) all.trace->drop();
   all.trace.release();
   all.list.release();
-  renew_live_tensors_lock();
-  renew_placement_lock();
 }
 
 }  // namespace compute

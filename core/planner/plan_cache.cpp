@@ -25,7 +25,7 @@ struct ThreadPlans {
 
   ~ThreadPlans() {
     const InUse in_use;
-    if (!in_use.may_go_on()) return;
+    if (is_shut_down()) return;
     for (Plan* plan : entries) {
       if (plan != nullptr) plan->release();
     }

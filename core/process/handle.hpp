@@ -84,7 +84,7 @@ void release_handle(T* handle) noexcept {
   // Last tensors of buffers are released too often for it. Buffer::destroy() does it where the buffer leaves the pool.
   [[maybe_unused]] const std::conditional_t<T::handle_kind == HandleKind::kTensor, std::monostate, CallerWorld> world;
   const InUse in_use;
-  if (!in_use.may_go_on()) return;
+  if (is_shut_down()) return;
   if (keeps_released_handles()) {
     if constexpr (requires { handle->description(); }) note_released(handle, handle->description());
     handle->~T();

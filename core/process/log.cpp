@@ -113,7 +113,6 @@ bool log_enabled(int32_t level) noexcept {
 void log(int32_t level, const char* category, std::string_view text) noexcept {
   if (inside_callback) return;
   try {
-    const Undivided undivided;
     const std::string line = printable_lines(std::string(text));
     Sink& target = sink();
     if (!target.lock.try_lock_until(deadline_after(kLockPatience))) return;
@@ -131,7 +130,6 @@ void log(int32_t level, const char* category, std::string_view text) noexcept {
 }
 
 void set_log_callback(compute_log_callback callback, void* user_data) {
-  const Undivided undivided;
   Sink& target = sink();
   std::unique_lock guard(target.lock, std::defer_lock);
   if (!inside_callback) guard.lock();
@@ -139,7 +137,5 @@ void set_log_callback(compute_log_callback callback, void* user_data) {
   target.user_data = user_data;
   has_callback.store(callback != nullptr, std::memory_order_release);
 }
-
-void renew_log_lock() noexcept { new (&sink().lock) Lock; }
 
 }  // namespace compute

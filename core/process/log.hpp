@@ -17,7 +17,4 @@ void log(int32_t level, const char* category, std::string_view text) noexcept;
 // As compute_log_set_callback.
 void set_log_callback(compute_log_callback callback, void* user_data);
 
-// In the child of a fork that happened while another thread held it.
-void renew_log_lock() noexcept;
-
 }  // namespace compute

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <mutex>
-#include <new>
 #include <optional>
 
 #include "core/base/error.hpp"
-#include "core/process/in_use.hpp"
 
 namespace compute {
 namespace {
@@ -30,10 +28,7 @@ ProcessConfig& process() {
 
 }  // namespace
 
-void renew_config_lock() noexcept { new (&process().mutex) std::mutex; }
-
 SettingValue setting(SettingId id) {
-  const Undivided undivided;
   const std::lock_guard lock(process().mutex);
   return process().loaded().get(id);
 }
@@ -52,13 +47,11 @@ bool debug_checks(std::string_view word) noexcept {
 }
 
 Config process_config() {
-  const Undivided undivided;
   const std::lock_guard lock(process().mutex);
   return process().loaded();
 }
 
 void change_process_config(const std::function<void(Config&)>& change) {
-  const Undivided undivided;
   const std::lock_guard lock(process().mutex);
   change(process().loaded());
 }

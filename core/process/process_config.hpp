@@ -18,7 +18,4 @@ Config process_config();
 // Changes it by `change`, while no other thread reads it.
 void change_process_config(const std::function<void(Config&)>& change);
 
-// In the child of a fork that happened while another thread held it.
-void renew_config_lock() noexcept;
-
 }  // namespace compute

@@ -10,7 +10,6 @@
 #include <mutex>
 
 #include "core/base/caller_world.hpp"
-#include "core/process/in_use.hpp"
 #include "core/process/thread.hpp"
 
 namespace compute {
@@ -22,9 +21,8 @@ struct Service {
   std::mutex mutex;
   std::condition_variable work, idle;
   std::deque<std::function<void()>> tasks;
-  bool running = false;        // the thread exists
-  bool busy = false;           // it is inside a task
-  Service* parents = nullptr;  // in the child of a fork
+  bool running = false;  // the thread exists
+  bool busy = false;     // it is inside a task
 
   void loop() {
     on_service_thread = true;
@@ -43,7 +41,6 @@ struct Service {
   }
 
   static void run(std::function<void()>& task) noexcept {
-    const Undivided undivided;  // tasks run during shutdown too
     try {
       const CallerWorld world;  // also this thread's own, which a callback may change
       task();
@@ -55,15 +52,15 @@ struct Service {
 };
 
 // Never destroyed: the thread is still there at exit.
-Service*& instance() {
-  static Service* service = new Service;
+Service& instance() {
+  static Service& service = *new Service;
   return service;
 }
 
 }  // namespace
 
 void run_in_background(std::function<void()> task) {
-  Service& service = *instance();
+  Service& service = instance();
   std::lock_guard guard(service.mutex);
   if (!service.running) {
     // First, so that a task is queued only if somebody will run it.
@@ -75,7 +72,7 @@ void run_in_background(std::function<void()> task) {
 }
 
 bool drain_background(int64_t timeout_ns) noexcept {
-  Service& service = *instance();
+  Service& service = instance();
   std::unique_lock guard(service.mutex);
   const auto is_idle = [&] { return service.tasks.empty() && !service.busy; };
   if (timeout_ns != COMPUTE_TIMEOUT_NONE)
@@ -87,11 +84,8 @@ bool drain_background(int64_t timeout_ns) noexcept {
 bool is_background_thread() noexcept { return on_service_thread; }
 
 void forget_background_thread() noexcept {
-  on_service_thread = false;  // a callback that forks continues as the child's only thread
-  // Threads of the parent may have held the old one's locks: it is left as it is.
-  auto* fresh = new (std::nothrow) Service;
-  if (fresh != nullptr) fresh->parents = instance();
-  instance() = fresh;
+  on_service_thread = false;  // a callback that forks goes on as the child's only thread
+  new (&instance()) Service;  // the parent's tasks are not the child's
 }
 
 }  // namespace compute

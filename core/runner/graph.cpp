@@ -88,7 +88,6 @@ void finish_graph(compute_graph& graph) {
 }
 
 void run_graph(compute_graph& graph, Timeline& timeline) {
-  const NotParked not_parked;  // this thread waits with the graph's lock held
   std::lock_guard order(graph.lock);
   Recording& recording = *graph.recording;
   if (recording.runs.empty()) return;

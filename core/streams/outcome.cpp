@@ -11,7 +11,6 @@
 #include "core/devices/device.hpp"
 #include "core/observation/observed.hpp"
 #include "core/observation/work.hpp"
-#include "core/process/in_use.hpp"
 #include "core/process/process_config.hpp"
 #include "core/streams/timeline.hpp"
 
@@ -406,7 +405,6 @@ void Timeline::take_plugin_answer(compute_error* error, uint64_t reached, int64_
 compute_error* Timeline::sync_plugin(uint64_t stream, uint64_t number, int64_t timeout_ns,
                                      uint64_t* out_reached) noexcept {
   const WatchedWait watched(observes(kWatchesWork) ? &device : nullptr, id, device.table.has_times());
-  const Parked parked;
   const auto last_mark = [this] { return last_mark_.load(std::memory_order_acquire); };
   return device.table.stream_sync(stream, number, timeout_ns, last_mark, out_reached);
 }

@@ -2,7 +2,6 @@
 #include "core/streams/timeline.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <mutex>
@@ -95,7 +94,6 @@ void Timeline::part_locked(uint64_t before, int64_t work_bytes) noexcept {
 
 void Timeline::wait_locked(uint64_t number) {
   if (has_reached(number)) return;
-  const NotParked not_parked;
   sync_with_plugin(plugin_stream, number, COMPUTE_TIMEOUT_NONE);
   if (!has_reached(number)) require_healthy();
 }
@@ -120,7 +118,6 @@ uint64_t Timeline::wait_for_locked(Timeline& other, uint64_t number) {
   compute_error* error = device.table.stream_wait(plugin_stream, other.plugin_stream, mark);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
     compute_error_free(error);  // these two cannot wait for each other
-    const NotParked not_parked;
     other.sync_with_plugin(other.plugin_stream, mark, COMPUTE_TIMEOUT_NONE);
     if (other.is_hung(mark)) other.require_healthy();
     return mark;
@@ -310,7 +307,7 @@ void Timeline::close() noexcept {
 
 void Timeline::retire() noexcept {
   const InUse in_use;
-  if (!in_use.may_go_on()) return;
+  if (is_shut_down()) return;
   Population& all = population();
   std::lock_guard guard(all.mutex);
   try {
@@ -339,7 +336,6 @@ struct ThreadTimelines {
   struct Entry {
     compute_device* device;
     Timeline* timeline;
-    pid_t process;
   };
   std::vector<Entry> entries;
 
@@ -398,7 +394,7 @@ Timeline& default_timeline(compute_device& device) {
     }
     entries.reserve(entries.size() + 1);
     Timeline& timeline = acquire_timeline(device, COMPUTE_PLUGIN_STREAM_IMMEDIATE, 0);
-    entries.push_back({&device, &timeline, getpid()});
+    entries.push_back({&device, &timeline});
     last_device = &device;
     last_timeline = &timeline;
     return timeline;
