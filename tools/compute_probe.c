@@ -5,12 +5,14 @@
  *
  * Loads and opens the plugin and lists its devices; --run opens each that can be used, runs one small op on it and
  * reads the result. libcompute starts it before it loads a plugin that is new to it, and reads descriptor 3 (stdout
- * where that is not open): `ready`, a line `at STEP` before each entry into the plugin, at last `passed`, `failed:
- * REASON` or, where the plugin was never entered, `untried: REASON`. After that it ends with status 0; any other end is
- * the plugin's doing.
+ * where that is not open): `ready`, a line `at STEP` before each entry into the plugin, a line `library FILE` for each
+ * loaded library, at last `passed`, `failed: REASON` or, where the plugin was never entered, `untried: REASON`. After
+ * that it ends with status 0; any other end is the plugin's doing.
  */
+#define _GNU_SOURCE
 #include <compute/compute.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +52,13 @@ static void report(const char* mark, const char* text) {
   if (write(report_descriptor, line, (size_t)size) != size) return;
 }
 
+static int report_library(struct dl_phdr_info* info, size_t size, void* user_data) {
+  (void)size;
+  (void)user_data;
+  if (info->dlpi_name[0] == '/' && strlen(info->dlpi_name) + 16 < MAX_LINE) report("library ", info->dlpi_name);
+  return 0;
+}
+
 static void take_log(int32_t level, const char* category, const char* text, void* user_data) {
   static const char kEntering[] = "entering ";
   (void)user_data;
@@ -64,6 +73,7 @@ static void take_log(int32_t level, const char* category, const char* text, void
     char* const of = strstr(step, " of ");
     if (of != NULL) *of = '\0'; /* which file it is, the reader knows */
     report("at ", step);
+    if (strcmp(step, "compute_plugin_query") == 0) (void)dl_iterate_phdr(report_library, NULL);
   }
 }
 
@@ -147,6 +157,7 @@ static int try_plugin(int runs) {
     if (strcmp(infos[i].name, "cpu") != 0 || count == 1) bad |= try_device(infos[i].name);
   }
   int32_t drained = 0;
+  (void)dl_iterate_phdr(report_library, NULL); /* with those that the plugin has opened itself */
   report("at ", "shutdown");
   return bad | failed(compute_shutdown(INT64_MAX, &drained), "shutting down");
 }

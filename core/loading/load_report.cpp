@@ -86,15 +86,6 @@ void write_requirement(TextWriter& out, const RequirementReport& requirement) {
   if (!requirement.effect.empty()) out.row(4, "", "without it: " + requirement.effect);
 }
 
-std::string exports_text(const std::vector<std::string>& names) {
-  constexpr size_t kMostShown = 5;
-  const size_t shown = std::min(names.size(), kMostShown);
-  const std::string more = names.size() > shown ? " and " + std::to_string(names.size() - shown) + " more" : "";
-  return "it exports symbols besides its two functions, which may clash with those of other libraries: " +
-         joined({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}) + more +
-         "; hide them with a version script";
-}
-
 void write_plugin(TextWriter& out, const PluginReport& plugin) {
   const std::string name = plugin.version.empty() ? plugin.name : plugin.name + " " + plugin.version;
   out.row(2, name, status_of(plugin) + ": " + printable(plugin.path, kLongestPath));
@@ -105,15 +96,10 @@ void write_plugin(TextWriter& out, const PluginReport& plugin) {
   if (!plugin.manifest.empty()) out.row(4, "manifest", printable(plugin.manifest, kLongestPath));
   if (!plugin.rejected.empty()) out.row(4, "rejected", plugin.rejected);
   if (!plugin.note.empty()) out.row(4, "", plugin.note);
-  if (!plugin.exports.empty()) out.row(4, "warning", exports_text(plugin.exports));
   for (const DeviceReport& device : plugin.devices) {
     out.row(4, device.name, device.description + (device.problem.empty() ? "" : "\nnot usable: " + device.problem));
   }
-  for (const MissingLibrary& library : plugin.missing_libraries) {
-    out.row(4, "missing", library.name + ", needed by " + library.needed_by);
-    if (!library.tried.empty()) out.row(4, "", "tried " + joined(library.tried));
-    for (const std::string& unfit : library.unfit) out.row(4, "", "skipped " + unfit);
-  }
+  for (const std::string& library : plugin.missing_libraries) out.row(4, "missing", library);
   for (const RequirementReport& requirement : plugin.requirements) write_requirement(out, requirement);
   for (const std::string& remedy : plugin.remedies()) out.row(4, "remedy", remedy);
 }
@@ -125,18 +111,12 @@ void write_json(JsonWriter& out, const PluginReport& plugin) {
   out.field("path", plugin.path).field("source", plugin.source).field("manifest", plugin.manifest);
   out.field("state", load_step_name(plugin.step));
   out.key("rejected").value_or_null(plugin.rejected).key("note").value_or_null(plugin.note);
-  out.field("exports", plugin.exports);
   out.key("devices").begin_array();
   for (const DeviceReport& device : plugin.devices) {
     out.begin_object().field("name", device.name).field("description", device.description);
     out.key("problem").value_or_null(device.problem).end_object();
   }
-  out.end_array().key("missing_libraries").begin_array();
-  for (const MissingLibrary& library : plugin.missing_libraries) {
-    out.begin_object().field("name", library.name).field("needed_by", library.needed_by);
-    out.field("tried", library.tried).field("unfit", library.unfit).end_object();
-  }
-  out.end_array().key("requirements").begin_array();
+  out.end_array().field("missing_libraries", plugin.missing_libraries).key("requirements").begin_array();
   for (const RequirementReport& requirement : plugin.requirements) {
     out.begin_object().field("name", requirement.name).field("state", state_name(requirement.state));
     out.field("required", requirement.required).field("tried", requirement.tried).field("found", requirement.found);
@@ -188,9 +168,7 @@ std::vector<std::string> PluginReport::remedies() const {
     if (!text.empty() && std::find(result.begin(), result.end(), text) == result.end()) result.push_back(text);
   };
   if (!missing_libraries.empty()) {
-    std::vector<std::string> names;
-    for (const MissingLibrary& library : missing_libraries) names.push_back(library.name);
-    add("install " + joined(names) + ", or add the directory to LD_LIBRARY_PATH");
+    add("install " + joined(missing_libraries) + ", or add the directory to LD_LIBRARY_PATH");
   }
   for (const RequirementReport& requirement : requirements) {
     if (is_lacking(requirement)) add(requirement.remedy);

@@ -12,9 +12,8 @@
 //       "state": "found" | "manifest" | "dependencies" | "query" | "interface" | "opened": the last step that succeeded
 //       "rejected": why loading stopped there, or null
 //       "note": why a good plugin was not opened, or null
-//       "exports": [names that the library shows to others besides its two functions; only of opened plugins]
 //       "devices": [{"name", "description", "problem"}],   "problem" is null for a device that can be used
-//       "missing_libraries": [{"name", "needed_by", "tried": [...], "unfit": [...]}],
+//       "missing_libraries": [names],
 //       "requirements": [{"name", "state": "found" | "missing" | "unusable" | "unknown", "required": bool,
 //                         "tried": [...], "found", "error", "effect", "remedy"}],
 //       "remedies": [what the user can do, one string each]
@@ -34,7 +33,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/loading/elf_needed.hpp"
 #include "core/loading/plugin_search.hpp"
 
 namespace compute {
@@ -80,9 +78,8 @@ struct PluginReport {
   LoadStep step = LoadStep::kFound;  // the last step that succeeded
   std::string rejected;              // why the next step failed
   std::string note;                  // why a plugin was not opened although it could have been
-  std::vector<std::string> exports;  // besides the two functions
   std::vector<DeviceReport> devices;
-  std::vector<MissingLibrary> missing_libraries;
+  std::vector<std::string> missing_libraries;
   std::vector<RequirementReport> requirements;
 
   bool is_opened() const { return step == LoadStep::kOpened; }

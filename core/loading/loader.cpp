@@ -15,6 +15,7 @@
 #include "core/base/error.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/declared_setting.hpp"
+#include "core/loading/library_check.hpp"
 #include "core/loading/plugin_core.hpp"
 #include "core/loading/probe.hpp"
 #include "core/process/log.hpp"
@@ -252,9 +253,10 @@ void Loader::admit(Candidate& candidate) {
     candidate.report.step = LoadStep::kManifest;
   }
   // dlopen itself dies of a file that is shorter than its segments
-  const ElfImage image = read_elf_file(candidate.found.real);
-  if (image.is_short) throw_shortage(candidate.report, image.problem);
-  if (!image.problem.empty()) reject_file(image.problem);
+  bool is_short = false;
+  const std::string problem = why_no_library(candidate.found.real, &is_short);
+  if (is_short) throw_shortage(candidate.report, problem);
+  if (!problem.empty()) reject_file(problem);
   if (const std::string crash = prober_.reason_against(candidate.found); !crash.empty()) {
     // warn the user, whichever device is chosen instead
     log(COMPUTE_LOG_WARNING, "load",
@@ -284,14 +286,13 @@ void Loader::load(Candidate& candidate) {
     const char* words = ::dlerror();
     first = words != nullptr ? words : error.message();
   }
-  ElfDependencies dependencies = find_dependencies(file, ElfSearch::of_process());
-  if (dependencies.is_short || tells_shortage(first)) throw_shortage(candidate.report, printable(first, kLongestPath));
-  if (!dependencies.problem.empty()) reject_file(dependencies.problem);
-  if (dependencies.missing.empty()) reject_file(printable(first, kLongestPath));
+  if (tells_shortage(first)) throw_shortage(candidate.report, printable(first, kLongestPath));
+  std::vector<std::string>& missing = candidate.report.missing_libraries;
+  missing = missing_libraries(file);
+  if (missing.empty()) reject_file(printable(first, kLongestPath));
   std::string names;
-  for (const MissingLibrary& library : dependencies.missing) names += (names.empty() ? "" : ", ") + library.name;
-  const size_t count = dependencies.missing.size();
-  candidate.report.missing_libraries = std::move(dependencies.missing);
+  for (const std::string& name : missing) names += (names.empty() ? "" : ", ") + name;
+  const size_t count = missing.size();
   reject_file(std::to_string(count) + (count == 1 ? " library is missing: " : " libraries are missing: ") + names);
 }
 
@@ -520,15 +521,7 @@ LoadReport Loader::report(bool refresh) {
   }
   LoadReport report = report_;
   for (const std::unique_ptr<Candidate>& candidate : candidates_) {
-    PluginReport& row = report.plugins.emplace_back(candidate->report);
-    if (!row.is_opened()) continue;
-    row.exports = exported_names(candidate->found.library);
-    // those that somebody wrote down go first
-    std::stable_partition(row.exports.begin(), row.exports.end(),
-                          [](const std::string& name) { return !name.starts_with("_Z"); });
-    std::erase_if(row.exports, [](const std::string& name) {
-      return name == "compute_plugin_query" || name == "compute_plugin_open";
-    });
+    report.plugins.push_back(candidate->report);
   }
   report.notes.insert(report.notes.end(), prober_.notes().begin(), prober_.notes().end());
   return report;

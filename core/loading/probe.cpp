@@ -2,10 +2,7 @@
 #include "core/loading/probe.hpp"
 
 #include <compute/compute.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,11 +17,10 @@
 #include <cstring>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "core/base/library_file.hpp"
-#include "core/loading/elf_needed.hpp"
+#include "core/loading/child_process.hpp"
 #include "core/process/log.hpp"
 #include "core/settings/config.hpp"
 #include "core/text/ascii.hpp"
@@ -36,17 +32,13 @@ namespace compute {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxOutputBytes = 1 << 16;
-constexpr size_t kUsualOutputBytes = 1 << 10;
 constexpr size_t kMaxSmallFileBytes = 1 << 16;
 constexpr size_t kMaxVerdicts = 64;
 constexpr size_t kKeyDigits = 32;               // of a verdict's name
 constexpr time_t kAbandonedAfterSeconds = 600;  // a temporary file that old has lost its writer
 constexpr int kReportDescriptor = 3;
-constexpr std::chrono::seconds kDeathTakes(1);
-constexpr std::string_view kMagic = "compute-verdict 1\n";
+constexpr std::string_view kMagic = "compute-verdict 2\n";
 
 // ---- What a verdict depends on --------------------------------------------------------------------------------------
 
@@ -69,12 +61,8 @@ std::string identity_of(const fs::path& file) {
          time(status.st_mtim) + " " + time(status.st_ctim) + "\n";
 }
 
-std::string libraries_of(const std::string& name, const ElfSearch& search) {
-  std::string text = name + ":\n";
-  if (name.starts_with("/")) return text + identity_of(name);
-  for (const std::string& file : find_library(name, search)) text += identity_of(file);
-  return text;
-}
+// Which file a bare name means follows from the paths and the cache of the dynamic linker, which are in the key.
+std::string library_state(const std::string& name) { return name.starts_with("/") ? identity_of(name) : name + "\n"; }
 
 const char* variable(const char* name) {
   const char* value = std::getenv(name);
@@ -82,7 +70,7 @@ const char* variable(const char* name) {
 }
 
 // The libraries that the files of a folder name.
-std::string listed_libraries(const ManifestDrivers::List& list, const ElfSearch& search) {
+std::string listed_libraries(const ManifestDrivers::List& list) {
   const std::string named = list.variable.empty() ? "" : variable(list.variable.c_str());
   const fs::path folder = named.empty() ? fs::path(list.folder) : fs::path(named);
   std::error_code error;
@@ -92,19 +80,19 @@ std::string listed_libraries(const ManifestDrivers::List& list, const ElfSearch&
   for (const fs::path& file : files) {
     const std::string contents = contents_of(file);
     const std::string driver(trimmed(contents.substr(0, contents.find('\n'))));
-    text += identity_of(file) + libraries_of(driver, search);
+    text += identity_of(file) + library_state(driver);
   }
   return text;
 }
 
-std::string state_of(const ManifestDrivers& drivers, const ElfSearch& search) {
+std::string state_of(const ManifestDrivers& drivers) {
   std::string text;
   for (const std::string& module : drivers.modules) {
     for (const char* file : {"version", "srcversion"}) text += contents_of(fs::path("/sys/module") / module / file);
     text += "|";
   }
-  for (const std::string& library : drivers.libraries) text += libraries_of(library, search);
-  for (const ManifestDrivers::List& list : drivers.lists) text += listed_libraries(list, search);
+  for (const std::string& library : drivers.libraries) text += library_state(library);
+  for (const ManifestDrivers::List& list : drivers.lists) text += listed_libraries(list);
   for (const std::string& name : drivers.variables) text += std::string(variable(name.c_str())) + "\n";
   return text;
 }
@@ -139,28 +127,39 @@ struct Verdicts {
     return reason.empty() ? "" : folder.string() + ": " + reason;
   }
 
-  // `passed`, or why the plugin is excluded. Ignores files that other users can write, damaged files and symbolic
-  // links.
+  // `passed`, or why the plugin is excluded. Ignores files that other users can write, damaged files, symbolic links,
+  // and results of probes whose libraries have changed.
   std::optional<std::string> find(const std::string& key) const {
     files::File file(folder / hexadecimal(key), files::Links::kRefuse);
     if (!file || !trust.why_not(file.status()).empty()) return std::nullopt;
     const std::string text = file.read(kMaxSmallFileBytes).value_or("");
-    const size_t end = text.find('\n', kMagic.size());
-    if (!text.starts_with(kMagic) || end == std::string::npos) return std::nullopt;
-    const std::string verdict = text.substr(kMagic.size(), end - kMagic.size());
-    if (text != framed(key, verdict)) return std::nullopt;
+    if (!text.starts_with(kMagic)) return std::nullopt;
+    std::vector<std::string> lines;
+    for (size_t begin = kMagic.size(), end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
+      lines.push_back(text.substr(begin, end - begin));
+    if (lines.size() < 2) return std::nullopt;
+    lines.pop_back();  // the checksum
+    const std::string verdict = lines.front();
+    lines.erase(lines.begin());
+    if (text != framed(key, verdict, lines)) return std::nullopt;
     return verdict;
   }
 
-  bool keep(const std::string& key, const std::string& verdict) const {
+  bool keep(const std::string& key, const std::string& verdict, const std::vector<std::string>& libraries) const {
     if (!files::make_private_folder(folder) || !problem().empty()) return false;
     prune();
-    return files::write_whole(folder / hexadecimal(key), framed(key, verdict));
+    return files::write_whole(folder / hexadecimal(key), framed(key, verdict, libraries));
   }
 
  private:
-  static std::string framed(const std::string& key, const std::string& verdict) {
-    return std::string(kMagic) + verdict + "\n" + hexadecimal(key + "|" + verdict) + "\n";
+  static std::string framed(const std::string& key, const std::string& verdict,
+                            const std::vector<std::string>& libraries) {
+    std::string text = std::string(kMagic) + verdict + "\n", identities;
+    for (const std::string& library : libraries) {
+      text += library + "\n";
+      identities += identity_of(library);
+    }
+    return text + hexadecimal(key + "|" + text + "|" + identities) + "\n";
   }
 
   // Keeps the newest: keys of files that are gone are never asked for again.
@@ -186,14 +185,24 @@ struct Verdicts {
 
 // ---- The child ------------------------------------------------------------------------------------------------------
 
-// What the child has reported so far.
+// What the child has reported.
 struct Report {
-  std::string text;
+  const std::string& text;
   bool has(std::string_view line) const {
     return text.starts_with(std::string(line) + "\n") ||
            text.find("\n" + std::string(line) + "\n") != std::string::npos;
   }
-  // What follows `mark` in the last line that begins with it.
+  // What follows `mark` in each line that begins with it, once.
+  std::vector<std::string> all(const std::string& mark) const {
+    std::vector<std::string> found;
+    for (size_t at = text.find("\n" + mark); at != std::string::npos; at = text.find("\n" + mark, at + 1)) {
+      const size_t begin = at + 1 + mark.size();
+      std::string one = text.substr(begin, text.find('\n', begin) - begin);
+      if (std::find(found.begin(), found.end(), one) == found.end()) found.push_back(std::move(one));
+    }
+    return found;
+  }
+  // The same of the last one.
   std::string last(const std::string& mark) const {
     size_t at = text.rfind("\n" + mark);
     if (at == std::string::npos) return "";
@@ -201,137 +210,6 @@ struct Report {
     return text.substr(at, text.find('\n', at) - at);
   }
 };
-
-class Child {
- public:
-  Child(const std::vector<std::string>& command, std::string* problem);
-  ~Child() { end(); }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  explicit operator bool() const { return pid_ > 0; }
-
-  // Waits until it has ended or `deadline` is past; false then.
-  bool wait(Clock::time_point deadline);
-  // Kills the child and its descendants if they still run. False if the child cannot be killed because it is stuck in a
-  // driver.
-  bool end();
-
-  const Report& report() const { return report_; }
-  // As of waitpid; nothing if the program does not want to know of its children, or somebody else has asked already.
-  const std::optional<int>& status() const { return status_; }
-
- private:
-  bool has_ended();
-  bool read_some(int wait_ms);
-
-  pid_t pid_ = 0;
-  bool ended_ = false;
-  bool killed_ = false;
-  files::Descriptor output_;
-  Report report_;
-  std::optional<int> status_;
-};
-
-Child::Child(const std::vector<std::string>& command, std::string* problem) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) {
-    *problem = std::generic_category().message(errno);
-    return;
-  }
-  output_.reset(ends[0]);
-  const files::Descriptor writing(ends[1]);
-  report_.text.reserve(kUsualOutputBytes);
-  std::vector<std::string> words = command;
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-
-  // Nothing of this program reaches it: no descriptor, no signal that is blocked or ignored; and its end does not reach
-  // this program's group.
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_t actions;
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, writing.get(), kReportDescriptor);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-  ::posix_spawn_file_actions_addclosefrom_np(&actions, kReportDescriptor + 1);
-#endif
-  const int failure = ::posix_spawn(&pid_, arguments.front(), &actions, &attributes, arguments.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (failure != 0) {
-    pid_ = 0;
-    *problem = std::generic_category().message(failure);
-  }
-}
-
-// Waits for this child only: other children belong to the program.
-bool Child::has_ended() {
-  if (ended_) return true;
-  int status = 0;
-  pid_t answer = 0;
-  do {
-    answer = ::waitpid(pid_, &status, WNOHANG);
-  } while (answer < 0 && errno == EINTR);
-  if (answer == pid_) status_ = status;
-  ended_ = answer != 0;  // ended without a status if SIGCHLD is ignored
-  return ended_;
-}
-
-// False once the other end is closed.
-bool Child::read_some(int wait_ms) {
-  pollfd waiting = {output_.get(), POLLIN, 0};
-  const int ready = ::poll(&waiting, 1, wait_ms);
-  if (ready <= 0) return true;
-  std::array<char, 4096> buffer;
-  const ssize_t count = ::read(output_.get(), buffer.data(), buffer.size());
-  if (count < 0) return errno == EINTR || errno == EAGAIN;
-  if (count == 0) return false;
-  if (report_.text.size() < kMaxOutputBytes) report_.text.append(buffer.data(), static_cast<size_t>(count));
-  return true;
-}
-
-bool Child::wait(Clock::time_point deadline) {
-  bool is_open = true;
-  // Its descendants may keep the pipe open, so the child's own exit counts; otherwise the end of the pipe shows it.
-  while (!has_ended()) {
-    if (Clock::now() >= deadline) return false;
-    if (is_open) {
-      is_open = read_some(50);
-    } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-  }
-  for (size_t before = 0; is_open;) {
-    before = report_.text.size();
-    is_open = read_some(0) && report_.text.size() != before;
-  }
-  return true;
-}
-
-bool Child::end() {
-  if (pid_ <= 0 || has_ended()) return true;
-  if (killed_) return false;
-  killed_ = true;
-  ::kill(-pid_, SIGKILL);
-  ::kill(pid_, SIGKILL);
-  for (const Clock::time_point end = Clock::now() + kDeathTakes; !has_ended();) {
-    if (Clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  }
-  return true;
-}
 
 std::string signal_text(int number) {
   const char* name = ::sigabbrev_np(number);
@@ -348,32 +226,28 @@ bool comes_from_outside(int number) {
 std::string verdict_key(const PluginCandidate& plugin) {
   std::string key = "compute " + std::to_string(COMPUTE_VERSION_MAJOR) + "." + std::to_string(COMPUTE_VERSION_MINOR) +
                     "." + std::to_string(COMPUTE_VERSION_PATCH) + "\n" + identity_of(library_file());
-  key += identity_of(plugin.real) + read_elf_file(plugin.real).build_id + "\n";
-  ElfSearch search = ElfSearch::of_process();
-  search.loaded.clear();  // the same for every program
-  const ElfDependencies needed = find_dependencies(plugin.real, search);
-  for (const std::string& file : needed.found) key += identity_of(file);
-  for (const MissingLibrary& library : needed.missing) key += library.name + " absent\n";
+  key += identity_of(plugin.real) + identity_of("/etc/ld.so.cache");
+  for (const char* name : {"LD_LIBRARY_PATH", "LD_PRELOAD"}) key += std::string(variable(name)) + "\n";
   key += settings_of(plugin.name);
   utsname system{};
   if (::uname(&system) == 0) key += std::string(system.release) + "\n";
-  key += std::string(variable("LD_PRELOAD")) + "\n";
   if (plugin.manifest) {
     for (const ManifestRequirement& requirement : plugin.manifest->requirements) {
-      for (const std::string& file : requirement.files) key += libraries_of(file, search);
+      for (const std::string& file : requirement.files) key += library_state(file);
     }
   }
-  for (const ManifestDrivers& drivers : plugin.drivers) key += state_of(drivers, search);
+  for (const ManifestDrivers& drivers : plugin.drivers) key += state_of(drivers);
   return key;
 }
 
 ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) {
   ProbeRun run;
-  Child child(command, &run.detail);
+  ChildProcess child(command, {}, kReportDescriptor, &run.detail);
   if (!child) return run;
-  const bool in_time = child.wait(Clock::now() + std::chrono::milliseconds(timeout_ms));
+  const bool in_time = child.wait(ChildProcess::Clock::now() + std::chrono::milliseconds(timeout_ms));
   const bool is_gone = child.end();
-  const Report& report = child.report();
+  const Report report{child.output()};
+  run.libraries = report.all("library ");
   const std::string step = report.last("at ");
   const std::string where = step.empty() ? "" : " in " + step;
   const std::optional<int> status = child.status();
@@ -480,7 +354,7 @@ std::string Prober::reason_against(const PluginCandidate& plugin) {
     verdict =
         printable(verdict, kLongestPath) + "; compute doctor probes it again, COMPUTE_PROBE=0 loads it without a probe";
   }
-  if (run.is_lasting && (key.empty() || !verdicts.keep(key, verdict.empty() ? "passed" : verdict))) {
+  if (run.is_lasting && (key.empty() || !verdicts.keep(key, verdict.empty() ? "passed" : verdict, run.libraries))) {
     note("Plugins are probed at every start: the results cannot be kept (" +
          (no_verdicts.empty() ? options_.folder.string() + " is not writable" : no_verdicts) + ")");
   }

@@ -32,16 +32,17 @@ struct ProbeOptions {
 enum class ProbeOutcome { kPassed, kFailed, kCrashed, kHung, kNotRun };
 struct ProbeRun {
   ProbeOutcome outcome = ProbeOutcome::kNotRun;
-  std::string detail;      // `SIGSEGV in dlopen`, the helper's last line, or why it was not run
-  bool is_lasting = true;  // false: another process may have ended it, so the next result may differ
+  std::string detail;                  // `SIGSEGV in dlopen`, the helper's last line, or why it was not run
+  std::vector<std::string> libraries;  // files that the helper had loaded
+  bool is_lasting = true;              // false: another process may have ended it, so the next result may differ
 };
 
 // Decides which plugins may be loaded into this process.
 //
-// A result is stored in the cache folder. Its key contains everything that the result depends on: the plugin's file
-// (inode, size, times, build id), the libraries that it needs as they are found now, this library, the plugin's own
-// settings in the environment and the drivers that its manifest names, or all manifests if it names none. So a plugin
-// is tried again after it is repaired or its driver changes.
+// A result is stored in the cache folder. Its key contains what the result depends on: the plugin's file (inode, size,
+// times), this library, where the dynamic linker searches, the plugin's own settings in the environment and the drivers
+// that its manifest names, or all manifests if it names none. The libraries that were loaded are stored with the
+// result. So a plugin is tried again after it is repaired, or after its libraries or its driver change.
 class Prober {
  public:
   explicit Prober(ProbeOptions options) : options_(std::move(options)) {}
@@ -72,10 +73,10 @@ class Prober {
 std::string verdict_key(const PluginCandidate& plugin);
 
 // Runs `command` (an absolute path first) in its own process group and terminates it after `timeout_ms`. It reports in
-// lines on descriptor 3: `ready`, `at STEP` before each step, and at last `passed`, `failed: REASON` or `untried:
-// REASON`. It has passed only if it then exits with status 0. The status is ignored if it is not available, as in
-// programs that discard the status of their children. If a child does not die when it is killed, in the middle of a
-// driver for example, core stops waiting for it after a second.
+// lines on descriptor 3: `ready`, `at STEP` before each step, `library FILE` for each library that it has loaded, and
+// at last `passed`, `failed: REASON` or `untried: REASON`. It has passed only if it then exits with status 0. The
+// status is ignored if it is not available, as in programs that discard the status of their children. If a child does
+// not die when it is killed, in the middle of a driver for example, core stops waiting for it after a second.
 ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms);
 
 }  // namespace compute

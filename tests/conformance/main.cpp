@@ -230,26 +230,6 @@ void print_heading(const Options& options, const Registry& registry, const std::
   std::cout << std::endl;
 }
 
-// What plugins under test do that other libraries in a program may suffer from, a line each.
-std::vector<std::string> warnings(const std::vector<Target>& targets) {
-  const auto report = nlohmann::json::parse(load_report(COMPUTE_FORMAT_JSON));
-  std::vector<std::string> lines;
-  for (const auto& plugin : report.at("plugins")) {
-    const auto is_its = [&](const Target& target) {
-      return target.session->plugin() == plugin.at("name").get<std::string>();
-    };
-    const auto& exports = plugin.at("exports");
-    if (exports.empty() || std::none_of(targets.begin(), targets.end(), is_its)) continue;
-    constexpr size_t kMostShown = 5;
-    std::string line = "WARNING: the plugin " + plugin.at("name").get<std::string>() +
-                       " exports symbols besides its two functions, which may clash with those of other libraries:";
-    for (size_t i = 0; i < std::min(exports.size(), kMostShown); ++i) line += " " + exports[i].get<std::string>();
-    if (exports.size() > kMostShown) line += " and " + std::to_string(exports.size() - kMostShown) + " more";
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
 // True if a device compiled more kernels than a level may cost.
 bool print_statistics(const Options& options, const std::vector<Target>& targets) {
   bool too_many_kernels = false;
@@ -315,13 +295,6 @@ int run(int argc, char** argv) {
   const bool is_shard = !options.shard_log.empty();
   if (!is_shard) print_heading(options, registry, targets);
   ShardLog log(options.shard_log);
-  for (const std::string& line : warnings(targets)) {
-    if (is_shard) {
-      log.warning(line);
-    } else {
-      std::cout << line << std::endl;
-    }
-  }
   if (is_shard) testing::UnitTest::GetInstance()->listeners().Append(new CountTests(log));
   for (Target& target : targets) {
     for (const Test& test : registry.tests()) {

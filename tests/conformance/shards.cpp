@@ -45,7 +45,6 @@ void ShardLog::tests(int count) { line("tests " + std::to_string(count)); }
 void ShardLog::begin(const std::string& test) { line("begin " + test); }
 void ShardLog::end(Ending ending) { line("end " + std::to_string(static_cast<int>(ending))); }
 void ShardLog::done() { line("done"); }
-void ShardLog::warning(const std::string& text) { line("warning " + text); }
 
 void ShardLog::device(const Target& target) {
   const compute_device_statistics s = target.session->statistics();
@@ -127,7 +126,6 @@ pid_t start(std::vector<std::string> arguments, int shard, int count, const std:
 struct Outcome {
   Totals totals;
   std::map<std::string, std::vector<int64_t>> devices;  // ops, plans, kernels, fallbacks
-  std::set<std::string> warnings;
   int status = 0;
 };
 
@@ -158,9 +156,6 @@ void add_log(Outcome& outcome, const std::string& path, int shard, int status) {
       file >> rest;
       std::vector<int64_t>& sum = outcome.devices.try_emplace(rest, 4, 0).first->second;
       for (size_t i = 0; i < 4; ++i) sum[i] += numbers[i];
-    } else if (word == "warning") {
-      std::getline(file >> std::ws, rest);
-      outcome.warnings.insert(rest);
     } else if (word == "done") {
       done = true;
     }
@@ -237,7 +232,6 @@ int run_in_shards(const Options& options, int argc, char** argv) {
     for (int shard = 0; shard < options.jobs; ++shard) add_matrix(whole, scratch.file("json", shard));
     write_json(whole, options.json);
   }
-  for (const std::string& warning : outcome.warnings) std::cout << warning << "\n";
   for (const auto& [name, n] : outcome.devices) {
     std::cout << name << ": " << n[0] << " ops run, " << n[1] << " plans, " << n[2] << " kernels compiled, " << n[3]
               << " fallbacks\n";

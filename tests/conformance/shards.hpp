@@ -23,8 +23,6 @@ class ShardLog {
   void begin(const std::string& test);
   void end(Ending ending);
   void device(const Target& target);
-  /// Shown once, whichever shards say it.
-  void warning(const std::string& text);
   /// The last line: without it the shard has crashed.
   void done();
 

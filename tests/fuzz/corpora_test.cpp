@@ -14,8 +14,7 @@
 #include <vector>
 
 using Entry = int(const uint8_t*, size_t);
-extern "C" Entry fuzz_config, fuzz_dlpack, fuzz_elf, fuzz_expression, fuzz_manifest, fuzz_ops, fuzz_program,
-    fuzz_selector;
+extern "C" Entry fuzz_config, fuzz_dlpack, fuzz_expression, fuzz_manifest, fuzz_ops, fuzz_program, fuzz_selector;
 
 namespace {
 
@@ -27,10 +26,10 @@ struct Fuzzer {
 
 void PrintTo(const Fuzzer& fuzzer, std::ostream* out) { *out << fuzzer.name; }
 
-constexpr Fuzzer kFuzzers[] = {{"config", fuzz_config, 2000},     {"dlpack", fuzz_dlpack, 0},
-                               {"elf", fuzz_elf, 2000},           {"expression", fuzz_expression, 2000},
-                               {"manifest", fuzz_manifest, 2000}, {"ops", fuzz_ops, 0},
-                               {"program", fuzz_program, 0},      {"selector", fuzz_selector, 2000}};
+constexpr Fuzzer kFuzzers[] = {
+    {"config", fuzz_config, 2000},     {"dlpack", fuzz_dlpack, 0}, {"expression", fuzz_expression, 2000},
+    {"manifest", fuzz_manifest, 2000}, {"ops", fuzz_ops, 0},       {"program", fuzz_program, 0},
+    {"selector", fuzz_selector, 2000}};
 
 std::vector<std::string> corpus_of(const char* name) {
   std::vector<std::filesystem::path> paths;

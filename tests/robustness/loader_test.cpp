@@ -99,19 +99,6 @@ ISOLATED_TEST(Loader, BothExportsMustBeThere) {
   expect_rejected({"compute_plugin_query", "compute_plugin_open"});
 }
 
-ISOLATED_TEST(Loader, MoreExportsAreNamed) {
-  use_plugins({"open_handed", "minimal"});
-  const std::string report = load_report();
-  EXPECT_NE(report.find("it exports symbols besides its two functions"), std::string::npos) << report;
-  EXPECT_NE(report.find("compute_faulty_helper"), std::string::npos) << report;
-  EXPECT_TRUE(has(device_names(), "faulty0"));
-}
-
-ISOLATED_TEST(Loader, OurPluginsExportTwoFunctions) {
-  use_plugins({"minimal", "faulty"});
-  EXPECT_EQ(load_report().find("exports"), std::string::npos) << load_report();
-}
-
 ISOLATED_TEST(Loader, AlienFilesAreNamed) {
   const TemporaryFolder folder;
   const std::string good = contents_of(minimal_library());

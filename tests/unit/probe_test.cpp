@@ -181,7 +181,6 @@ TEST_F(VerdictKey, ChangesWithWhateverTheVerdictDependsOn) {
   ::setenv("ACME_LAYERS", "1", 1);
   EXPECT_NE(verdict_key(plugin_), vendor);
   ::unsetenv("ACME_LAYERS");
-  EXPECT_NE(vendor.find("libacme.so.1:\n"), std::string::npos) << vendor;
   ::setenv("COMPUTE_ACME_MODE", "fast", 1);
   const std::string setting = verdict_key(plugin_);
   EXPECT_NE(setting, vendor);
@@ -201,7 +200,6 @@ TEST_F(VerdictKey, OfAPluginWithoutDriversKnowsNone) {
   const std::string first = verdict_key(plugin_);
   std::ofstream(root_ / "acme.icd") << "libacme_driver.so\n";
   EXPECT_EQ(verdict_key(plugin_), first);
-  EXPECT_NE(first.find("libstdc++.so.6"), std::string::npos) << first;
 }
 
 }  // namespace

@@ -411,7 +411,3 @@ extern "C" COMPUTE_PLUGIN_EXPORT void compute_faulty_use(void) {
 extern "C" void compute_absent_function(void);
 extern "C" COMPUTE_PLUGIN_EXPORT void compute_faulty_use(void) { compute_absent_function(); }
 #endif
-
-#if defined(FAULTY_EXPORTS_MORE)
-extern "C" COMPUTE_PLUGIN_EXPORT void compute_faulty_helper(void) {}
-#endif
