@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
 #include "core/base/error.hpp"
 #include "core/loading/declared_setting.hpp"
-#include "core/loading/json_tree.hpp"
 #include "core/text/ascii.hpp"
 #include "core/text/printable.hpp"
 #include "core/trusted_files/trusted_files.hpp"
@@ -18,8 +18,10 @@
 namespace compute {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr size_t kMaxFileBytes = 1 << 20;
-constexpr size_t kMaxDepth = 16;  // for skipped keys; known keys need 3
+constexpr int kMaxDepth = 16;  // for skipped keys; known keys need 3
 constexpr size_t kMaxTextBytes = 4096;
 constexpr size_t kMaxEntries = 256;  // of a list
 
@@ -30,11 +32,11 @@ constexpr size_t kMaxEntries = 256;  // of a list
 // Reads the members of one JSON object; `where` is its path in messages: "", "requires[0].".
 class Members {
  public:
-  Members(const JsonTree& object, const std::filesystem::path& file, std::string where)
+  Members(const Json& object, const std::filesystem::path& file, std::string where)
       : object_(object), file_(file), where_(std::move(where)) {}
 
   std::string text(const char* key) const {
-    const JsonTree* value = find(key);
+    const Json* value = find(key);
     return value == nullptr ? std::string() : checked_text(*value, key);
   }
 
@@ -46,42 +48,43 @@ class Members {
 
   std::vector<std::string> texts(const char* key) const {
     std::vector<std::string> result;
-    for (const JsonTree& value : list(key)) result.push_back(checked_text(value, key));
+    for (const Json& value : list(key)) result.push_back(checked_text(value, key));
     return result;
   }
 
   template <typename Integer>
   std::optional<Integer> integer(const char* key) const {
-    const JsonTree* value = find(key);
+    const Json* value = find(key);
     if (value == nullptr) return std::nullopt;
     return checked_integer<Integer>(*value, key);
   }
 
   bool flag(const char* key) const {
-    const JsonTree* value = find(key);
-    if (value == nullptr || value->is(JsonTree::Kind::kFalse)) return false;
-    if (!value->is(JsonTree::Kind::kTrue)) fail(key, "must be true or false");
-    return true;
+    const Json* value = find(key);
+    if (value == nullptr) return false;
+    if (!value->is_boolean()) fail(key, "must be true or false");
+    return value->get<bool>();
   }
 
   std::vector<int64_t> integers(const char* key) const {
     std::vector<int64_t> result;
-    for (const JsonTree& value : list(key)) result.push_back(checked_integer<int64_t>(value, key));
+    for (const Json& value : list(key)) result.push_back(checked_integer<int64_t>(value, key));
     return result;
   }
 
   // An empty list where the key is absent.
-  std::span<const JsonTree> list(const char* key) const {
-    const JsonTree* value = find(key);
+  std::span<const Json> list(const char* key) const {
+    const Json* value = find(key);
     if (value == nullptr) return {};
-    if (!value->is(JsonTree::Kind::kList)) fail(key, "must be a list");
-    if (value->items.size() > kMaxEntries) fail(key, "has more than " + std::to_string(kMaxEntries) + " entries");
-    return value->items;
+    if (!value->is_array()) fail(key, "must be a list");
+    const auto& items = value->get_ref<const Json::array_t&>();
+    if (items.size() > kMaxEntries) fail(key, "has more than " + std::to_string(kMaxEntries) + " entries");
+    return items;
   }
 
-  const JsonTree* object(const char* key) const {
-    const JsonTree* value = find(key);
-    if (value != nullptr && !value->is(JsonTree::Kind::kObject)) fail(key, "must be an object");
+  const Json* object(const char* key) const {
+    const Json* value = find(key);
+    if (value != nullptr && !value->is_object()) fail(key, "must be an object");
     return value;
   }
 
@@ -90,49 +93,54 @@ class Members {
   }
 
  private:
-  const JsonTree* find(const char* key) const { return object_.find(key); }
+  const Json* find(const char* key) const {
+    const auto found = object_.find(key);
+    return found != object_.end() ? &*found : nullptr;
+  }
 
   template <typename Integer>
-  Integer checked_integer(const JsonTree& value, const char* key) const {
+  Integer checked_integer(const Json& value, const char* key) const {
     // compared by kind: a number beyond int64 reads as unsigned
-    const bool fits = value.is(JsonTree::Kind::kUnsigned)
-                          ? value.whole <= static_cast<uint64_t>(std::numeric_limits<Integer>::max())
-                          : value.is(JsonTree::Kind::kInteger) &&
-                                value.integer >= static_cast<int64_t>(std::numeric_limits<Integer>::min());
+    const bool fits =
+        value.is_number_unsigned()
+            ? value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<Integer>::max())
+            : value.is_number_integer() && value.get<int64_t>() >= int64_t{std::numeric_limits<Integer>::min()};
     if (!fits) {
       fail(key, "must be a whole number from " + std::to_string(std::numeric_limits<Integer>::min()) + " to " +
                     std::to_string(std::numeric_limits<Integer>::max()));
     }
-    return value.is(JsonTree::Kind::kUnsigned) ? static_cast<Integer>(value.whole)
-                                               : static_cast<Integer>(value.integer);
+    return value.get<Integer>();
   }
 
-  std::string checked_text(const JsonTree& value, const char* key) const {
-    if (!value.is(JsonTree::Kind::kText)) fail(key, "must be a string");
-    const std::string& text = value.text;
+  std::string checked_text(const Json& value, const char* key) const {
+    if (!value.is_string()) fail(key, "must be a string");
+    const auto& text = value.get_ref<const std::string&>();
     if (std::any_of(text.begin(), text.end(), is_control)) fail(key, "contains a control character");
     if (text.size() > kMaxTextBytes) fail(key, "is longer than " + std::to_string(kMaxTextBytes) + " bytes");
     return text;
   }
 
-  const JsonTree& object_;
+  const Json& object_;
   const std::filesystem::path& file_;
   std::string where_;
 };
 
-JsonTree read_json(std::string_view text, const std::filesystem::path& file) {
-  JsonFault fault;
-  JsonTree json = parse_json(text, kMaxDepth, &fault);
-  if (fault.kind == JsonFault::Kind::kDepth)
-    reject(file, "nested more than " + std::to_string(kMaxDepth) + " levels deep");
-  if (fault.kind == JsonFault::Kind::kNumber) reject(file, "a number is out of range");
-  if (fault.kind == JsonFault::Kind::kForm) {
-    const size_t byte = std::min(fault.byte, text.size());
+Json read_json(std::string_view text, const std::filesystem::path& file) {
+  const auto limit_depth = [&](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kMaxDepth) reject(file, "nested more than " + std::to_string(kMaxDepth) + " levels deep");
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, limit_depth);
+    if (!json.is_object()) reject(file, "not a JSON object");
+    return json;
+  } catch (const Json::parse_error& error) {
+    const size_t byte = std::min(error.byte, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(byte), '\n');
     reject(file, "line " + std::to_string(line) + ": not well-formed JSON");
+  } catch (const Json::out_of_range&) {
+    reject(file, "a number is out of range");
   }
-  if (!json.is(JsonTree::Kind::kObject)) reject(file, "not a JSON object");
-  return json;
 }
 
 int32_t device_kind(const Members& members, const std::string& name) {
@@ -149,7 +157,7 @@ int32_t device_kind(const Members& members, const std::string& name) {
                "contains " + in_quotes(name) + "; expected one of cpu, discrete_gpu, integrated_gpu, accelerator");
 }
 
-ManifestDrivers drivers_of(const JsonTree& object, const std::filesystem::path& file) {
+ManifestDrivers drivers_of(const Json& object, const std::filesystem::path& file) {
   const Members members(object, file, "drivers.");
   ManifestDrivers drivers;
   drivers.libraries = members.texts("libraries");
@@ -159,9 +167,9 @@ ManifestDrivers drivers_of(const JsonTree& object, const std::filesystem::path& 
     if (module.empty() || module.find('/') != std::string::npos || module.starts_with("."))
       members.fail("modules", "contains " + in_quotes(module) + ", which is not the name of a module");
   }
-  for (const JsonTree& entry : members.list("lists")) {
+  for (const Json& entry : members.list("lists")) {
     const std::string where = "drivers.lists[" + std::to_string(drivers.lists.size()) + "]";
-    if (!entry.is(JsonTree::Kind::kObject)) reject(file, "\"" + where + "\" must be an object");
+    if (!entry.is_object()) reject(file, "\"" + where + "\" must be an object");
     const Members list(entry, file, where + ".");
     drivers.lists.push_back({list.required_text("folder"), list.text("variable")});
     if (!drivers.lists.back().folder.starts_with("/")) list.fail("folder", "must be absolute");
@@ -214,7 +222,7 @@ std::string why_no_plugin_name(std::string_view name) {
 bool is_plugin_name(std::string_view name) { return why_no_plugin_name(name).empty(); }
 
 Manifest parse_manifest(std::string_view text, const std::filesystem::path& file) {
-  const JsonTree json = read_json(text, file);
+  const Json json = read_json(text, file);
   const Members members(json, file, "");
   Manifest manifest;
   manifest.file = file;
@@ -223,7 +231,7 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
     members.fail("name", "must consist of letters and \"_\", and must not be auto or gpu");
   manifest.name = to_lower(manifest.name);
   manifest.library = (file.parent_path() / members.required_text("library")).lexically_normal();
-  if (const JsonTree* range = members.object("interface")) {
+  if (const Json* range = members.object("interface")) {
     const Members ends(*range, file, "interface.");
     manifest.interface_min = ends.integer<uint32_t>("min").value_or(1);
     manifest.interface_max = ends.integer<uint32_t>("max").value_or(manifest.interface_min);
@@ -234,17 +242,17 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
   for (const std::string& kind : members.texts("devices")) manifest.device_kinds.push_back(device_kind(members, kind));
   manifest.priority = members.integer<int32_t>("priority");
   manifest.arch = members.text("arch");
-  for (const JsonTree& entry : members.list("requires")) {
+  for (const Json& entry : members.list("requires")) {
     const std::string where = "requires[" + std::to_string(manifest.requirements.size()) + "]";
-    if (!entry.is(JsonTree::Kind::kObject)) reject(file, "\"" + where + "\" must be an object");
+    if (!entry.is_object()) reject(file, "\"" + where + "\" must be an object");
     const Members requirement(entry, file, where + ".");
     manifest.requirements.push_back({requirement.required_text("name"), requirement.texts("files"),
                                      requirement.text("min_version"), requirement.text("remedy")});
   }
-  if (const JsonTree* drivers = members.object("drivers")) manifest.drivers = drivers_of(*drivers, file);
-  for (const JsonTree& entry : members.list("settings")) {
+  if (const Json* drivers = members.object("drivers")) manifest.drivers = drivers_of(*drivers, file);
+  for (const Json& entry : members.list("settings")) {
     const std::string where = "settings[" + std::to_string(manifest.settings.size()) + "]";
-    if (!entry.is(JsonTree::Kind::kObject)) reject(file, "\"" + where + "\" must be an object");
+    if (!entry.is_object()) reject(file, "\"" + where + "\" must be an object");
     manifest.settings.push_back(setting_of(Members(entry, file, where + "."), manifest.name));
   }
   manifest.version = members.text("version");
