@@ -789,16 +789,16 @@ COMPUTE_API compute_error* compute_leak_report(int32_t format, compute_text** ou
  * that need no device (ops, dtypes, settings, infos, statistics, views, scopes, _free) still work. _release does
  * nothing. Memory that was exported by DLPack stays valid until its deleter is called.
  *
- * If the program does not call this function, the library waits at exit() for up to 2 s for work in progress, and
- * longer for a kernel that is being compiled. Exit handlers and destructors that run before this wait can use the
- * library. Those that run after it get SHUT_DOWN. dlclose does not unload the library.
+ * If the program does not call this function, the library waits at exit() for up to 2 s for work in progress. No other
+ * thread may be inside a call then. Exit handlers and destructors that run before this wait can use the library. Those
+ * that run after it get SHUT_DOWN. dlclose does not unload the library.
  *
- * fork() waits for up to 2 s until no other thread is inside a call. It does not wait for calls that wait for a device.
- * In the child, `cpu` works, and other devices that were open fail with FORKED. If a call did not end in time, all
- * devices fail with FORKED in the child, `cpu` included.
+ * fork() is supported while no other thread is inside a call. In the child `cpu` works, and other devices that were
+ * open fail with FORKED. Streams of `cpu` that the parent created have failed there. The child must leave by _exit or
+ * exec.
  *
- * Errors: INVALID_ARGUMENT  a negative timeout, or a call inside a callback (notification, deleter, log)
- *         FORKED            the process is the child of a fork() during which a call did not end in time
+ * Errors: INVALID_ARGUMENT  a negative timeout, or a call inside a callback (notification, deleter, log), which would
+ *                           wait for itself
  */
 COMPUTE_API compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_drained);
 

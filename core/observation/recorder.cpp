@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/observation/recorder.hpp"
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -47,7 +46,7 @@ Recorder& recorder() {
 
 int32_t thread_id() noexcept {
   [[gnu::tls_model("initial-exec")]] static constinit thread_local int32_t id = 0;
-  if (id == 0) id = static_cast<int32_t>(syscall(SYS_gettid));
+  if (id == 0) id = static_cast<int32_t>(gettid());
   return id;
 }
 
