@@ -97,10 +97,11 @@ expect("" "\n  compiled kernels are not cached: ${WORK}/file cannot be written: 
 set(ENV{COMPUTE_CACHE_DIR} "${WORK}/cache")
 
 # Libraries that cannot be opened, under every name that is tried.
-foreach(name libclblast.so.1 libclblast.so)
+foreach(name libdnnl.so.2 libclblast.so.1 libclblast.so)
   file(WRITE "${WORK}/libraries/${name}" "")
 endforeach()
 set(ENV{LD_LIBRARY_PATH} "${WORK}/libraries")
+expect("" "\n    missing +oneDNN: ${WORK}/libraries/libdnnl.so" "\n    remedy +install version 2 of oneDNN")
 expect("--env" "\nVariables\nPATH +/" "\nLD_LIBRARY_PATH +${WORK}/libraries\n" "\n  C[+][+] compiler +/[^\n ]+: [^\n]*[0-9]+[.][0-9]")
 unset(ENV{LD_LIBRARY_PATH})
 

@@ -326,8 +326,16 @@ int attempt_device(const std::string& selector) {
   const compute::Device device = compute::Device::open(selector);
   const compute::Tensor matrix = device.full({64, 64}, 1.f);
   const bool multiplies = compute::matmul(matrix, matrix).to_vector<float>()[0] == 64.f;
-  if (works(device) && multiplies) return 0;
-  fmt::print(stderr, "compute: {} is wrong\n", multiplies ? "a sum of two vectors" : "a product of two matrices");
+  bool convolves = true;
+  if (device.info().plugin == "cpu") {  // the load report names oneDNN once a convolution has looked for it
+    const compute::Tensor image = device.full({1, 16, 14, 14}, 1.f), weight = device.full({16, 16, 3, 3}, 1.f);
+    convolves = compute::convolution(image, weight).to_vector<float>()[0] == 144.f;
+  }
+  if (works(device) && multiplies && convolves) return 0;
+  fmt::print(stderr, "compute: {} is wrong\n",
+             !multiplies  ? "a product of two matrices"
+             : !convolves ? "a convolution"
+                          : "a sum of two vectors");
   return 1;
 }
 
