@@ -263,7 +263,8 @@ compute_error* compute_event_wait(compute_event* event, compute_stream* stream) 
     std::lock_guard second_guard(second.lock);
     own.require_healthy();
     if (other.plugin_stream == 0) return;
-    own.wait_for_locked(other, self.number);
+    // The wait has a number, so that events and synchronisations behind it include it.
+    if (own.wait_for_locked(other, self.number) != 0 && !own.immediate) own.next("event wait");
   });
 }
 

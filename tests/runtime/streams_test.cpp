@@ -139,6 +139,31 @@ TEST_P(Streams, EventsOrderWhatTheyAreAskedTo) {
   EXPECT_TRUE(a.finished());
 }
 
+// Streams that core does not order, with nothing but waits between the writer and the reader.
+TEST_P(Streams, EventsOrderThroughAStreamThatOnlyWaits) {
+  const auto untracked = [this] {
+    compute_stream_options options{};
+    options.struct_size = sizeof options;
+    options.flags = COMPUTE_STREAM_UNTRACKED;
+    compute_stream* stream = nullptr;
+    compute::check(compute_stream_create(device().get(), &options, &stream));
+    return Stream(stream);
+  };
+  const Stream writer = untracked(), between = untracked(), reader = untracked();
+  constexpr int64_t kSide = 256;
+  const Tensor x = device().from_host(std::vector<float>(kSide * kSide, 1), {kSide, kSide});
+  for (int i = 0; i < 5; ++i) {
+    const Tensor y = device().from_host(std::vector<float>(kSide * kSide, 0), {kSide, kSide});
+    y.synchronize();
+    compute::check(compute_matmul_into(writer.get(), x.get(), x.get(), nullptr, y.get()));
+    between.wait(compute::Event(writer));
+    reader.wait(compute::Event(between));
+    const Tensor z = compute::negative(y, reader);
+    reader.synchronize();
+    EXPECT_EQ(z.to_vector<float>(), std::vector<float>(kSide * kSide, -kSide)) << i;
+  }
+}
+
 TEST_P(Streams, NotifyComesAfterTheWork) {
   const Stream stream(device());
   const Tensor x = device().from_host(std::vector<float>(100000, 1));
