@@ -28,8 +28,7 @@ const char* const kUsage =
 A passing run means, for every device that it lists:
   smoke   each op gives correct results for one dtype, in contiguous memory. For a first check, and under slow tools.
   quick   each op for one dtype of each kind (bool, int32, float32, complex64) on special values, contiguous and
-          strided; tensors, streams, graphs, errors and memory behave as compute.h says. Other dtypes are not tested, but
-          float16 and float64 for means, variances and layer_norm at the ends of their ranges.
+          strided; tensors, streams, graphs, errors and memory behave as compute.h says. Other dtypes are not tested.
   full    each op in every dtype that the device reports, in every layout, in place and into views, at lengths around the
           ends of vectors, and with every value of the half types; memory does not grow over 100,000 shapes. A plugin
           should pass this level before it is released.

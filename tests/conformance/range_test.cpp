@@ -63,9 +63,8 @@ class Case {
     session.expect(op, attributes, given, bound_of(op, dtype), what + ", seed " + std::to_string(seed_));
   }
 
-  // At `quick` few kernels are compiled: those of one length, and in other dtypes than float32 those of few ops.
+  // At `quick` few kernels are compiled: one length, one form and one norm, without gradients.
   bool full() const { return session.level() == Level::FULL; }
-  bool has_all_ops() const { return full() || dtype == dtype::FLOAT32; }
   std::vector<int64_t> lengths() const { return full() ? std::vector<int64_t>{3, 33, 1025} : std::vector<int64_t>{33}; }
 
   const Session& session;
@@ -97,7 +96,7 @@ void test_moments(const Session& session, Dtype dtype) {
       Shape shape, axes;
     };
     std::vector<Form> forms = {{{3, n}, {1}}};
-    if (n == 33 && c.has_all_ops()) forms = {{{3, n}, {1}}, {{n, 3}, {0}}, {{3, 5, 11}, {0, 2}}};
+    if (n == 33 && c.full()) forms = {{{3, n}, {1}}, {{n, 3}, {0}}, {{3, 5, 11}, {0, 2}}};
     for (const auto& [shape, axes] : forms) {
       const Attributes attributes{{"axes", axes}};
       c.run("mean", attributes, {c.near(c.greatest(n), shape)}, length + "great");
@@ -148,7 +147,7 @@ void test_norms(const Session& session, Dtype dtype) {
       without_epsilon["epsilon"] = Numbers(0);
       c.run(op, without_epsilon, {c.signs(c.least(), norm.shape)}, length + "small");
       c.run(op, norm.attributes, {c.far_from_zero(norm.shape)}, length + "far from zero");
-      if (!c.has_all_ops()) break;
+      if (!c.full()) break;
       if (n > 33) continue;
       run_gradient(c, norm, great, c.common(norm.shape), length + "great");
       // All elements are terms of the gradients of scale and bias.
@@ -178,27 +177,25 @@ void test_average_pool(const Session& session, Dtype dtype) {
 struct Range {
   const char* op;
   void (*body)(const Session&, Dtype);
-  bool has_other_ranges, takes_complex;
+  Level level;  // in float32; other dtypes are tested at `full`
+  bool takes_complex;
 };
 
-constexpr Range kRanges[] = {{"mean", test_moments, true, true},
-                             {"layer_norm", test_norms, true, false},
-                             {"softmax", test_softmax, false, false},
-                             {"average_pool", test_average_pool, false, false}};
+constexpr Range kRanges[] = {{"mean", test_moments, Level::QUICK, true},
+                             {"layer_norm", test_norms, Level::QUICK, false},
+                             {"softmax", test_softmax, Level::FULL, false},
+                             {"average_pool", test_average_pool, Level::FULL, false}};
 
 }  // namespace
 
-// float16 and float64 have other ranges than float32, and are tested at `quick` as well where an op is the first of its
-// kind.
 void add_range_tests(Registry& registry) {
   for (const Range& range : kRanges) {
     for (Dtype dtype : tested_dtypes(Level::FULL)) {
       if (!oracle::is_inexact(dtype) || (oracle::is_complex(dtype) && !range.takes_complex)) continue;
-      const bool is_other = dtype == dtype::FLOAT16 || dtype == dtype::FLOAT64;
       registry.add({"range",
                     std::string(range.op) + "_" + oracle::info(dtype).name,
                     [&range, dtype](const Session& session) { range.body(session, dtype); },
-                    dtype == dtype::FLOAT32 || (is_other && range.has_other_ranges) ? Level::QUICK : Level::FULL,
+                    dtype == dtype::FLOAT32 ? range.level : Level::FULL,
                     range.op,
                     {dtype}});
     }

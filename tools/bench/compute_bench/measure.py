@@ -36,7 +36,7 @@ class Bench:
     def __init__(self, options, threads):
         self.options, self.quick, self.device, self.threads = options, options.quick, options.device, threads
         self.is_cpu = options.device == "cpu"
-        # The device `null` of the tests does nothing: its rows are core's.
+        # The test device `null` does nothing, so its rows show core's overhead.
         self.lib = Library(options.library, options.device, own_stream=options.device not in ("cpu", "null"))
         try:
             self.machine = Machine(options.machine)
