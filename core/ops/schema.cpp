@@ -123,9 +123,9 @@ namespace {
 
 constexpr size_t kOpCount = static_cast<size_t>(OpId::kCount);
 
-// The flags as ops.def spells them.
+// The flags as ops.def spells them. DECOMPOSED is for docs/ops.md alone.
 namespace flag {
-[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace, GROUPS = kOpGroups;
+[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace, GROUPS = kOpGroups, DECOMPOSED = 0;
 }
 
 RowResult result_from_text(std::string_view text) {

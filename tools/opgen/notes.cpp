@@ -10,16 +10,16 @@ namespace compute::opgen {
 namespace {
 
 struct Note {
-  std::string_view operands, gradient, sources;
+  std::string_view operands, gradient, sources, flags;
 };
 
 // By OpId.
-#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources},
-#define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources},
-#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources},
+#define COMPUTE_UNARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources, ""},
+#define COMPUTE_BINARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources, ""},
+#define COMPUTE_TERNARY(name, version, inputs, result, expression, ulp, summary, sources) {"", "", sources, ""},
 #define COMPUTE_OP(name, version, inputs, attributes, dtype_rule, shape_rule, bound, flags, summary, operands, \
                    gradient, sources, call)                                                                    \
-  {operands, gradient, sources},
+  {operands, gradient, sources, #flags},
 constexpr Note kNotes[] = {
 #include <compute/ops.def>
 };
@@ -155,6 +155,14 @@ OpNote op_note(const OpSchema& op) {
   const Note& note = note_of(op);
   return {std::string(note.operands), op.is_elementwise ? row_gradient(op) : std::string(note.gradient),
           std::string(note.sources)};
+}
+
+std::string decomposed_ops() {
+  std::string text;
+  for (const OpSchema* op : op_schemas()) {
+    if (note_of(*op).flags.find("DECOMPOSED") != std::string_view::npos) text += "`" + op->name + "`, ";
+  }
+  return text.substr(0, text.rfind(','));
 }
 
 std::string source_table() {

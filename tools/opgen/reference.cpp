@@ -62,10 +62,12 @@ Two columns are the same in both tables of ops:
 - *source*: where the definition is from. [Sources](#sources) gives the full names.
 
 A call is native on a device if its steps store no tensor for one another
-([0027](decisions/0027-what-native-means.md)). Plain calls of `histogram`, `isin`, `random_categorical`, `random_gamma`
-and `rotary_embedding` are decomposed. Plain calls of all other ops are native on cpu, on opencl with PoCL, and on cuda
-with cuBLASLt. A plain call has float32 operands, or integers if the op takes no floats; `compute ops` shows how a
-device runs it for every dtype, and `compute_op_query` answers for any call.
+([0027](decisions/0027-what-native-means.md)). A plain call has float32 operands, or integers if the op takes no floats.
+Plain calls of these ops are decomposed:
+)" + decomposed_ops() +
+         R"(.
+Plain calls of all other ops are native on cpu, on opencl with PoCL, and on cuda with cuBLASLt. `compute ops` shows how
+a device runs the plain call for every dtype, and `compute_op_query` answers for any call.
 )";
 }
 
