@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the type stubs compute/*.pyi from the imported package, or compares them with --check.
 
-Parameters of one name have one type everywhere: the one in the table of ops, unless the lists below have another.
+Parameters of one name have one type everywhere: the one in the table of ops, unless the lists below have another. `axis`
+may be several axes, or None, in a function of an op that reduces over axes.
 """
 import inspect
 import pathlib
@@ -73,9 +74,8 @@ SPECIAL.update({(name, "axis"): "int | None" for name in (
     "median", "nanargmax", "nanargmin", "percentile", "quantile", "repeat", "sort", "take", "take_along_axis")})
 SPECIAL.update({(name, "axis"): "int | tuple[int, ...]" for name in ("expand_dims", "squeeze")})
 SPECIAL.update({(name, "axis"): "int | tuple[int, ...] | None" for name in (
-    "Expression.reduce", "all", "any", "average", "count_nonzero", "flip", "gradient", "logsumexp", "max", "mean", "min",
-    "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod", "roll", "std", "sum", "var",
-    "vector_norm")})
+    "Expression.reduce", "average", "flip", "gradient", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar", "roll", "vector_norm")})
 RESULTS = {
     "finfo": "finfo_object", "iinfo": "iinfo_object", "can_cast": "bool", "isdtype": "bool", "result_type": "DType",
     "nonzero": f"tuple[{ARRAY}, ...]", "meshgrid": f"tuple[{ARRAY}, ...]", "unstack": f"tuple[{ARRAY}, ...]",
@@ -259,6 +259,8 @@ IN_TABLE = types_in_table()
 def parameter_type(function, name):
     if (function, name) in SPECIAL:
         return SPECIAL[function, name]
+    if name == "axis" and "axes: int64[] = all" in compute._ops.TABLE.get(function, {"attributes": ""})["attributes"]:
+        return "int | tuple[int, ...] | None"
     if name in ("x1", "x2", "x3"):
         return f"{ARRAY} | {NUMBER}"
     return PARAMETERS[name] if name in PARAMETERS else IN_TABLE[name]
