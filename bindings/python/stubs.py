@@ -12,57 +12,60 @@ import sys
 import types
 
 import compute
-from compute import expressions, grad, graph, kernels, linalg, nn, optim, random
+from compute import _functions, _names, expressions, grad, graph, kernels, linalg, nn, optim, random
 
-ARRAY, NUMBER = "Array", "int | float | complex | bool"
+ARRAY, LIKE, NUMBER = "Array", "ArrayLike", "int | float | complex | bool"
 PARAMETERS = {
-    "condition": ARRAY, "obj": "object", "fill_value": NUMBER, "dtype": "DType | None", "device": "Device | str | None",
+    "condition": LIKE, "obj": "object", "fill_value": NUMBER, "dtype": "DType | None", "device": "Device | str | None",
     "copy": "bool | None", "axis": "int", "keepdims": "bool", "axes": "int | Sequence[Any]", "start": NUMBER,
     "stop": f"{NUMBER} | None", "step": "int | float", "num": "int", "endpoint": "bool", "k": "int", "n_rows": "int",
-    "n_cols": "int | None", "min": f"{ARRAY} | int | float | None", "max": f"{ARRAY} | int | float | None",
-    "prepend": f"{ARRAY} | None", "append": f"{ARRAY} | None", "side": 'Literal["left", "right"]', "descending": "bool",
+    "n_cols": "int | None", "min": f"{LIKE} | int | float | None", "max": f"{LIKE} | int | float | None",
+    "prepend": f"{LIKE} | None", "append": f"{LIKE} | None", "side": 'Literal["left", "right"]', "descending": "bool",
     "stable": "bool", "invert": "bool", "include_initial": "bool", "shift": "int | tuple[int, ...]",
-    "repeats": f"int | {ARRAY}", "repetitions": "tuple[int, ...]", "source": "int | tuple[int, ...]",
+    "repeats": f"int | {LIKE}", "repetitions": "tuple[int, ...]", "source": "int | tuple[int, ...]",
     "destination": "int | tuple[int, ...]", "indexing": 'Literal["xy", "ij"]',
-    "kind": "DType | str | tuple[DType | str, ...]", "type": f"DType | {ARRAY}", "from_": f"DType | {ARRAY}",
+    "kind": "DType | str | tuple[DType | str, ...]", "type": f"DType | {LIKE}", "from_": f"DType | {LIKE}",
     "to": "DType", "selector": "str | None", "priority": "int", "label": "str", "text": "str", "name": "str | None",
-    "value": "Any", "language": "str", "options": "str | None", "array": ARRAY, "scale": f"{ARRAY} | None",
-    "mean": ARRAY, "table": ARRAY, "padding": "int | Sequence[int] | str", "transpose_weight": "bool", "causal": "bool",
-    "interleaved": "bool", "alpha": f"{ARRAY} | float", "slope": f"{ARRAY} | float", "generator": "Any", "path": "Any",
-    "arrays": "Array | dict[str, Array]", "operands": ARRAY,
+    "value": "Any", "language": "str", "options": "str | None", "array": ARRAY, "scale": f"{LIKE} | None",
+    "mean": LIKE, "table": LIKE, "padding": "int | Sequence[int] | str", "transpose_weight": "bool", "causal": "bool",
+    "interleaved": "bool", "alpha": f"{LIKE} | float", "slope": f"{LIKE} | float", "generator": "Any", "path": "Any",
+    "arrays": f"{LIKE} | dict[str, {LIKE}]", "operands": LIKE,
     "pad_width": "int | Sequence[int] | Sequence[tuple[int, int]]",
-    "mode": 'Literal["constant", "edge", "reflect", "symmetric", "wrap"]', "constant_values": NUMBER, "largest": "bool",
-    "bins": f"int | {ARRAY} | Sequence[float]", "range": "tuple[float, float] | None", "weights": f"{ARRAY} | None",
+    "mode": 'Literal["constant", "edge", "reflect", "symmetric", "wrap"]', "constant_values": f"{NUMBER} | Sequence[Any]", "largest": "bool",
+    "bins": f"int | {LIKE}", "range": "tuple[float, float] | None", "weights": f"{LIKE} | None",
     "density": "bool", "minlength": "int", "rtol": "float", "atol": "float", "equal_nan": "bool",
-    "q": "float | Sequence[float]", "updates": f"{ARRAY} | {NUMBER}",
+    "q": f"float | {LIKE}", "updates": f"{LIKE} | {NUMBER}",
     "reduction": 'Literal["set", "add", "mul", "min", "max"]', "output_padding": "int | Sequence[int]",
-    "indices_or_sections": f"int | Sequence[int] | {ARRAY}", "xp": ARRAY, "fp": ARRAY, "left": "float | None",
-    "period": "float | None", "dx": f"float | {ARRAY}", "spacing": f"float | {ARRAY}", "edge_order": "int",
+    "indices_or_sections": f"int | {LIKE}", "xp": LIKE, "fp": LIKE, "left": "float | None",
+    "period": "float | None", "dx": f"float | {LIKE}", "spacing": f"float | {LIKE}", "edge_order": "int",
     "rowvar": "bool", "ord": "Any", "offset": "int", "seed": "int", "minimum": NUMBER, "maximum": NUMBER,
     "replace": "bool", "parameters": "Any", "gradients": "Any", "settings": "float", "nesterov": "bool",
     "function": "Callable[..., Any]", "stream": "Stream | None", "exception": "object",
-    "positional": f"{ARRAY} | {NUMBER}", "named": f"{ARRAY} | {NUMBER}", "items": "int | Sequence[int]",
-    "arguments": "Any", "local_memory_bytes": "int",
+    "positional": f"{LIKE} | {NUMBER}", "named": f"{LIKE} | {NUMBER}", "items": "int | Sequence[int]",
+    "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
+    "argnums": "int | Sequence[int] | None", "has_aux": "bool", "sorter": f"{LIKE} | None"
 }
 # Where a name means something else.
 SPECIAL = {
-    ("concat", "arrays"): f"Sequence[{ARRAY}]", ("stack", "arrays"): f"Sequence[{ARRAY}]", ("isdtype", "dtype"): "DType",
-    ("astype", "dtype"): "DType", ("set_default_dtype", "dtype"): "DType", ("from_dlpack", "x"): "object", ("meshgrid", "arrays"): ARRAY,
-    ("broadcast_arrays", "arrays"): ARRAY, ("broadcast_shapes", "shapes"): "tuple[int | None, ...]",
-    ("result_type", "arrays_and_dtypes"): f"{ARRAY} | DType | {NUMBER}", ("expression", "names"): "str",
-    ("kernel", "name"): "str", ("kernel", "source"): "str", ("linspace", "stop"): NUMBER, ("attention", "k"): ARRAY,
-    ("attention", "scale"): "float", ("top_k", "k"): "int", ("attention", "q"): ARRAY, ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
-    ("interp", "x"): f"{ARRAY} | float", ("interp", "right"): "float | None", ("digitize", "right"): "bool",
-    ("digitize", "bins"): ARRAY, ("trapezoid", "y"): ARRAY, ("trapezoid", "x"): f"{ARRAY} | None",
-    ("cov", "y"): f"{ARRAY} | None", ("corrcoef", "y"): f"{ARRAY} | None",
+    ("concat", "arrays"): f"Sequence[{LIKE}]", ("stack", "arrays"): f"Sequence[{LIKE}]", ("isdtype", "dtype"): "DType",
+    ("astype", "dtype"): "DType", ("set_default_dtype", "dtype"): "DType", ("from_dlpack", "x"): "object", ("meshgrid", "arrays"): LIKE,
+    ("broadcast_arrays", "arrays"): LIKE, ("broadcast_shapes", "shapes"): "tuple[int | None, ...]",
+    ("result_type", "arrays_and_dtypes"): f"{LIKE} | DType | {NUMBER}", ("expression", "names"): "str",
+    ("kernel", "name"): "str", ("kernel", "source"): "str", ("linspace", "stop"): NUMBER, ("attention", "k"): LIKE,
+    ("attention", "scale"): "float", ("top_k", "k"): "int", ("attention", "q"): LIKE, ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
+    ("interp", "x"): f"{LIKE} | float", ("interp", "right"): "float | None", ("digitize", "right"): "bool",
+    ("digitize", "bins"): LIKE, ("trapezoid", "y"): LIKE, ("trapezoid", "x"): f"{LIKE} | None",
+    ("cov", "y"): f"{LIKE} | None", ("corrcoef", "y"): f"{LIKE} | None",
     ("convolve", "mode"): 'Literal["full", "same", "valid"]', ("correlate", "mode"): 'Literal["full", "same", "valid"]',
-    ("searchsorted", "x2"): f"{ARRAY} | int | float",
-    ("isin", "x1"): f"{ARRAY} | {NUMBER}", ("isin", "x2"): f"{ARRAY} | {NUMBER}",
-    ("outer", "x1"): ARRAY, ("outer", "x2"): ARRAY, ("cross", "x1"): ARRAY, ("cross", "x2"): ARRAY,
-    ("matmul", "x1"): ARRAY, ("matmul", "x2"): ARRAY, ("gemm", "alpha"): "float", ("trace", "offset"): "int",
+    ("searchsorted", "x2"): f"{LIKE} | int | float",
+    ("isin", "x1"): f"{LIKE} | {NUMBER}", ("isin", "x2"): f"{LIKE} | {NUMBER}",
+    ("outer", "x1"): LIKE, ("outer", "x2"): LIKE, ("cross", "x1"): LIKE, ("cross", "x2"): LIKE,
+    ("matmul", "x1"): LIKE, ("matmul", "x2"): LIKE, ("gemm", "alpha"): "float", ("trace", "offset"): "int",
     ("vector_norm", "ord"): "int | float", ("matrix_norm", "ord"): 'int | float | Literal["fro", "nuc"]',
-    ("normal", "mean"): "float", ("truncated_normal", "mean"): "float", ("choice", "x"): f"{ARRAY} | int",
-    ("choice", "p"): f"{ARRAY} | None", ("gamma", "alpha"): ARRAY, ("slot", "dtype"): "DType",
+    ("normal", "mean"): "float", ("truncated_normal", "mean"): "float", ("choice", "x"): f"{LIKE} | int",
+    ("choice", "p"): f"{LIKE} | None", ("gamma", "alpha"): LIKE, ("slot", "dtype"): "DType",
+    ("sort", "kind"): "str | None", ("argsort", "kind"): "str | None", ("cov", "correction"): "float | None", ("cov", "bias"): "bool",
+    ("where", "x1"): f"{LIKE} | {NUMBER} | None", ("where", "x2"): f"{LIKE} | {NUMBER} | None", ("permutation", "n"): f"int | {LIKE}",
     ("value_and_gradients", "function"): "Callable[..., R]", ("Graph", "stream"): "Stream", ("Graph.set", "slot"): "Any",
     ("Graph.__exit__", "kind"): "object", ("Kernel", "source"): "str", ("Kernel", "name"): "str", ("Kernel.__call__", "group"): "int | Sequence[int]",
     ("Expression.reduce", "kind"): 'Literal["sum", "prod", "min", "max", "all", "any"]',
@@ -71,11 +74,11 @@ SPECIAL = {
 }
 SPECIAL.update({(name, "axis"): "int | None" for name in (
     "argmax", "argmin", "argsort", "concat", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
-    "median", "nanargmax", "nanargmin", "percentile", "quantile", "repeat", "sort", "take", "take_along_axis")})
-SPECIAL.update({(name, "axis"): "int | tuple[int, ...]" for name in ("expand_dims", "squeeze")})
+    "nanargmax", "nanargmin", "repeat", "sort", "take", "take_along_axis")})
+SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...]"
 SPECIAL.update({(name, "axis"): "int | tuple[int, ...] | None" for name in (
-    "Expression.reduce", "average", "flip", "gradient", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
-    "nanvar", "roll", "vector_norm")})
+    "Expression.reduce", "average", "flip", "gradient", "median", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar", "percentile", "quantile", "roll", "squeeze", "vector_norm")})
 RESULTS = {
     "finfo": "finfo_object", "iinfo": "iinfo_object", "can_cast": "bool", "isdtype": "bool", "result_type": "DType",
     "nonzero": f"tuple[{ARRAY}, ...]", "meshgrid": f"tuple[{ARRAY}, ...]", "unstack": f"tuple[{ARRAY}, ...]",
@@ -95,7 +98,7 @@ RESULTS = {
 }
 # Attributes of classes, which no signature tells.
 ATTRIBUTES = {
-    "Generator": {"state": "tuple[int, int]"}, "SGD": {"parameters": f"list[{ARRAY}]", "steps": "int"},
+    "Generator": {"state": "tuple[int, int]"}, "NumPyGenerator": {"generator": "Generator"}, "SGD": {"parameters": f"list[{ARRAY}]", "steps": "int"},
     "Adam": {"parameters": f"list[{ARRAY}]", "steps": "int"}, "AdamW": {"parameters": f"list[{ARRAY}]", "steps": "int"},
     "Graph": {"stream": "Stream", "info": "dict[str, Any]"}, "Expression": {"text": "str", "names": "tuple[str, ...]"},
     "Kernel": {"source": "str", "name": "str", "language": "str", "options": "str | None"},
@@ -104,8 +107,8 @@ ATTRIBUTES = {
 HEAD = '''# SPDX-License-Identifier: Apache-2.0
 # Generated by bindings/python/stubs.py. Do not edit.
 '''
-TYPES = '''from collections.abc import Sequence
-from typing import Any, ContextManager, Literal, NamedTuple
+TYPES = '''from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ContextManager, Literal, NamedTuple, Protocol, TypeAlias
 
 from . import grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
 from ._errors import (CompileError as CompileError, DeviceError as DeviceError, Error as Error,
@@ -116,10 +119,19 @@ from ._errors import (CompileError as CompileError, DeviceError as DeviceError, 
 from .expressions import Expression as Expression
 from .kernels import Kernel as Kernel
 
+class _HasArray(Protocol):
+    """An array of NumPy, among others."""
+    @property
+    def __array__(self) -> Any: ...
+
+ArrayLike: TypeAlias = Array | _HasArray | list[Any] | tuple[Any, ...] | range
+
 class DType:
     name: str
     itemsize: int
+    kind: str
     id: int
+    def __call__(self, x: object = 0, /) -> Array: ...
 
 class Device:
     name: str
@@ -196,9 +208,10 @@ def array_class():
     lines = ["class Array:"]
     for name, kind in {"shape": "tuple[int, ...]", "strides": "tuple[int, ...]", "dtype": "DType", "device": "Device",
                        "ndim": "int", "size": "int", "nbytes": "int", "itemsize": "int", "is_contiguous": "bool",
-                       "label": "str", "T": "Array", "mT": "Array"}.items():
+                       "label": "str", "T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "flat": "Array",
+                       "__array_interface__": "dict[str, Any]"}.items():
         lines.append(f"    {name}: {kind}")
-    operand = f"Array | {NUMBER}"
+    operand = f"{LIKE} | {NUMBER}"
     for name in OPERATORS:
         for prefix in ("", "r", "i"):
             lines.append(f"    def __{prefix}{name}__(self, other: {operand}, /) -> Array: ...")
@@ -221,20 +234,23 @@ def array_class():
               "    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...",
               "    def to_device(self, device: Device | str, /, *, stream: Any = None) -> Array: ...",
               "    def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> Array: ...",
-              "    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Array: ...",
-              "    def astype(self, dtype: DType, /, *, copy: bool = True, device: Device | str | None = None) -> Array: ...",
-              "    def item(self) -> Any: ...", "    def tolist(self) -> Any: ...",
-              "    def native_handle(self) -> tuple[int, int]: ..."]
-    extra = {"sum": "dtype: DType | None = None, ", "prod": "dtype: DType | None = None, ",
-             "std": "correction: float = 0.0, ", "var": "correction: float = 0.0, "}
-    lines += ["    def copy(self) -> Array: ...", "    def flatten(self) -> Array: ...", "    def ravel(self) -> Array: ...",
+              "    def item(self, *index: int) -> Any: ...", "    def tolist(self) -> Any: ...",
+              "    def native_handle(self) -> tuple[int, int]: ...", "    def copy(self) -> Array: ...",
+              "    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Array: ...", "    def ravel(self) -> Array: ...",
               "    def transpose(self, *axes: int | Sequence[int]) -> Array: ...",
-              "    def clip(self, min: Array | int | float | None = None, max: Array | int | float | None = None) -> Array: ...",
               "    def __round__(self, digits: int | None = None, /) -> Any: ..."]
-    one_axis = ("argmax", "argmin")
-    lines += [f"    def {name}(self, axis: int{'' if name in one_axis else ' | tuple[int, ...]'} | None = None, *, {extra.get(name, '')}"
-              "keepdims: bool = False) -> Array: ..."
-              for name in ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")]
+    special = {"view": "*shape: Any", "to": "*arguments: Any, **options: Any", "expand": "*sizes: int | Sequence[int]", "permute": "*axes: int | Sequence[int]",
+               "fill": "value: Any", "fill_": "value: Any", "copy_": f"source: {LIKE}", "masked_fill_": f"mask: {LIKE}, value: Any", "type_as": "other: Array",
+               "sort": "axis: int = -1, **options: Any", "numpy": "*, force: bool = False", "cuda": "device: Any = None",
+               "clamp_": "min: Any = None, max: Any = None", **{f"{name}_": f"other: {LIKE} | {NUMBER}" for name in ("add", "sub", "mul", "div")}}
+    results = {"numpy": "Any", "tobytes": "bytes", "sort": "None", "fill": "None"}
+    methods = {name: getattr(_functions, name) for name in ("all", "any", "argmax", "argmin", "astype", "clip", "max", "mean", "min", "prod", "std", "sum", "var")}
+    for name, function in sorted((methods | {"squeeze": compute.squeeze} | _names.METHODS | _names.ARRAY_METHODS).items()):
+        if name in special or name in _names.ARRAY_METHODS or getattr(function, "__name__", "") in ("_t", "run", "_detach"):
+            shown = special.get(name, "")
+            lines.append(f"    def {name}(self{', ' if shown else ''}{shown}) -> {results.get(name, ARRAY)}: ...")
+        else:
+            lines.append("    " + declaration(name, function, inspect.isbuiltin(function), method=True).rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -243,7 +259,7 @@ def types_in_table():
     kinds = {"int64": "int", "int64[]": "int | Sequence[int]", "float64": "float", "number": "float", "string": "str"}
     found = {}
     for op in compute._ops.TABLE.values():
-        declared = [(name.rstrip("?"), f"{ARRAY} | None" if name.endswith("?") else ARRAY) for name in op["inputs"].split()]
+        declared = [(name.rstrip("?"), f"{LIKE} | None" if name.endswith("?") else LIKE) for name in op["inputs"].split()]
         for name, text in (part.split(": ") for part in op["attributes"].split("; ") if part):
             kind, _, default = text.removesuffix(" !").partition(" = ")
             if kind in kinds:
@@ -256,25 +272,34 @@ def types_in_table():
 IN_TABLE = types_in_table()
 
 
-def parameter_type(function, name):
+def annotation(text):
+    """A type as a source states it."""
+    return re.sub(r"\bAxis\b", "int | None", re.sub(r"\bValues\b", LIKE, text))
+
+
+def parameter_type(function, parameter):
+    name = parameter.name
+    if parameter.annotation is not parameter.empty:
+        return annotation(parameter.annotation)
     if (function, name) in SPECIAL:
         return SPECIAL[function, name]
     if name == "axis" and "axes: int64[] = all" in compute._ops.TABLE.get(function, {"attributes": ""})["attributes"]:
         return "int | tuple[int, ...] | None"
     if name in ("x1", "x2", "x3"):
-        return f"{ARRAY} | {NUMBER}"
+        return f"{LIKE} | {NUMBER}"
     return PARAMETERS[name] if name in PARAMETERS else IN_TABLE[name]
 
 
-def declaration(name, function, is_row, owner=""):
-    """The line that declares a function, or a method of the class `owner`."""
-    parts, last = ["self"] if owner else [], None
+def declaration(name, function, is_row, owner="", method=False):
+    """The line that declares a function, or a method of the class `owner`, or an alias that is a method of arrays."""
+    parts, last = ["self"] if owner or method else [], None
+    known, name = name, function.__name__ if not owner and not is_row and not name.startswith("__") else name
     full = f"{owner}.{name}" if owner and (name.startswith("__") or f"{owner}.{name}" in RESULTS) else name
     if owner == "Expression":
         full = f"{owner}.{name}"
     if name == "__init__":
         full = owner
-    for parameter in list(inspect.signature(function).parameters.values())[1 if owner else 0:]:
+    for parameter in list(inspect.signature(function).parameters.values())[1 if owner or method else 0:]:
         positional = parameter.kind is parameter.POSITIONAL_ONLY
         if last is parameter.POSITIONAL_ONLY and not positional:
             parts.append("/")
@@ -282,14 +307,16 @@ def declaration(name, function, is_row, owner=""):
             parts.append("*")
         star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         default = parameter.default
-        hidden = default is ... or isinstance(default, compute.DType)
+        hidden = default is ... or isinstance(default, (compute.DType, type))
         shown = "" if default is parameter.empty else f" = {'...' if hidden else repr(default)}"
-        parts.append(f"{star}{parameter.name}: {parameter_type(full, parameter.name)}{shown}")
+        parts.append(f"{star}{parameter.name}: {parameter_type(full, parameter)}{shown}")
         last = parameter.kind
     if last is inspect.Parameter.POSITIONAL_ONLY:
         parts.append("/")
+    stated = None if is_row else inspect.signature(function).return_annotation
     result = "None" if name in ("__init__", "__exit__") else ARRAY if is_row else RESULTS.get(full, ARRAY)
-    return f"def {name}({', '.join(parts)}) -> {result}: ...\n"
+    result = annotation(stated) if isinstance(stated, str) and full not in RESULTS else result
+    return f"def {known}({', '.join(parts)}) -> {result}: ...\n"
 
 
 def functions(module):
@@ -314,12 +341,12 @@ def module_stub(module, *kinds, head=""):
     """The stub of a sub-namespace: these classes, and its functions."""
     own = {name: value for name, value in vars(module).items()
            if inspect.isbuiltin(value) or getattr(value, "__module__", module.__name__) == module.__name__ or
-           name in getattr(module, "__all__", ())}
+           name in getattr(module, "__all__", ()) or name in {linalg: _names.LINALG, random: _names.RANDOM}.get(module, ())}
     body = head + "".join(class_text(kind) + "\n" for kind in kinds) + "".join(functions(types.SimpleNamespace(**own)))
     words = set(re.findall(r"\w+", re.sub(r"'[^']*'", "", body)))
     found = {source: [name for name in names if name in words] for source, names in
              (("collections.abc", ("Callable", "Sequence")), ("typing", ("Any", "Literal")),
-              (".", ("Array", "Device", "DType", "Stream")))}
+              (".", ("Array", "ArrayLike", "Device", "DType", "Stream")))}
     if "R" in words:
         found["typing"].append("TypeVar")
         body = 'R = TypeVar("R")\n\n' + body
@@ -327,14 +354,20 @@ def module_stub(module, *kinds, head=""):
     return HEAD + "".join(imports) + "\n" + body
 
 
+def builtin_types(text):
+    """The text with the types of Python by names that no function and no dtype hides."""
+    return re.sub(r"(?<!def )(?<![.\w\"'])\b(bool|int|float|complex)\b(?!: DType|\()", r"builtins.\1", text)
+
+
 def main_stub():
     constants = "".join(f"{name}: float\n" for name in ("e", "inf", "nan", "pi")) + "newaxis: None\n"
     dtypes = "".join(f"{name}: DType\n" for name, value in sorted(vars(compute).items())
-                     if isinstance(value, compute.DType) and name != "bool")
+                     if isinstance(value, compute.DType))
     text = "\n".join([TYPES, array_class(), "".join(functions(compute)),
                       constants + "__version__: str\n__array_api_version__: str\n" + dtypes])
-    # The dtype `bool` hides the type of this name.
-    return HEAD + "import builtins\n" + re.sub(r"\bbool\b", "builtins.bool", text) + "bool: DType\n"
+    kinds = "".join(f"{name}: {'str' if isinstance(value, str) else 'Any'}\n" for name, value in sorted(_names.COMPUTE.items())
+                    if isinstance(value, (str, tuple)) or not callable(value))
+    return HEAD + "import builtins\n" + builtin_types(text) + kinds + "ndarray = Array\nTensor = Array\n"
 
 
 def main():
@@ -345,7 +378,7 @@ def main():
              "grad": module_stub(grad, head="class Variable(Array): ...\n\n"), "graph": module_stub(graph, graph.Graph),
              "kernels": module_stub(kernels, kernels.Reads, kernels.Kernel), "linalg": module_stub(linalg),
              "nn": module_stub(nn), "optim": module_stub(optim, optim.SGD, optim.Adam, optim.AdamW),
-             "random": module_stub(random, random.Generator)}
+             "random": module_stub(random, random.Generator, random.NumPyGenerator)}
     for path, text in ((folder / f"{name}.pyi", text) for name, text in stubs.items()):
         if "--check" in sys.argv:
             if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -195,8 +195,7 @@ class Elementwise(Case):
         x = cp.asarray([1.0, 2.0])
         self.assert_same(x * np.float64(2), np.float32([2, 4]))
         self.assert_same(np.float32(2) * x, np.float32([2, 4]))
-        with self.assertRaises(TypeError):
-            np.arange(2.0) + x
+        self.assert_same(np.arange(2.0) + x, np.float32([1, 3]))
 
     def test_infinities_of_floor_divide(self):
         x = cp.asarray([cp.inf, -cp.inf, 1.0, -1.0, cp.inf])
@@ -224,13 +223,11 @@ class Elementwise(Case):
     def test_messages(self):
         x = cp.asarray([1, 2])
         for error, message, call in (
-                (TypeError, "round takes 1 argument, not 2", lambda: cp.round(cp.zeros(2), 2)),
-                (TypeError, "add takes 2 arguments, not 1", lambda: cp.add(x)),
+                (TypeError, "exp takes 1 argument, not 2", lambda: cp.exp(cp.zeros(2), 2)),
+                (TypeError, "multiply takes 2 arguments, not 1", lambda: cp.multiply(x)),
                 (TypeError, r"\(astype\(x, float32\)\)", lambda: cp.exp(x)),
                 (TypeError, "shape .2,. is neither true nor false; use any", lambda: bool(x)),
                 (TypeError, "2.5 is neither an integer nor a sequence of integers", lambda: cp.zeros(2.5)),
-                (TypeError, "where: list is neither an array nor a number", lambda: cp.where([True], 1, 0)),
-                (TypeError, "add: an array of NumPy and one of this package do not mix", lambda: x + np.arange(2)),
-                (TypeError, "less: an array of NumPy and one", lambda: np.arange(2) < x)):
+                (TypeError, "where: set is neither an array nor a number", lambda: cp.where({True}, 1, 0))):
             with self.assertRaisesRegex(error, message):
                 call()

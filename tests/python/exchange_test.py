@@ -328,11 +328,30 @@ class Exchange(Case):
         out = cp.zeros_like(a)
         self.assertIs(np.add(a, a, out=out), out)
         self.assert_same(out, x + x)
-        for wrong in (lambda: x + a, lambda: a + x, lambda: np.add(a, x), lambda: np.exp2(a, out=np.zeros_like(x)),
+        for mixed in (x + a, a + x, np.add(a, x), np.add(x, a)):
+            self.assert_same(mixed, x + x)
+        for wrong in (lambda: np.exp2(a, out=np.zeros_like(x)),
                       lambda: np.add.at(a, 0, 1), lambda: np.cumsum(a, out=a)):
             with self.assertRaises(TypeError):
                 wrong()
         self.assertEqual([cp.float32.__numpy_dtype__, cp.bool.__numpy_dtype__], [np.float32, np.bool_])
+
+    def test_values_are_implicit_transfers(self):
+        x, values = cp.ones(3), np.arange(3.0)
+        calls = (lambda: x + [1, 2, 3], lambda: values * x, lambda: cp.concat([x, values]), lambda: cp.where([True, False, True], x, values), lambda: cp.sum(values),
+                 lambda: cp.interp(x, [0.0, 1.0, 2.0], values), lambda: cp.take(x, [0, 2]))
+        for call in calls:
+            self.assertIs(call().device, x.device)
+        if x.device.name == "cpu":
+            return
+        cp.config("COMPUTE_TRANSFERS", "error")
+        try:
+            for call in calls:
+                with self.assertRaisesRegex(cp.Error, "COMPUTE_TRANSFERS=error"):
+                    call()
+            cp.asarray([1.0, 2.0])
+        finally:
+            cp.config("COMPUTE_TRANSFERS", None)
 
     def test_pickles_follow_the_default_device(self):
         a = cp.asarray([1.0, 2.0])
@@ -369,11 +388,13 @@ class Exchange(Case):
                 cp.save(f"{folder}/a.txt", cp.zeros(1))
             with self.assertRaises(TypeError):
                 cp.save(path, {"a": cp.asarray(1j)})
-            for wrong in ({"a": np.ones(2)}, {1: cp.zeros(1)}, {"a": {"b": cp.zeros(1)}}):
+            for wrong in ({"a": "b"}, {1: cp.zeros(1)}, {"a": {"b": cp.zeros(1)}}):
                 with self.assertRaises(TypeError):
                     cp.save(path, wrong)
-            with self.assertRaisesRegex(TypeError, "not a compute.Array but of the type ndarray"):
-                cp.save(f"{folder}/a.npy", np.ones(2))
+            cp.save(f"{folder}/a", np.ones(2))  # as NumPy names the file
+            self.assertEqual(cp.load(f"{folder}/a.npy").tolist(), [1, 1])
+            with self.assertRaisesRegex(TypeError, "not a compute.Array but of the type set"):
+                cp.save(f"{folder}/a.npy", {1, 2})
             with self.assertRaisesRegex(ValueError, "__metadata__"):
                 cp.save(path, {"__metadata__": cp.zeros(1)})
 

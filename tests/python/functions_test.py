@@ -313,7 +313,15 @@ class Statistics(Case):
                     self.assert_same(cp.median(a, axis=axis, keepdims=keepdims),
                                      np.median(x, axis, keepdims=keepdims), 1e-6)
         self.assert_same(cp.median(cp.asarray([[1.0, np.nan], [2.0, 3.0]]), axis=1), np.float32([np.nan, 2.5]))
-        for wrong, error in ((lambda: cp.median(cp.asarray([1])), TypeError),
+        self.assert_same(cp.median(cp.asarray([1, 2])), np.float32(1.5))
+        x = self.numbers("float32", (3, 4, 5))
+        for q in (0.25, np.array([0.1, 0.5]), [[0.1, 0.2], [0.3, 1.0]], []):
+            for axis in ((0, 2), (1,), None):
+                for keepdims in (False, True):
+                    actual = cp.quantile(self.device_array(x), q, axis=axis, keepdims=keepdims)
+                    self.assert_same(actual, np.quantile(x, q, axis=axis, keepdims=keepdims).astype(np.float32), 1e-6)
+        self.assert_same(cp.percentile(self.device_array(x), cp.asarray([25.0, 75.0])), np.percentile(x, [25, 75]).astype(np.float32), 1e-6)
+        for wrong, error in ((lambda: cp.median(cp.asarray([1j])), TypeError),
                              (lambda: cp.median(cp.zeros(0)), ValueError),
                              (lambda: cp.quantile(cp.ones(2), 1.5), ValueError)):
             with self.assertRaises(error):
@@ -388,8 +396,6 @@ class Statistics(Case):
         self.assert_same(flat, x.reshape(-1))
         self.assert_same(view, np.full(6, 9, np.float32))
         self.assertEqual((round(cp.asarray(2.345), 2), round(cp.asarray(2.6))), (round(np.float32(2.345).item(), 2), 3))
-        with self.assertRaisesRegex(AttributeError, "here it is concat"):
-            cp.concatenate
 
 
 class Axes(Case):
@@ -420,11 +426,11 @@ class Axes(Case):
                 "cross_entropy": lambda axis: cp.nn.cross_entropy(x, labels, axis=axis),
                 "cross_entropy_soft": lambda axis: cp.nn.cross_entropy_soft(x, x, axis=axis),
                 "trapezoid": lambda axis: cp.trapezoid(x, axis=axis), "split": lambda axis: cp.split(x, 2, axis=axis),
-                "squeeze": lambda axis: cp.squeeze(x, axis), "shuffle": lambda axis: cp.random.shuffle(x, axis=axis),
+                "shuffle": lambda axis: cp.random.shuffle(x, axis=axis),
                 "choice": lambda axis: cp.random.choice(x, axis=axis)}.items():
             with self.assertRaisesRegex(TypeError, f"^{name}: axis is None; expected an integer"):
                 call(None)
-        for name in ("sort", "argsort", "argmax", "argmin", "median", "cumulative_sum", "cumulative_max"):
+        for name in ("sort", "argsort", "argmax", "argmin", "cumulative_sum", "cumulative_max"):
             with self.assertRaisesRegex(TypeError, rf"^{name}: axis is \(0, 1\); expected an integer"):
                 getattr(cp, name)(x, axis=(0, 1))
 
@@ -630,18 +636,6 @@ class DTypes(Case):
         self.assertFalse(cp.can_cast(cp.float64, cp.float32))
 
 class Messages(Case):
-    def test_lists_are_no_arrays(self):
-        numbers = [1.0, 2.0]
-        for name, call in {
-                "mean": lambda: cp.mean(numbers), "nonzero": lambda: cp.nonzero(numbers),
-                "histogram": lambda: cp.histogram(numbers), "astype": lambda: cp.astype(numbers, cp.float32),
-                "searchsorted": lambda: cp.searchsorted(numbers, cp.asarray(1.0)), "median": lambda: cp.median(numbers),
-                "bincount": lambda: cp.bincount(numbers), "unique_values": lambda: cp.unique_values(numbers),
-                "unique_all": lambda: cp.unique_all(numbers), "cumulative_sum": lambda: cp.cumulative_sum(numbers),
-                "nanmax": lambda: cp.nanmax(numbers), "convolve": lambda: cp.convolve(numbers, numbers)}.items():
-            with self.assertRaisesRegex(TypeError, f"^{name}: list is not a compute.Array; use compute.asarray"):
-                call()
-
     def test_dtypes_without_a_common_one(self):
         x, y = cp.asarray([1.0]), cp.asarray([1])
         for name, call in {"searchsorted": lambda: cp.searchsorted(x, y), "isin": lambda: cp.isin(x, y),

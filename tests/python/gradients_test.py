@@ -242,7 +242,7 @@ class Attributes(Case):
         check(lambda v: cp.quantile(cp.asarray([1.0, 2.0, 4.0]), v), 4)
         check(lambda v: cp.percentile(cp.asarray([1.0, 2.0, 4.0]), v), 0.02, 25.0)
         check(lambda v: cp.interp(cp.asarray([-1.0, 0.5]), cp.asarray([0.0, 1.0]), cp.asarray([0.0, 1.0]), left=v)[0], 1)
-        check(lambda v: cp.average(cp.asarray([1.0, 3.0]), cp.stack([v, v * 0 + 1.0])), -8 / 9)
+        check(lambda v: cp.average(cp.asarray([1.0, 3.0]), weights=cp.stack([v, v * 0 + 1.0])), -8 / 9)
 
     def test_integers_beside_floats(self):
         counts = cp.asarray([1, 2])

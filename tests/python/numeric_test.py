@@ -138,14 +138,14 @@ class Numeric(Case):
             w = self.device_array(weights)
             self.assert_all(cp.average(a), x.mean())
             for axis in (None, 0, 1, -1):
-                self.assert_all(cp.average(a, w, axis=axis), np.average(x, axis=axis, weights=weights))
-            self.assert_all(cp.average(a, w[0], axis=-1), np.average(x, axis=-1, weights=weights[0]))
+                self.assert_all(cp.average(a, axis, w), np.average(x, axis=axis, weights=weights))
+            self.assert_all(cp.average(a, -1, w[0]), np.average(x, axis=-1, weights=weights[0]))
             for q in (0, 12.5, 100, [25, 50]):
                 self.assert_all(cp.percentile(a, q, axis=1), np.percentile(x, q, axis=1), "float32")
-        self.assert_all(cp.average(cp.asarray([1, 2, 4]), cp.asarray([1, 1, 2])), np.float32(2.75))
+        self.assert_all(cp.average(cp.asarray([1, 2, 4]), weights=cp.asarray([1, 1, 2])), np.float32(2.75))
         # Sums and squares of float16 do not fit in it.
         far = cp.asarray([[3e4, -3e4, 1e4, -1e4], [-200, 600, 0, -400]], dtype=cp.float16)
-        self.assertEqual(float(cp.average(cp.full(100, 1000, dtype=cp.float16), cp.ones(100, dtype=cp.float16))), 1000.0)
+        self.assertEqual(float(cp.average(cp.full(100, 1000, dtype=cp.float16), weights=cp.ones(100, dtype=cp.float16))), 1000.0)
         self.assertEqual(float(cp.nanstd(far)), float(cp.std(far)))
         self.assertEqual(float(cp.trapezoid(cp.full(4, 6e4, dtype=cp.float16), dx=0.125)), 22496.0)
         self.assertEqual(cp.cov(far[1] / 2).tolist(), float(cp.var(far[1] / 2, correction=1)))
@@ -155,7 +155,7 @@ class Numeric(Case):
         np.testing.assert_allclose(np.asarray(cp.corrcoef(cp.astype(far, cp.float32) * 1e30)), expected, atol=1e-6)
         self.assertAlmostEqual(float(cp.nanstd(cp.asarray([1e20, 1.2e20, 0.8e20, np.nan]))) / 1.6329932e19, 1, 6)
         with self.assertRaises(ValueError):
-            cp.average(cp.ones((3, 4)), cp.ones(3))
+            cp.average(cp.ones((3, 4)), weights=cp.ones(3))
         with self.assertRaises(ValueError):
             cp.cov(cp.ones((2, 2, 2)))
 
@@ -340,7 +340,7 @@ class Numeric(Case):
         self.check_gradient(cp.kron, x, y)
         self.check_gradient(lambda a: cp.gradient(a, 0.5, axis=1, edge_order=2), x)
         self.check_gradient(lambda a: cp.trapezoid(a, cp.asarray(np.array([0.0, 1.0, 1.5, 4.0], np.float32))), x)
-        self.check_gradient(lambda a, w: cp.average(a, w, axis=1), x, np.abs(x))
+        self.check_gradient(lambda a, w: cp.average(a, 1, w), x, np.abs(x))
         self.check_gradient(cp.cov, x)
         self.check_gradient(lambda at, values: cp.interp(at, cp.asarray([0.0, 1.0, 3.0]), values),
                             np.array([-1.0, 0.5, 2.0, 4.0], np.float32), y)

@@ -221,7 +221,7 @@ class Gradients(Case):
         self.assertEqual((float(x), int(x), complex(x), x.item(), x.tolist(), f"{x:.2f}"), (0, 0, 0, 0, 0, "0.00"))
         self.assertFalse(x == None)  # noqa: E711
         self.assertEqual(len({x, x}), 1)
-        for wrong in (lambda: len(x), lambda: iter(x), lambda: bool(grad.Variable(cp.zeros(2))), lambda: x.T):
+        for wrong in (lambda: len(x), lambda: iter(x), lambda: bool(grad.Variable(cp.zeros(2))), lambda: grad.Variable(cp.zeros((2, 2, 2))).T):
             with self.assertRaises((TypeError, ValueError)):
                 wrong()
 
@@ -588,7 +588,8 @@ class Programs(Case):
                               for state in ((-1, 0), (2 ** 63, 0), (0, -1), (0, 2 ** 63), (1,), (1, 2, 3), 5, ("a", 0), (1.5, 0), None)),
                             (ValueError, lambda: cp.random.seed(2 ** 63)),
                             (TypeError, lambda: cp.random.seed(0.5)), (TypeError, lambda: cp.random.gamma(2.0)),
-                            (TypeError, lambda: cp.random.categorical([0.0, 1.0]))):
+                            (ValueError, lambda: cp.random.uniform(0, 1, 5)), (ValueError, lambda: cp.random.normal(0, 1, 5)),
+                            (TypeError, lambda: cp.random.categorical({0.0, 1.0}))):
             with self.assertRaises(error):
                 call()
         self.assertEqual(nn.dropout(cp.ones(3), 1).tolist(), [0, 0, 0])

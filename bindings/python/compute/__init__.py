@@ -28,7 +28,7 @@ from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type, set_default_d
 from ._files import load, save
 from ._functions import (all, allclose, any, argmax, argmin, argsort, astype, bincount, clip, conj, count_nonzero,
                          cumulative_max, cumulative_min, cumulative_prod, cumulative_sum, diff, einsum, histogram,
-                         isclose, isin, matmul, max, mean, median, min, nonzero, prod, quantile, real, searchsorted,
+                         imag, isclose, isin, matmul, max, mean, median, min, nonzero, prod, quantile, real, searchsorted,
                          segment_reduce, sort, std, sum, tensordot, top_k, unique_all, unique_counts, unique_inverse,
                          unique_values, var, vecdot, where)
 from ._indexing import gather_nd, scatter, scatter_nd, take, take_along_axis
@@ -62,28 +62,19 @@ _ops.document({_name: _value for _module in (_functions, _indexing, _manipulatio
                if getattr(_value, "__module__", None) == _module.__name__ and _name[0] != "_"},
               {"linear": "affine", "embedding": "take"})
 
-# Names of NumPy and PyTorch, for the message about them.
-_ELSEWHERE = {
-    "array": "asarray(x, copy=True)", "tensor": "asarray(x, copy=True)", "concatenate": "concat", "cat": "concat",
-    "vstack": "concat(arrays, axis=0)", "hstack": "concat(arrays, axis=1)", "transpose": "permute_dims or x.T",
-    "permute": "permute_dims", "swapaxes": "moveaxis or permute_dims", "ravel": "reshape(x, (-1,))",
-    "flatten": "reshape(x, (-1,))", "cumsum": "cumulative_sum", "cumprod": "cumulative_prod",
-    "cummax": "cumulative_max", "cummin": "cumulative_min",
-    "unique": "unique_values, unique_counts, unique_inverse or unique_all", "dot": "x @ y or vecdot",
-    "outer": "linalg.outer", "cross": "linalg.cross", "trace": "linalg.trace", "diag": "linalg.diagonal",
-    "diagonal": "linalg.diagonal", "norm": "linalg.vector_norm or linalg.matrix_norm", "topk": "top_k",
-    "gather": "take_along_axis", "put_along_axis": "scatter", "absolute": "abs", "power": "pow", "mod": "remainder",
-    "invert": "bitwise_invert", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2",
-    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "amax": "max", "amin": "min", "conjugate": "conj",
-    "rint": "round", "relu": "nn.relu",
-    "softmax": "nn.softmax", "sigmoid": "nn.sigmoid", "trapz": "trapezoid",
-}
+from . import _names
+
+for _name, _value in _names.COMPUTE.items():
+    globals().setdefault(_name, _value)
 
 
 def __getattr__(name):
-    if name in _ELSEWHERE:
-        raise AttributeError(f"module 'compute' has no attribute {name!r}; here it is {_ELSEWHERE[name]}")
-    raise AttributeError(f"module 'compute' has no attribute {name!r}")
+    raise _names.missing("compute", name)
+
+
+def __dir__():
+    """What the package offers, without what its sources import."""
+    return _names.offered(globals())
 
 
 _core.begin()

@@ -6,6 +6,7 @@ import pickle
 import struct
 import sys
 import types
+import weakref
 
 from . import _core, _creation, _dtypes, _ops, _printing
 from ._core import Array
@@ -100,14 +101,45 @@ def _cuda_interface(self):
     """The description of CUDA memory for Numba, CuPy and others."""
     if not self.device.name.startswith("cuda"):
         raise AttributeError("only arrays on CUDA devices have __cuda_array_interface__")
-    kind = "b" if self.dtype is _dtypes.bool else "i" if self.dtype in _dtypes.SIGNED else (
-        "u" if self.dtype in _dtypes.UNSIGNED else "f" if self.dtype in _dtypes.FLOATS else "c")
     if self.dtype is _dtypes.bfloat16:
         raise AttributeError("__cuda_array_interface__ has no bfloat16")
     _core.synchronize(self)
     address, offset = self.native_handle() if self.size else (0, 0)
-    return {"shape": self.shape, "typestr": f"<{kind}{self.itemsize}", "data": (address + offset, False), "version": 3,
+    return {"shape": self.shape, "typestr": f"<{self.dtype.kind}{self.itemsize}", "data": (address + offset, False), "version": 3,
             "strides": tuple(stride * self.itemsize for stride in self.strides), "stream": 1}
+
+
+_exposed = {}  # by the id of an array whose address was handed out: a reference to it, and a buffer over its memory
+
+
+def _array_interface(self):
+    """The description of memory on cpu for NumPy and others. From then on the memory counts as shared."""
+    if self.device.name != "cpu" or self.dtype is _dtypes.bfloat16:
+        raise AttributeError("only arrays on cpu have __array_interface__" if self.device.name != "cpu" else
+                             "__array_interface__ has no bfloat16")
+    key = id(self)
+    if key not in _exposed:
+        buffer = memoryview(self[...])  # of a view, which does not keep the array itself
+        _exposed[key] = weakref.ref(self, lambda _: _exposed.pop(key)), buffer
+    buffer = _exposed[key][1]
+    return {"shape": self.shape, "typestr": f"{'|' if self.itemsize == 1 else '<'}{self.dtype.kind}{self.itemsize}",
+            "data": (_core.address_of(buffer), buffer.readonly), "version": 3,
+            "strides": tuple(stride * self.itemsize for stride in self.strides)}
+
+
+def _real(self):
+    """The real parts; the array itself if it is real."""
+    return _ops.real(self) if self.dtype in _dtypes.COMPLEX else self
+
+
+def _imag(self):
+    """The imaginary parts, which are 0 of real numbers."""
+    return _ops.imag(self) if self.dtype in _dtypes.COMPLEX else _creation.zeros_like(self)
+
+
+def _flat(self):
+    """The elements in row-major order along one axis, a view; an error if that needs a copy."""
+    return _core.reshape_view(self, (-1,)) if self.size else _core.reshape_view(self, (0,))
 
 
 def _tolist(self, /):
@@ -158,8 +190,10 @@ def _format(self, spec):
 def _named(name, method):
     """A function as a method of arrays, with the name that messages about its arguments have."""
     if isinstance(method, types.FunctionType) and method.__name__ != name:
-        method.__name__, method.__qualname__ = name, f"Array.{name}"
-        method.__code__ = method.__code__.replace(co_name=name)
+        code = method.__code__.replace(co_name=name)
+        renamed = types.FunctionType(code, method.__globals__, name, method.__defaults__, method.__closure__)
+        renamed.__kwdefaults__, renamed.__doc__, renamed.__qualname__ = method.__kwdefaults__, method.__doc__, f"Array.{name}"
+        return renamed
     return method
 
 
@@ -168,6 +202,7 @@ for _name, _method in {
     "__dlpack_device__": _dlpack_device, "__array__": _numpy, "tolist": _tolist, "__copy__": _copy,
     "__deepcopy__": _copy, "__reduce_ex__": _reduce_ex, "__repr__": _printing.array_repr, "__str__": _printing.array_str,
     "__format__": _format, "__round__": _round, "is_contiguous": property(_flags),
-    "__cuda_array_interface__": property(_cuda_interface),
+    "__cuda_array_interface__": property(_cuda_interface), "__array_interface__": property(_array_interface),
+    "real": property(_real), "imag": property(_imag), "flat": property(_flat),
 }.items():
     setattr(Array, _name, _named(_name, _method))

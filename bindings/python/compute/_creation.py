@@ -6,11 +6,12 @@ import array as _array
 import builtins
 import math
 import struct
+import sys
 
 from . import _core, _dtypes, _ops
-from ._core import Array, dtype_of, shape_of
+from ._core import Array, array_of
 from ._dtypes import DEFAULT_INTEGER
-from ._errors import as_float, check_extents, no_integers
+from ._errors import as_float, check_extents, no_array, no_integers, renamed
 
 _CODES = {_dtypes.int8: "b", _dtypes.int16: "h", _dtypes.int32: "i", _dtypes.int64: "q", _dtypes.uint8: "B",
           _dtypes.uint16: "H", _dtypes.uint32: "I", _dtypes.uint64: "Q", _dtypes.float32: "f", _dtypes.float64: "d"}
@@ -37,13 +38,27 @@ def _dtype_of_number(number):
     raise TypeError(f"{number!r} is not a number")
 
 
-def empty(shape, *, dtype=None, device=None):
-    """An array with undefined elements."""
+def _also(shape, more, dtype):
+    """The shape and the dtype of a call such as zeros((2, 3), int), as NumPy has it, or zeros(2, 3), as PyTorch has it."""
+    if dtype is None and len(more) == 1 and (isinstance(more[0], type) or not hasattr(more[0], "__index__")):
+        return shape, _dtypes._from_object(more[0])
+    return (shape, *more), dtype
+
+
+def empty(shape, *more, dtype=None, device=None):
+    """An array with undefined elements. For `more` see zeros."""
+    if more:
+        shape, dtype = _also(shape, more, dtype)
     return _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
 
 
-def full(shape, fill_value, *, dtype=None, device=None):
-    """An array whose elements all are `fill_value`."""
+def full(shape, fill_value, dtype=None, *, device=None):
+    """An array whose elements all are `fill_value`.
+
+    >>> compute.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int64)
+    """
     if hasattr(fill_value, "backward"):  # a variable of compute.grad
         return _repeated(fill_value, _shape(shape), dtype or fill_value.dtype, device or fill_value.device)
     fill_value = fill_value.item() if isinstance(fill_value, Array) else _dtypes.number(fill_value)
@@ -68,38 +83,52 @@ def _fill(out, value):
     return _ops.fill(shape=out.shape, value=value, dtype=out.dtype, out=out)
 
 
-def zeros(shape, *, dtype=None, device=None):
-    """An array of zeros."""
+def zeros(shape, *more, dtype=None, device=None):
+    """An array of zeros. Behind the shape there may be a dtype, or more extents.
+
+    >>> compute.zeros((2, 3), compute.int32).shape == compute.zeros(2, 3).shape
+    True
+    """
+    if more:
+        shape, dtype = _also(shape, more, dtype)
     return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 0)
 
 
-def ones(shape, *, dtype=None, device=None):
-    """An array of ones."""
+def ones(shape, *more, dtype=None, device=None):
+    """An array of ones. For `more` see zeros."""
+    if more:
+        shape, dtype = _also(shape, more, dtype)
     return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 1)
 
 
-def empty_like(x, /, *, dtype=None, device=None):
+def empty_like(x, /, dtype=None, *, device=None):
     """An array of the shape of `x` with undefined elements."""
-    return _core.empty(shape_of(x), dtype or x.dtype, device or x.device)
+    x = array_of(x)
+    return _core.empty(x.shape, dtype or x.dtype, device or x.device)
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
+def full_like(x, /, fill_value, dtype=None, *, device=None):
     """An array of the shape of `x` whose elements all are `fill_value`."""
-    return full(shape_of(x), fill_value, dtype=dtype or x.dtype, device=device or x.device)
+    x = array_of(x)
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def zeros_like(x, /, *, dtype=None, device=None):
+def zeros_like(x, /, dtype=None, *, device=None):
     """An array of zeros of the shape of `x`."""
     return _fill(empty_like(x, dtype=dtype, device=device), 0)
 
 
-def ones_like(x, /, *, dtype=None, device=None):
+def ones_like(x, /, dtype=None, *, device=None):
     """An array of ones of the shape of `x`."""
     return _fill(empty_like(x, dtype=dtype, device=device), 1)
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
-    """Evenly spaced numbers from `start` up to, and without, `stop`."""
+def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
+    """Evenly spaced numbers from `start` up to, and without, `stop`.
+
+    >>> compute.arange(2, 10, 3)
+    Array([2, 5, 8], dtype=int64)
+    """
     if stop is None:
         start, stop = 0, start
     start, stop, step = (_dtypes.number(x) for x in (start, stop, step))
@@ -119,8 +148,14 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     return _ops.arange(start=start, step=step, size=size, dtype=out.dtype, out=out)
 
 
-def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
-    """`num` evenly spaced numbers from `start` to `stop`."""
+def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None, **names):
+    """`num` evenly spaced numbers from `start` to `stop`.
+
+    >>> compute.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    if names:
+        return renamed(linspace, names, start, stop, num=num, endpoint=endpoint, dtype=dtype, device=device)
     start, stop = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop))
     if dtype is None:
         dtype = _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
@@ -132,7 +167,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     return _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
 
 
-def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     """A matrix with ones on its `k`-th diagonal and zeros elsewhere."""
     columns = n_rows if n_cols is None else n_cols
     try:
@@ -144,13 +179,17 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     return _ops.eye(rows=n_rows, columns=columns, k=k, dtype=out.dtype, out=out)
 
 
-def tril(x, /, *, k=0):
+def tril(x, /, k=0, **names):
     """`x` on and below the `k`-th diagonal of its matrices, zeros elsewhere."""
+    if names:
+        return renamed(tril, names, x, k=k)
     return _ops.tril(x, k=k)
 
 
-def triu(x, /, *, k=0):
+def triu(x, /, k=0, **names):
     """`x` on and above the `k`-th diagonal of its matrices, zeros elsewhere."""
+    if names:
+        return renamed(triu, names, x, k=k)
     return _ops.triu(x, k=k)
 
 
@@ -158,7 +197,8 @@ def meshgrid(*arrays, indexing="xy"):
     """Coordinate arrays from coordinate vectors."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
-    if len({dtype_of(x) for x in arrays}) > 1:
+    arrays = [array_of(x) for x in arrays]
+    if len({x.dtype for x in arrays}) > 1:
         raise ValueError("meshgrid: the arrays have different dtypes")
     if any(x.ndim > 1 for x in arrays):
         raise ValueError("meshgrid: the arrays have more than one axis")
@@ -338,10 +378,16 @@ def _convert(x, dtype, copy):
     return _ops.copy(x) if copy else x
 
 
-def asarray(obj, /, *, dtype=None, device=None, copy=None):
+def asarray(obj, /, dtype=None, *, device=None, copy=None):
     """An array from an array, a number, nested sequences of numbers, or an object with a buffer or DLPack.
 
-    Without `copy`, memory is shared where that is possible.
+    Without `copy`, memory is shared where that is possible. Numbers without a dtype have the default dtype of their kind.
+    Raises TypeError for objects that are none of these, ValueError for sequences of different lengths, and OverflowError
+    for integers that do not fit in the dtype.
+
+    >>> compute.asarray([[1, 2], [3, 4]], dtype=compute.float32)
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
     """
     if dtype is not None and not isinstance(dtype, _core.DType):
         dtype = _dtypes._from_object(dtype)
@@ -368,6 +414,102 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     hint = "; compute.grad.constant(x) is the value of a variable" if hasattr(obj, "backward") else ""
     raise TypeError(f"asarray: {type(obj).__name__} is not an array, a number or a sequence of numbers{hint}")
 
+
+# ---- Values in the place of arrays ----------------------------------------------------------------------------------
+
+
+def is_values(value):
+    """Whether a value is numbers in a list, a tuple, a range or an array of NumPy, which functions take for an array."""
+    if isinstance(value, (list, tuple, range)):
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(value) in (numpy.ndarray, numpy.memmap)
+
+
+def device_of(*values):
+    """The device where a call with these values runs: that of its arrays, of which those on cpu come last."""
+    device = None
+    for value in values:
+        if isinstance(value, Array) or hasattr(value, "backward"):
+            device = value.device
+            if device.name != "cpu":
+                break
+    return _core.device(None) if device is None else device
+
+
+_NUMBERS_OF_KINDS = {"b": False, "i": 0, "u": 0, "f": 0.0, "c": 0j}
+
+
+def _kind_of(value):
+    """The kind of a number, an array or values, as NumPy's dtypes call it; unsigned integers are integers."""
+    if isinstance(value, (list, tuple, range)):
+        return builtins.max(map(_kind_of, value), key="bifc".index) if len(value) else "f"
+    if isinstance(value, _dtypes.NUMBERS):
+        return _dtypes._KINDS_OF_TYPES[next(kind for kind in _dtypes.NUMBERS if isinstance(value, kind))]
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    return {"u": "i"}.get(kind, kind if kind in _NUMBERS_OF_KINDS else "f")
+
+
+def _weak(value, dtype, promotes):
+    """The dtype of values beside arrays of `dtype`: that of numbers of Python; None for their own."""
+    if dtype is None or (not promotes and (_kind_of(value) in "bi" or dtype.kind not in "fc")):
+        return None
+    return _dtypes._promote_number(dtype, _NUMBERS_OF_KINDS[_kind_of(value)])
+
+
+def _placed(value, dtype, device):
+    """Values as an array on a device. The copy from the host is an implicit transfer."""
+    shares = device.name == "cpu" and not _core.has_current_stream()
+    is_list = isinstance(value, (list, tuple, range))
+    if dtype in _dtypes.INTEGERS and not is_list and value.dtype.kind in "iu" and value.size:
+        for end in (value.min(), value.max()):
+            _dtypes.check_range(int(end), dtype)
+    x = asarray(value, dtype=dtype if is_list else None, device="cpu", copy=None if shares or is_list else True)
+    if dtype is not None and x.dtype is not dtype:
+        x = _ops.cast(x, dtype=dtype)
+    return x if device.name == "cpu" else _core.copy_implicitly(x, device)
+
+
+def arrays_of(*values, device=None, promotes=True):
+    """The arguments of a function: arrays, and values as arrays. Numbers and None stay as they are; others raise TypeError.
+
+    Values go where the arrays are, and their dtype is that of numbers of Python beside them. Without arrays they go to
+    the default device, with their own dtype. Where the arrays do not need a common dtype, integers and bool keep theirs.
+    """
+    found, dtype = [], None
+    for value in values:
+        if not (value is None or isinstance(value, _dtypes.PLAIN) or hasattr(value, "backward")):
+            if is_values(value):
+                found.append(value)
+            elif _dtypes.number(value) is value:
+                no_array(value)
+        elif not isinstance(value, _dtypes.NUMBERS) and value is not None:
+            dtype = value.dtype if dtype is None else _common(dtype, value.dtype)
+    if not found:
+        return values
+    device = device_of(*values) if device is None else device
+    return tuple(_placed(x, _weak(x, dtype, promotes), device) if is_values(x) else x
+                 for x in values)
+
+
+def _common(a, b):
+    """The common dtype of arrays, or the first one; the function called says what it needs."""
+    try:
+        return _dtypes.promote(a, b)
+    except TypeError:
+        return a
+
+
+def _operands(values):
+    """The operands of an elementwise op as arrays; NotImplemented if one is of another type. A hook of the extension."""
+    known = (Array, *_dtypes.NUMBERS)
+    if not builtins.any(map(is_values, values)) or not all(isinstance(x, known) or is_values(x) or isinstance(_dtypes.number(x), _dtypes.NUMBERS)
+                                                           for x in values):
+        return NotImplemented
+    return arrays_of(*map(_dtypes.number, values))
+
+
+_core.hooks.update(array_of=lambda value: arrays_of(value)[0] if is_values(value) else no_array(value), operands=_operands)
 
 _CPU, _CUDA = 1, 2
 

@@ -72,6 +72,7 @@ _core.hooks["dtype"] = _from_object
 
 
 NUMBERS = (builtins.bool, int, float, complex)
+_KINDS_OF_TYPES = {builtins.bool: "b", int: "i", float: "f", complex: "c"}
 PLAIN = (Array, *NUMBERS)
 
 

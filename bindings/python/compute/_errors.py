@@ -130,6 +130,31 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
     return error
 
 
+# Keywords of NumPy and PyTorch, and the parameters of this package that mean the same.
+_KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "ddof": "correction", "input": "x", "steps": "num", "diagonal": "k",
+             "num_classes": "depth", "size": "shape", "a_min": "min", "a_max": "max"}
+
+
+def renamed(function, names, /, *arguments, **known):
+    """Calls a function again, with the keywords `names` under the names that the package has for them.
+
+    `known` has the parameters that were given, or their defaults.
+    """
+    import inspect  # takes a tenth of the package's own time to import
+
+    parameters = inspect.signature(function).parameters
+    for name, value in names.items():
+        own = _KEYWORDS.get(name)
+        if name == "dims" and "axes" in known:
+            own = "axes"
+        if own not in known:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+        if known[own] is not parameters[own].default:
+            raise TypeError(f"{function.__name__}() got {name!r} beside {own!r}, which is the same")
+        known[own] = value
+    return function(*arguments, **known)
+
+
 def hint(value):
     """What to do about an argument that is neither an array nor a number."""
     return "; use compute.asarray" if isinstance(value, (list, tuple)) or hasattr(value, "__array__") else ""
@@ -137,7 +162,7 @@ def hint(value):
 
 def no_array(value):
     """Refuses an argument that should be an array. A hook of the extension, for ndim_of and the like."""
-    raise TypeError(_said(f"{type(value).__name__} is not a compute.Array; use compute.asarray"))
+    raise TypeError(_said(f"{type(value).__name__} is not an array; use compute.asarray"))
 
 
 def check_extents(**extents):

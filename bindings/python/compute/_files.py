@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays in files: .npy, and safetensors for several with names."""
+"""Arrays in files: .npy, and .npz and safetensors for several with names."""
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import json
 import math
 import os
@@ -10,6 +12,7 @@ import struct
 
 from . import _core, _dtypes
 from ._core import Array
+from ._creation import asarray, is_values
 
 _MAGIC = b"\x93NUMPY"
 _ALIGNMENT = 64
@@ -33,26 +36,87 @@ def _bytes(x):
     return data
 
 
+def _is_file(path):
+    return hasattr(path, "read") or hasattr(path, "write")
+
+
 def save(path, arrays, /):
-    """Writes an array to a .npy file, or a dict of arrays to a .safetensors file. The suffix of the path decides."""
-    suffix = os.path.splitext(path)[1]
+    """Writes an array to a .npy file, or a dict of arrays to a .safetensors file.
+
+    `path` is a path, whose suffix is that of the format, or none for .npy; or a binary file, which stays open. Raises
+    TypeError for other objects than arrays, and for dtypes that the format does not have.
+
+    >>> file = io.BytesIO()
+    >>> compute.save(file, compute.asarray([1, 2]))
+    >>> _ = file.seek(0)
+    >>> compute.load(file)
+    Array([1, 2], dtype=int64)
+    """
+    if not isinstance(path, (str, bytes, os.PathLike)) and not _is_file(path):
+        raise TypeError(f"save: the first argument is {type(path).__name__}; expected a path or a file, and then what is saved")
+    if isinstance(arrays, dict):
+        arrays = {name: asarray(x) if is_values(x) else x for name, x in arrays.items()}
+    else:
+        arrays = asarray(arrays) if is_values(arrays) else arrays
+    suffix = (".npy" if not isinstance(arrays, dict) else ".safetensors") if _is_file(path) else os.path.splitext(path)[1]
+    if suffix == "" and not isinstance(arrays, dict):
+        path, suffix = os.fspath(path) + ".npy", ".npy"
     for name, x in (arrays if isinstance(arrays, dict) else {"the second argument": arrays}).items():
         if not isinstance(name, str):
             raise TypeError(f"save: the name {name!r} is not a str")
         if not isinstance(x, Array):
             raise TypeError(f"save: {name} is not a compute.Array but of the type {type(x).__name__}")
     if suffix == ".npy" and isinstance(arrays, Array):
-        if arrays.dtype not in _NPY:
-            raise TypeError(f"save: .npy has no {arrays.dtype}")
-        header = repr({"descr": _NPY[arrays.dtype], "fortran_order": False, "shape": arrays.shape})
-        header += " " * (-(len(header) + len(_MAGIC) + 5) % _ALIGNMENT) + "\n"
-        with open(path, "wb") as file:
-            file.write(_MAGIC + b"\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1"))
+        header = _npy_header(arrays)
+        with _opened(path, "wb") as file:
+            file.write(header)
             file.write(_bytes(arrays))
     elif suffix == ".safetensors" and isinstance(arrays, dict):
         _save_safetensors(path, arrays)
     else:
         raise ValueError("save: an array goes to a .npy file, a dict of arrays to a .safetensors file")
+
+
+def _opened(path, mode):
+    """A file for a `with` statement, which leaves a file of the program open."""
+    return contextlib.nullcontext(path) if _is_file(path) else open(path, mode)
+
+
+def _npy_header(x):
+    if x.dtype not in _NPY:
+        raise TypeError(f"save: .npy has no {x.dtype}")
+    header = repr({"descr": _NPY[x.dtype], "fortran_order": False, "shape": x.shape})
+    header += " " * (-(len(header) + len(_MAGIC) + 5) % _ALIGNMENT) + "\n"
+    return _MAGIC + b"\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1")
+
+
+def _save_npz(path, arrays, is_compressed):
+    import zipfile
+
+    if not _is_file(path) and not os.fspath(path).endswith(".npz"):
+        path = os.fspath(path) + ".npz"
+    method = zipfile.ZIP_DEFLATED if is_compressed else zipfile.ZIP_STORED
+    headers = {name: _npy_header(x) for name, x in arrays.items()}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, x in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                file.write(headers[name])
+                file.write(_bytes(x))
+
+
+def _load_npz(data, device):
+    import zipfile
+    import zlib
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            parts = {name: memoryview(archive.read(name)) for name in archive.namelist()}
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error, RuntimeError, ValueError) as error:
+        raise _Damaged(f"it is no archive that can be read ({error})") from None
+    for name, part in parts.items():
+        if part[:6] != _MAGIC:
+            raise _Damaged(f"{name} is not a .npy file")
+    return {name.removesuffix(".npy"): _load_npy(part, device)[0] for name, part in parts.items()}
 
 
 def _save_safetensors(path, arrays):
@@ -66,25 +130,32 @@ def _save_safetensors(path, arrays):
         start += x.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
+    with _opened(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for x in arrays.values():
             file.write(_bytes(x))
 
 
 def load(path, /, *, device=None):
-    """Reads a .npy file as an array, or a .safetensors file as a dict of arrays.
+    """Reads a .npy file as an array, or a .npz or .safetensors file as a dict of arrays.
 
-    A malformed file raises ValueError, and an unsupported dtype raises TypeError.
+    `path` is a path or a binary file, of which an array of the format .npy takes its part alone. A malformed file raises
+    ValueError, and an unsupported dtype raises TypeError.
     """
-    with open(path, "rb") as file:
+    with _opened(path, "rb") as file:
+        start = file.tell() if _is_file(path) and hasattr(file, "tell") else None
         data = memoryview(file.read())
     device = _core.device(device)
-    is_npy = data[:6] == _MAGIC
-    if not is_npy and (len(data) < 8 or struct.unpack_from("<Q", data)[0] > len(data) - 8):
-        raise ValueError(f"load: {path} is neither a .npy nor a .safetensors file")
+    is_npy, is_npz = data[:6] == _MAGIC, data[:4] in (b"PK\x03\x04", b"PK\x05\x06")
+    if not is_npy and not is_npz and (len(data) < 8 or struct.unpack_from("<Q", data)[0] > len(data) - 8):
+        raise ValueError(f"load: {path} is neither a .npy, a .npz nor a .safetensors file")
     try:
-        return _load_npy(data, device) if is_npy else _load_safetensors(data, device)
+        if not is_npy:
+            return _load_npz(data, device) if is_npz else _load_safetensors(data, device)
+        x, end = _load_npy(data, device)
+        if start is not None:
+            file.seek(start + end)
+        return x
     except _UnknownDtype as error:
         raise TypeError(f"load: {path} has {error}, which this package does not read") from None
     except _Damaged as error:
@@ -114,6 +185,7 @@ def _extents(shape, what):
 
 
 def _load_npy(data, device):
+    """The array, and the position behind it."""
     version = bytes(data[6:8])
     if version not in (b"\x01\x00", b"\x02\x00", b"\x03\x00"):
         raise _Damaged(f"its version is {version!r}")
@@ -140,8 +212,9 @@ def _load_npy(data, device):
         raise _Damaged(f"the array has {size} bytes, the file {len(data) - end}")
     content = data[end:end + size]
     if not is_fortran:
-        return _core.from_bytes(content, shape, dtype, device)
-    return _core.permute_view(_core.from_bytes(content, shape[::-1], dtype, device), tuple(range(len(shape)))[::-1])
+        return _core.from_bytes(content, shape, dtype, device), end + size
+    turned = _core.from_bytes(content, shape[::-1], dtype, device)
+    return _core.permute_view(turned, tuple(range(len(shape)))[::-1]), end + size
 
 
 def _object(pairs):

@@ -8,8 +8,10 @@ import operator
 from collections import namedtuple
 
 from . import _core, _creation, _dtypes, _ops
-from ._core import Array, dtype_of, ndim_of, shape_of
-from ._manipulation import _axes, _axis, _flat, _whole, concat
+from ._core import Array, array_of
+from ._creation import arrays_of, device_of, is_values
+from ._errors import renamed
+from ._manipulation import _axes, _flat, _whole, concat, reshape
 
 
 _INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
@@ -19,13 +21,16 @@ def _reduced(axis):
     return [axis] if isinstance(axis, int) else axis
 
 
-def _reduction(op, x, axis, keepdims, **attributes):
+def _reduction(op, x, axis, keepdims, out=None, **attributes):
     if isinstance(axis, tuple) and not axis:
+        x = array_of(x)
         axis = None if x.ndim == 0 else axis
     if axis is not None:
         attributes["axes"] = _reduced(axis)
     if keepdims:
         attributes["keepdims"] = True
+    if out is not None:
+        attributes["out"] = out
     return op(x, **attributes)  # the defaults stay out, for the sake of small arrays
 
 
@@ -38,7 +43,8 @@ def astype(x, dtype, /, *, copy=True, device=None):
         dtype = _dtypes._from_object(dtype)
     if device is not None:
         x = _core.to_device(x, device)
-    if dtype_of(x) is dtype:
+    x = array_of(x)
+    if x.dtype is dtype:
         return _ops.copy(x) if copy else x
     if x.dtype in _dtypes.COMPLEX and dtype not in _dtypes.COMPLEX + (_dtypes.bool,):
         raise TypeError(f"{x.dtype} cannot be converted to {dtype}; take real() or abs()")
@@ -47,32 +53,48 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 def conj(x, /):
     """The complex conjugates."""
-    return _ops.conj(x) if dtype_of(x) in _dtypes.COMPLEX else _ops.positive(x)
+    x = array_of(x)
+    return _ops.conj(x) if x.dtype in _dtypes.COMPLEX else _ops.positive(x)
 
 
 def real(x, /):
     """The real parts; `x` itself if it is real."""
-    if dtype_of(x) is _dtypes.bool:
+    x = array_of(x)
+    if x.dtype is _dtypes.bool:
         raise TypeError("real: bool is not a numeric dtype; convert it")
     return _ops.real(x) if x.dtype in _dtypes.COMPLEX else x
 
 
-def clip(x, /, min=None, max=None):
-    """`x` limited to [min, max]."""
-    if min is None and max is None:
-        return _ops.copy(x)
-    if dtype_of(x) in _dtypes.INTEGERS:
+def imag(x, /):
+    """The imaginary parts, which are 0 of real numbers."""
+    x = array_of(x)
+    if x.dtype is _dtypes.bool:
+        raise TypeError("imag: bool is not a numeric dtype; convert it")
+    return _ops.imag(x) if x.dtype in _dtypes.COMPLEX else _creation.zeros_like(x)
+
+
+def clip(x, /, min=None, max=None, out=None):
+    """`x` limited to [min, max].
+
+    >>> compute.clip(compute.asarray([1.0, 5.0, 9.0]), 2, 6)
+    Array([2., 5., 6.], dtype=float32)
+    """
+    if type(x) is not Array or is_values(min) or is_values(max):
+        x, min, max = arrays_of(x, min, max)
+    if x.dtype in _dtypes.INTEGERS:
         limits = _dtypes.iinfo(x.dtype)
         min = _limit(min, limits.min, limits.max)
         max = _limit(max, limits.min, limits.max)
     for bound in (min, max):
         if isinstance(bound, Array) and _dtypes.promote(x.dtype, bound.dtype) is not x.dtype:
             raise TypeError(f"clip: the bounds have the dtype {bound.dtype}, x has {x.dtype}; convert the bounds")
-    if min is None:
-        return _ops.minimum(x, max)
-    if max is None:
-        return _ops.maximum(x, min)
-    return _ops.clip(x, min, max)
+    options = {} if out is None else {"out": out}
+    if min is None and max is None:
+        return _ops.copy(x, **options)
+    if min is None or max is None:
+        op, bound = ("minimum", max) if min is None else ("maximum", min)
+        return _ops.TABLE[op]["run"](x, bound, **options)
+    return _ops.clip(x, min, max, **options)
 
 
 def _limit(bound, least, greatest):
@@ -82,11 +104,15 @@ def _limit(bound, least, greatest):
     return builtins.min(builtins.max(bound, least), greatest)
 
 
-def isclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
+def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether |x1 - x2| <= atol + rtol |x2|, or both are the same infinity; with `equal_nan`, or both NaN.
 
     Integers and bool are compared as numbers of the default dtype.
+
+    >>> compute.isclose(compute.asarray([1.0, 2.0]), [1.0, 2.1])
+    Array([ True, False], dtype=bool)
     """
+    x1, x2 = arrays_of(x1, x2)
     x1, x2 = (_ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT) if isinstance(x, Array) and x.dtype not in _INEXACT else x
               for x in (x1, x2))
     size = _ops.abs(x2) if not isinstance(x2, (int, float, complex)) else abs(x2)
@@ -98,17 +124,28 @@ def isclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
     return close
 
 
-def allclose(x1, x2, /, *, rtol=1e-5, atol=1e-8, equal_nan=False):
+def allclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     """Whether isclose holds for all elements, as a bool of Python."""
     return builtins.bool(all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
-def where(condition, x1, x2, /):
-    """`x1` where `condition` is true, else `x2`."""
+def where(condition, x1=None, x2=None, /):
+    """`x1` where `condition` is true, else `x2`; with a condition alone, nonzero(condition).
+
+    >>> x = compute.asarray([1.0, -2.0])
+    >>> compute.where(x > 0, x, 0)
+    Array([1., 0.], dtype=float32)
+    """
+    if x1 is None and x2 is None:
+        return nonzero(condition)
     if not isinstance(x1, _dtypes.PLAIN):
         x1 = _dtypes.number(x1)
     if not isinstance(x2, _dtypes.PLAIN):
         x2 = _dtypes.number(x2)
+    if is_values(condition) or is_values(x1) or is_values(x2):
+        device = device_of(condition, x1, x2)
+        condition, = arrays_of(condition, device=device)
+        x1, x2 = arrays_of(x1, x2, device=device)
     numbers = [x for x in (x1, x2) if isinstance(x, _dtypes.NUMBERS)]
     if len(numbers) == 2 and isinstance(condition, Array):
         dtype = _creation._common_dtype(numbers)
@@ -124,101 +161,181 @@ def where(condition, x1, x2, /):
 # ---- Reductions -----------------------------------------------------------------------------------------------------
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims=False):
-    """The sum of elements."""
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
+    """The sum of elements.
+
+    >>> compute.sum(compute.asarray([[1, 2], [3, 4]]), axis=0)
+    Array([4, 6], dtype=int64)
+    """
+    if names:
+        return renamed(sum, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
     if dtype is not None:
-        return _reduction(_ops.sum, x, axis, keepdims, dtype=dtype)
-    return _ops.sum(x) if axis is None and not keepdims else _reduction(_ops.sum, x, axis, keepdims)
+        return _reduction(_ops.sum, x, axis, keepdims, out, dtype=dtype)
+    return _ops.sum(x) if axis is None and not keepdims and out is None else _reduction(_ops.sum, x, axis, keepdims, out)
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     """The product of elements."""
+    if names:
+        return renamed(prod, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
     if dtype is not None:
-        return _reduction(_ops.prod, x, axis, keepdims, dtype=dtype)
-    return _ops.prod(x) if axis is None and not keepdims else _reduction(_ops.prod, x, axis, keepdims)
+        return _reduction(_ops.prod, x, axis, keepdims, out, dtype=dtype)
+    return _ops.prod(x) if axis is None and not keepdims and out is None else _reduction(_ops.prod, x, axis, keepdims, out)
 
 
-def max(x, /, *, axis=None, keepdims=False):
+def max(x, /, axis=None, out=None, keepdims=False, **names):
     """The greatest element; NaN if there is one."""
-    return _reduction(_ops.max, x, axis, keepdims)
+    if names or isinstance(axis, Array):
+        return _extreme("max", "maximum", max, x, axis, out, keepdims, names)
+    return _reduction(_ops.max, x, axis, keepdims, out)
 
 
-def min(x, /, *, axis=None, keepdims=False):
+def min(x, /, axis=None, out=None, keepdims=False, **names):
     """The least element; NaN if there is one."""
-    return _reduction(_ops.min, x, axis, keepdims)
+    if names or isinstance(axis, Array):
+        return _extreme("min", "minimum", min, x, axis, out, keepdims, names)
+    return _reduction(_ops.min, x, axis, keepdims, out)
 
 
-def mean(x, /, *, axis=None, keepdims=False):
-    """The arithmetic mean. That of integers and bool has the default dtype; those of up to 32 bits are added exactly."""
-    if dtype_of(x) in _dtypes.FLOATS + _dtypes.COMPLEX:
-        return _reduction(_ops.mean, x, axis, keepdims)
+def _extreme(name, elementwise, function, x, axis, out, keepdims, names):
+    """Refuses what PyTorch means by max and min of two arrays, or along `dim`, with values and indices."""
+    if isinstance(axis, Array):
+        raise TypeError(f"{name}: axis is an array; the {name} of two arrays is {elementwise}(x, y)")
+    if "dim" in names:
+        raise TypeError(f"{name}: with dim, PyTorch returns values and indices; here they are {name}(x, axis=...) and arg{name}")
+    return renamed(function, names, x, axis=axis, out=out, keepdims=keepdims)
+
+
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
+    """The arithmetic mean. That of integers and bool has the default dtype; those of up to 32 bits are added exactly.
+
+    >>> compute.mean(compute.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=1)
+    Array([1.5, 4. ], dtype=float32)
+    """
+    if names:
+        return renamed(mean, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+    if type(x) is not Array:
+        x = array_of(x)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    if x.dtype in _INEXACT:
+        return _reduction(_ops.mean, x, axis, keepdims, out)
     if x.dtype in (_dtypes.int64, _dtypes.uint64):  # their sum might not fit
-        return _reduction(_ops.mean, _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT), axis, keepdims)
+        return _reduction(_ops.mean, _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT), axis, keepdims, out)
     total = _reduction(_ops.sum, x, axis, keepdims, dtype=_dtypes.int64)
     count = x.size // total.size if total.size else 1
-    return _ops.divide(_ops.cast(total, dtype=_dtypes.DEFAULT_FLOAT), count)
+    return _ops.TABLE["divide"]["run"](_ops.cast(total, dtype=_dtypes.DEFAULT_FLOAT), count, out=out)
 
 
-def var(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """The variance; sums of squares are divided by the number of elements less `correction`."""
-    return _reduction(_ops.var, x, axis, keepdims, correction=correction)
+_POPULATION = 0.0  # the default object: a program that says 0.0 has another one
 
 
-def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+def var(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=False, **names):
+    """The variance; sums of squares are divided by the number of elements less `correction`.
+
+    `ddof` is another name of `correction`. Integers need a dtype.
+
+    >>> compute.var(compute.asarray([1.0, 2.0, 3.0]), correction=1)
+    Array(1., dtype=float32)
+    """
+    if names:
+        return renamed(var, _divisor("var", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    return _reduction(_ops.var, x, axis, keepdims, out, correction=correction)
+
+
+def std(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=False, **names):
     """The standard deviation, the square root of `var`."""
-    return _reduction(_ops.std, x, axis, keepdims, correction=correction)
+    if names:
+        return renamed(std, _divisor("std", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
+    if dtype is not None:
+        x = astype(x, dtype, copy=False)
+    return _reduction(_ops.std, x, axis, keepdims, out, correction=correction)
 
 
-def all(x, /, *, axis=None, keepdims=False):
+def _divisor(name, names, correction):
+    """The names of a call of var or std, with ddof for PyTorch's `unbiased`. PyTorch's default is not ours."""
+    if "unbiased" in names:
+        names["ddof"] = 1 if names.pop("unbiased") else 0
+    elif ("dim" in names or "keepdim" in names) and correction is _POPULATION and "ddof" not in names:
+        raise TypeError(f"{name}: PyTorch divides by n - 1, NumPy by n; say correction=1 or correction=0")
+    return names
+
+
+def all(x, /, axis=None, out=None, keepdims=False, **names):
     """Whether every element is true."""
-    return _reduction(_ops.all, x, axis, keepdims)
+    if names:
+        return renamed(all, names, x, axis=axis, out=out, keepdims=keepdims)
+    return _reduction(_ops.all, x, axis, keepdims, out)
 
 
-def any(x, /, *, axis=None, keepdims=False):
+def any(x, /, axis=None, out=None, keepdims=False, **names):
     """Whether some element is true."""
-    return _reduction(_ops.any, x, axis, keepdims)
+    if names:
+        return renamed(any, names, x, axis=axis, out=out, keepdims=keepdims)
+    return _reduction(_ops.any, x, axis, keepdims, out)
 
 
-def count_nonzero(x, /, *, axis=None, keepdims=False):
+def count_nonzero(x, /, axis=None, keepdims=False, **names):
     """The number of elements that are not zero."""
+    if names:
+        return renamed(count_nonzero, names, x, axis=axis, keepdims=keepdims)
     return _reduction(_ops.count_nonzero, x, axis, keepdims)
 
 
-def argmax(x, /, *, axis=None, keepdims=False):
+def argmax(x, /, axis=None, out=None, keepdims=False, **names):
     """The index of the first greatest element."""
+    if names:
+        return renamed(argmax, names, x, axis=axis, out=out, keepdims=keepdims)
     axis = None if axis is None else _whole(axis, "argmax")
-    return _ops.argmax(x, axis=axis, keepdims=builtins.bool(keepdims))
+    return _ops.argmax(x, axis=axis, keepdims=builtins.bool(keepdims), out=out)
 
 
-def argmin(x, /, *, axis=None, keepdims=False):
+def argmin(x, /, axis=None, out=None, keepdims=False, **names):
     """The index of the first least element."""
+    if names:
+        return renamed(argmin, names, x, axis=axis, out=out, keepdims=keepdims)
     axis = None if axis is None else _whole(axis, "argmin")
-    return _ops.argmin(x, axis=axis, keepdims=builtins.bool(keepdims))
+    return _ops.argmin(x, axis=axis, keepdims=builtins.bool(keepdims), out=out)
 
 
-def quantile(x, q, /, *, axis=None, keepdims=False):
-    """The quantiles `q`, numbers in [0, 1], by linear interpolation between the sorted elements of `x` along an axis.
+def quantile(x, q, /, axis=None, keepdims=False, **names):
+    """The quantiles `q` in [0, 1], by linear interpolation between the sorted elements of `x` along an axis.
 
-    Without an axis, of all elements. For several `q` the result has an axis for them in front. It is NaN if an element
-    is NaN.
+    Without an axis, of all elements. `q` is a number, or an array or a list of numbers, whose axes the result has in
+    front. It is NaN if an element is NaN. Integers are computed in the default dtype. The call waits for an array `q`.
+
+    >>> compute.quantile(compute.asarray([1.0, 2.0, 4.0]), [0.25, 0.5])
+    Array([1.5, 2. ], dtype=float32)
     """
+    if names:
+        return renamed(quantile, names, x, q, axis=axis, keepdims=keepdims)
     return quantiles("quantile", x, q, 1, axis, keepdims)
 
 
 def quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the function `name`."""
-    if dtype_of(x) not in _dtypes.FLOATS:
-        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; convert it")
-    rank = x.ndim
-    rows = _flat(x) if axis is None else x
-    axis = 0 if axis is None else _axis(axis, rank, name)
+    x = array_of(x)
+    if x.dtype in _dtypes.COMPLEX:
+        raise TypeError(f"{name}: {x.dtype} is not a real dtype")
+    x = x if x.dtype in _dtypes.FLOATS else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
+    axes = list(range(x.ndim)) if axis is None else _axes(axis, x.ndim, name)
+    shape = [1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes]
+    if len(axes) == 1:
+        rows, axis = x, axes[0]
+    else:
+        order = [i for i in range(x.ndim) if i not in axes] + axes
+        rows, axis = reshape(_core.permute_view(x, order), (*(x.shape[i] for i in order[:-len(axes)]), -1)) if x.size and axes else _flat(x), -1
     if rows.ndim == 0 or rows.shape[axis] == 0:
         raise ValueError(f"{name}: there are no elements")
-    kept = [1] * rank if rows is not x and keepdims else [1 if i == axis else n for i, n in enumerate(rows.shape)]
     rows, last = _ops.sort(rows, axis=axis), rows.shape[axis] - 1
     top = _ops.take(rows, _creation.asarray([last], device=x.device), axis=axis)  # NaN is sorted to the end
+    wanted = q if isinstance(q, Array) else None
+    if is_values(q):
+        wanted = _creation.asarray(q, dtype=_dtypes.float64, device="cpu")
     found = []
-    for one in (q if isinstance(q, (list, tuple)) else [q]):
+    for one in [q] if wanted is None else _flat(wanted).tolist():
         if not 0 <= one <= whole:
             raise ValueError(f"{name}: {one} is not in [0, {whole}]")
         one = one / whole
@@ -228,8 +345,11 @@ def quantiles(name, x, q, whole, axis, keepdims):
         share = one * last - below
         is_between = hasattr(share, "backward") or share > 0  # a variable of compute.grad has a slope everywhere
         value = _ops.where(_ops.isnan(top), top, _between(low, high, share) if is_between else low)
-        found.append(_core.reshape_view(value, kept if keepdims else kept[:axis] + kept[axis + 1:]))
-    return _ops.stack(*found, axis=0) if isinstance(q, (list, tuple)) else found[0]
+        found.append(_core.reshape_view(value, shape))
+    if wanted is None:
+        return found[0]
+    shape = [*wanted.shape, *shape]
+    return _core.reshape_view(_ops.stack(*found, axis=0), shape) if found else _creation.zeros(shape, dtype=x.dtype, device=x.device)
 
 
 def _between(low, high, share):
@@ -240,13 +360,17 @@ def _between(low, high, share):
                                                                  low * (1 - share) + high * share))
 
 
-def median(x, /, *, axis=None, keepdims=False):
-    """The median along an axis, or of all elements: of an even number the mean of the middle two. NaN if one is NaN."""
+def median(x, /, axis=None, keepdims=False):
+    """The median along an axis, or of all elements: of an even number the mean of the middle two. NaN if one is NaN.
+
+    >>> compute.median(compute.asarray([1.0, 9.0, 2.0, 4.0]))
+    Array(3., dtype=float32)
+    """
     return quantiles("median", x, 0.5, 1, axis, keepdims)
 
 
 def _only_axis(x, axis, name):
-    rank = ndim_of(x)
+    rank = array_of(x).ndim
     if axis is not None:
         return _whole(axis, name)
     if rank != 1:
@@ -254,25 +378,25 @@ def _only_axis(x, axis, name):
     return 0
 
 
-def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+def cumulative_sum(x, /, axis=None, dtype=None, include_initial=False):
     """The sums of the elements up to each position along an axis."""
     return _ops.cumulative_sum(x, axis=_only_axis(x, axis, "cumulative_sum"), dtype=dtype,
                                include_initial=builtins.bool(include_initial))
 
 
-def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+def cumulative_prod(x, /, axis=None, dtype=None, include_initial=False):
     """The products of the elements up to each position along an axis."""
     return _ops.cumulative_prod(x, axis=_only_axis(x, axis, "cumulative_prod"), dtype=dtype,
                                 include_initial=builtins.bool(include_initial))
 
 
-def cumulative_max(x, /, *, axis=None, include_initial=False):
+def cumulative_max(x, /, axis=None, include_initial=False):
     """The greatest of the elements up to each position along an axis; NaN from the first NaN on."""
     return _ops.cumulative_max(x, axis=_only_axis(x, axis, "cumulative_max"),
                                include_initial=builtins.bool(include_initial))
 
 
-def cumulative_min(x, /, *, axis=None, include_initial=False):
+def cumulative_min(x, /, axis=None, include_initial=False):
     """The least of the elements up to each position along an axis; NaN from the first NaN on."""
     return _ops.cumulative_min(x, axis=_only_axis(x, axis, "cumulative_min"),
                                include_initial=builtins.bool(include_initial))
@@ -286,32 +410,58 @@ def segment_reduce(x, offsets, /, *, kind="sum"):
     return _ops.segment_reduce(x, offsets, kind=kind)
 
 
-def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
-    """The differences of neighbours along an axis, `n` times."""
+def diff(x, /, n=1, axis=-1, prepend=None, append=None, **names):
+    """The differences of neighbours along an axis, `n` times, behind `prepend` and in front of `append`.
+
+    >>> compute.diff(compute.asarray([1, 4, 9]))
+    Array([3, 5], dtype=int64)
+    """
+    if names:
+        return renamed(diff, names, x, n=n, axis=axis, prepend=prepend, append=append)
+    x, prepend, append = arrays_of(x, prepend, append)
     axis, n = _whole(axis, "diff"), _whole(n, "diff", "n")
     if prepend is not None or append is not None:
-        x = concat([part for part in (prepend, x, append) if part is not None], axis=axis)
+        parts = (_edge(part, x, axis) for part in (prepend, x, append) if part is not None)
+        x = concat(list(parts), axis=axis)
     return _ops.diff(x, n=n, axis=axis)
+
+
+def _edge(part, x, axis):
+    """What diff puts at an end: an array, or a number."""
+    if getattr(part, "ndim", 0):
+        return part
+    shape = [1 if i == axis % x.ndim else n for i, n in enumerate(x.shape)]
+    return _core.broadcast_view(_creation.asarray(part, dtype=x.dtype, device=x.device), shape)
 
 
 # ---- Searching, sorting and sets ------------------------------------------------------------------------------------
 
 
 def nonzero(x, /):
-    """The indices along each axis of the elements that are not zero."""
-    if ndim_of(x) == 0:
+    """The indices along each axis of the elements that are not zero, as a tuple. PyTorch's nonzero is argwhere.
+
+    >>> compute.nonzero(compute.asarray([0, 3, 0, 4]))
+    (Array([1, 3], dtype=int64),)
+    """
+    x = array_of(x)
+    if x.ndim == 0:
         raise ValueError("nonzero: an array without axes has no indices")
     indices, count = _ops.nonzero(x)
     used = int(count)
     return tuple(indices[i, :used] for i in range(x.ndim))
 
 
-def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """The positions at which the elements of `x2` would be inserted into the sorted vector `x1`."""
+def searchsorted(x1, x2, /, side="left", sorter=None):
+    """The positions at which the elements of `x2` would be inserted into the sorted vector `x1`.
+
+    >>> compute.searchsorted([1, 3, 5], compute.asarray([0, 3, 9]))
+    Array([0, 1, 3], dtype=int64)
+    """
+    x1, x2 = arrays_of(x1, x2)
     dtype = _dtypes.common("searchsorted", x1, x2)
     if not isinstance(x2, Array):
         x2 = _creation.full((), x2, dtype=dtype, device=getattr(x1, "device", None))
-    x1, x2 = (x if dtype_of(x) is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
+    x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
     return _ops.searchsorted(x1, x2, sorter, side=side)
 
 
@@ -320,31 +470,41 @@ def _line(x, axis, name):
     return (_flat(x), 0) if axis is None else (x, _whole(axis, name))
 
 
-def sort(x, /, *, axis=-1, descending=False, stable=True):
-    """`x` sorted along an axis, or flattened and sorted without one; NaN comes last."""
-    x, axis = _line(x, axis, "sort")
+def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
+    """`x` sorted along an axis, or flattened and sorted without one; NaN comes last.
+
+    Sorts are stable, so NumPy's `kind` makes no difference. For PyTorch's indices see argsort.
+
+    >>> compute.sort(compute.asarray([3, 1, 2]), descending=True)
+    Array([3, 2, 1], dtype=int64)
+    """
+    x, axis = _line(array_of(x), axis, "sort")
     return _ops.sort(x, axis=axis, descending=builtins.bool(descending))
 
 
-def argsort(x, /, *, axis=-1, descending=False, stable=True):
+def argsort(x, /, axis=-1, *, descending=False, stable=True, kind=None, **names):
     """The indices that sort `x` along an axis, or the flattened array without one."""
-    x, axis = _line(x, axis, "argsort")
+    if names:
+        return renamed(argsort, names, x, axis=axis, descending=descending)
+    x, axis = _line(array_of(x), axis, "argsort")
     return _ops.argsort(x, axis=axis, descending=builtins.bool(descending))
 
 
 TopK = namedtuple("TopK", ["values", "indices"])
 
 
-def top_k(x, k, /, *, axis=-1, largest=True):
+def top_k(x, k, /, axis=-1, largest=True, sorted=True, **names):
     """The `k` largest elements of `x` along an axis, or the smallest, sorted, and their indices (int64).
 
     Equal elements are in the order of `x`, and NaN comes last. Returns a named tuple (values, indices).
     """
+    if names:
+        return renamed(top_k, names, x, k, axis=axis, largest=largest)
     k, axis = _whole(k, "top_k", "k"), _whole(axis, "top_k")
     return TopK(*_ops.top_k(x, k=k, axis=axis, largest=builtins.bool(largest)))
 
 
-def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
+def histogram(x, /, bins=10, range=None, density=False, weights=None):
     """The number of elements of `x` in each bin, and the edges of the bins.
 
     `bins` is a number of equal bins between the two numbers of `range`, or between the least and the greatest element
@@ -352,10 +512,11 @@ def histogram(x, /, bins=10, range=None, *, weights=None, density=False):
     `weights`, an array of the shape of `x`, the weights are added up instead. `density` divides by the sum and the
     widths, so that the integral is 1. Without a range the call waits for `x`. Counts are int64.
     """
-    if dtype_of(x) in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
+    x, weights = arrays_of(x, weights)
+    if x.dtype in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
         raise TypeError(f"histogram: {x.dtype} is not a real numeric dtype; convert it")
     float_dtype = x.dtype if x.dtype in _dtypes.FLOATS else _dtypes.DEFAULT_FLOAT
-    even = not isinstance(bins, (Array, list, tuple))
+    even = not isinstance(bins, Array) and not is_values(bins)
     if even:
         try:
             bins = operator.index(bins)
@@ -398,7 +559,8 @@ def _limits(x, range):
 
 
 def _weights(weights, x):
-    if shape_of(weights) != x.shape:
+    weights, = arrays_of(weights, device=x.device)
+    if weights.shape != x.shape:
         raise ValueError(f"weights of the shape {weights.shape} for elements of the shape {x.shape}")
     return _flat(weights)
 
@@ -418,13 +580,14 @@ def _counted(x, edges, weights):
     return _ops.scatter(sums, _ops.where(outside, bins, at), weights, axis=0, reduction="add")[:bins]
 
 
-def bincount(x, /, weights=None, *, minlength=0):
+def bincount(x, /, weights=None, minlength=0):
     """How often each integer from 0 to the greatest element of the vector `x` occurs, as int64.
 
     With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
     waits for `x`. A negative element raises ValueError.
     """
-    rank = ndim_of(x)
+    x, = arrays_of(x)
+    rank = x.ndim
     minlength = _whole(minlength, "bincount", "minlength")
     if minlength < 0:
         raise ValueError(f"bincount: minlength is {minlength}, which is negative")
@@ -443,7 +606,8 @@ def bincount(x, /, weights=None, *, minlength=0):
 
 def _unique(x):
     """The four outputs of unique, cut to the number of values."""
-    if dtype_of(x) in _dtypes.COMPLEX:
+    x = array_of(x)
+    if x.dtype in _dtypes.COMPLEX:
         return _unique_complex(x)
     values, indices, inverse, counts, count = _ops.unique(x)
     used = int(count)
@@ -490,7 +654,12 @@ def unique_values(x, /):
 
 
 def isin(x1, x2, /, *, invert=False):
-    """Whether each element of `x1` is among those of `x2`."""
+    """Whether each element of `x1` is among those of `x2`.
+
+    >>> compute.isin(compute.asarray([1, 2, 3]), [2, 5])
+    Array([False,  True, False], dtype=bool)
+    """
+    x1, x2 = arrays_of(x1, x2)
     dtype = _dtypes.common("isin", x1, x2)
     if not isinstance(x1, Array):
         x1 = _creation.full((), x1, dtype=dtype, device=x2.device)
@@ -507,19 +676,31 @@ def isin(x1, x2, /, *, invert=False):
 # ---- Products -------------------------------------------------------------------------------------------------------
 
 
-def matmul(x1, x2, /):
-    """The matrix product."""
-    return _ops.matmul(x1, x2)
+def matmul(x1, x2, /, out=None):
+    """The matrix product.
+
+    >>> compute.matmul(compute.asarray([[1.0, 2.0], [3.0, 4.0]]), [1, 1])
+    Array([3., 7.], dtype=float32)
+    """
+    return _ops.matmul(x1, x2) if out is None else _ops.matmul(x1, x2, out=out)
 
 
-def vecdot(x1, x2, /, *, axis=-1):
+def vecdot(x1, x2, /, *, axis=-1, **names):
     """The sums of the products of elements along an axis, the first operand conjugated."""
+    if names:
+        return renamed(vecdot, names, x1, x2, axis=axis)
     return _ops.vecdot(x1, x2, axis=_whole(axis, "vecdot"))
 
 
-def tensordot(x1, x2, /, *, axes=2):
-    """The sums of products over pairs of axes."""
-    rank1, rank2 = ndim_of(x1), ndim_of(x2)
+def tensordot(x1, x2, /, axes=2, **names):
+    """The sums of products over pairs of axes.
+
+    `axes` is a number of axes, the last of `x1` and the first of `x2`, or two sequences of as many axes of each.
+    """
+    if names:
+        return renamed(tensordot, names, x1, x2, axes=axes)
+    x1, x2 = arrays_of(x1, x2)
+    rank1, rank2 = x1.ndim, x2.ndim
     if isinstance(axes, int):
         if axes < 0:
             raise ValueError(f"tensordot: axes is {axes}; it must not be negative")
@@ -539,4 +720,4 @@ def einsum(equation, /, *operands):
     """
     if not isinstance(equation, str):
         raise TypeError(f"einsum: the equation is {type(equation).__name__}, not str, and comes first")
-    return _ops.einsum(*operands, equation=equation)
+    return _ops.einsum(*arrays_of(*operands), equation=equation)

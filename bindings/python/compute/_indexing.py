@@ -7,7 +7,8 @@ import operator
 import re
 
 from . import _core, _creation, _dtypes, _ops
-from ._core import Array, ndim_of, shape_of
+from ._core import Array, array_of
+from ._creation import arrays_of, is_values
 
 
 def _as_index(key):
@@ -258,20 +259,37 @@ _core.hooks.update(getitem=_getitem, setitem=_setitem, assign=_assign, in_place=
 from ._manipulation import _flat, _whole  # noqa: E402
 
 
-def take(x, indices, /, *, axis=None):
-    """The elements of `x` at `indices` along `axis`."""
+def _placed(indices, x):
+    """Indices as an array on the device of `x`, if they are a number or values."""
+    if isinstance(indices, (list, tuple)) and not indices:
+        return _creation.zeros((0,), dtype=_dtypes.int64, device=x.device)
+    if is_values(indices):
+        return arrays_of(indices, device=x.device)[0]
+    number = _dtypes.number(indices)
+    return _creation.asarray(number, device=x.device) if isinstance(number, int) else indices
+
+
+def take(x, indices, /, axis=None, out=None):
+    """The elements of `x` at `indices` along `axis`, or of the flattened array without an axis.
+
+    >>> compute.take(compute.asarray([10, 20, 30]), [2, 0])
+    Array([30, 10], dtype=int64)
+    """
+    x = array_of(x)
     if axis is None:
-        if ndim_of(x) != 1:
-            raise ValueError("take: an array with several axes needs an axis")
-        axis = 0
-    return _ops.take(x, indices, axis=_whole(axis, "take"))
+        x, axis = x if x.ndim == 1 else _flat(x), 0
+    if not isinstance(indices, Array):
+        indices = _placed(indices, x)
+    return _ops.take(x, indices, axis=_whole(axis, "take"), out=out)
 
 
-def take_along_axis(x, indices, /, *, axis=-1):
+def take_along_axis(x, indices, /, axis=-1):
     """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`.
 
     Without an axis, of the flattened array; `indices` is then a vector.
     """
+    x = array_of(x)
+    indices = _placed(indices, x)
     if axis is None:
         x, axis = _flat(x), 0
     return _ops.take_along_axis(x, indices, axis=_whole(axis, "take_along_axis"))
@@ -282,7 +300,8 @@ def gather_nd(x, indices, /):
 
     The result has the shape of `indices` without its last axis, then the other axes of `x`.
     """
-    return _ops.gather_nd(x, indices)
+    x = array_of(x)
+    return _ops.gather_nd(x, _placed(indices, x))
 
 
 def _updates(updates, x, shape):
@@ -290,7 +309,8 @@ def _updates(updates, x, shape):
     updates = _dtypes.number(updates)
     if isinstance(updates, _dtypes.NUMBERS):
         updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
-    return updates if shape_of(updates) == shape else _core.broadcast_view(updates, shape)
+    _, updates = arrays_of(x, updates)
+    return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
 
 
 def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
@@ -300,8 +320,9 @@ def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
     written ("set"), or combined with what is there by "add", "mul", "min" or "max". Of several updates of one element
     "set" keeps any one. Negative indices count from the end.
     """
-    axis = _whole(axis, "scatter")
-    return _ops.scatter(x, indices, _updates(updates, x, shape_of(indices)), axis=axis, reduction=reduction)
+    x = array_of(x)
+    axis, indices = _whole(axis, "scatter"), _placed(indices, x)
+    return _ops.scatter(x, indices, _updates(updates, x, array_of(indices).shape), axis=axis, reduction=reduction)
 
 
 def scatter_nd(x, indices, updates, /, *, reduction="set"):
@@ -309,6 +330,8 @@ def scatter_nd(x, indices, updates, /, *, reduction="set"):
 
     `updates` broadcasts to the shape of gather_nd(x, indices). For `reduction` see scatter.
     """
-    shape, whole = shape_of(indices), shape_of(x)
+    x = array_of(x)
+    indices = array_of(_placed(indices, x))
+    shape, whole = indices.shape, x.shape
     shape = shape[:-1] + whole[shape[-1]:] if shape else shape
     return _ops.scatter_nd(x, indices, _updates(updates, x, shape), reduction=reduction)

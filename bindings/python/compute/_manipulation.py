@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 
 from . import _core, _creation, _dtypes, _ops
-from ._core import Array, mT_of, ndim_of, shape_of, size_of
-from ._errors import called, no_array
+from ._core import Array, array_of
+from ._creation import arrays_of, is_values
+from ._errors import called, no_array, renamed
 
 
 def _whole(value, name, argument="axis"):
@@ -32,7 +33,16 @@ def _axes(axes, rank, name):
 
 
 def reshape(x, /, shape, *, copy=None):
-    """`x` with another shape, in row-major order. A view, unless that needs a copy."""
+    """`x` with another shape, in row-major order. A view, unless that needs a copy.
+
+    One extent may be -1: it follows from the number of elements. With `copy` false, a ValueError where it needs a copy.
+
+    >>> compute.reshape(compute.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int64)
+    """
+    if type(x) is not Array:
+        x = array_of(x)
     if copy:
         return _core.reshape_view(_ops.copy(x), shape)
     try:
@@ -44,7 +54,11 @@ def reshape(x, /, shape, *, copy=None):
 
 
 def _flat(x):
-    return reshape(x, (-1,)) if size_of(x) else _core.reshape_view(x, (0,))
+    x = array_of(x)
+    return reshape(x, (-1,)) if x.size else _core.reshape_view(x, (0,))
+
+
+_core.hooks["ravel"] = _flat
 
 
 def broadcast_shapes(*shapes):
@@ -68,31 +82,46 @@ def broadcast_shapes(*shapes):
 
 def broadcast_to(x, /, shape):
     """`x` repeated along axes of extent 1 and new leading axes; a view."""
-    return _core.broadcast_view(x, shape)
+    return _core.broadcast_view(array_of(x), shape)
 
 
 def broadcast_arrays(*arrays):
     """Views of the arrays with their common shape."""
-    shape = broadcast_shapes(*map(shape_of, arrays))
+    arrays = [array_of(x) for x in arrays]
+    shape = broadcast_shapes(*(x.shape for x in arrays))
     return tuple(x if x.shape == shape else _core.broadcast_view(x, shape) for x in arrays)
 
 
-def concat(arrays, /, *, axis=0):
-    """Joins arrays along an axis; without one, flattened."""
-    arrays = list(arrays)
+def concat(arrays, /, axis=0, out=None, **names):
+    """Joins arrays along an axis; without one, flattened.
+
+    >>> compute.concat([compute.asarray([1, 2]), [3]])
+    Array([1, 2, 3], dtype=int64)
+    """
+    if names:
+        return renamed(concat, names, arrays, axis=axis, out=out)
+    arrays = arrays_of(*arrays)
     if axis is None:
         arrays, axis = [_flat(x) for x in arrays], 0
-    return _ops.concat(*arrays, axis=_whole(axis, "concat"))
+    return _ops.concat(*arrays, axis=_whole(axis, "concat"), out=out)
 
 
-def stack(arrays, /, *, axis=0):
-    """Joins arrays of one shape along a new axis."""
-    return _ops.stack(*arrays, axis=_whole(axis, "stack"))
+def stack(arrays, /, axis=0, out=None, **names):
+    """Joins arrays of one shape along a new axis.
+
+    >>> compute.stack([compute.asarray([1, 2]), compute.asarray([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int64)
+    """
+    if names:
+        return renamed(stack, names, arrays, axis=axis, out=out)
+    return _ops.stack(*arrays_of(*arrays), axis=_whole(axis, "stack"), out=out)
 
 
-def unstack(x, /, *, axis=0):
+def unstack(x, /, axis=0):
     """The parts of `x` along an axis, as a tuple of views without it."""
-    axis = _axis(axis, ndim_of(x), "unstack")
+    x = array_of(x)
+    axis = _axis(axis, x.ndim, "unstack")
     before = (slice(None),) * axis
     return tuple(x[before + (i,)] for i in range(x.shape[axis]))
 
@@ -100,37 +129,50 @@ def unstack(x, /, *, axis=0):
 def expand_dims(x, /, axis):
     """A view with new axes of extent 1 at the positions `axis` of the result."""
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    rank = ndim_of(x) + len(axes)
+    x = array_of(x)
+    rank = x.ndim + len(axes)
     new = _axes(axes, rank, "expand_dims")
     return x[tuple(None if i in new else slice(None) for i in range(rank))]
 
 
-def squeeze(x, /, axis):
-    """A view without the axes `axis`, which have extent 1."""
-    axes = _axes(axis, ndim_of(x), "squeeze")
+def squeeze(x, /, axis=None, **names):
+    """A view without the axes `axis`, which have extent 1, or without all such axes.
+
+    >>> compute.squeeze(compute.ones((1, 3, 1))).shape
+    (3,)
+    """
+    if names:
+        return renamed(squeeze, names, x, axis=axis)
+    x = array_of(x)
+    axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else _axes(axis, x.ndim, "squeeze")
     for one in axes:
         if x.shape[one] != 1:
             raise ValueError(f"squeeze: axis {one} has extent {x.shape[one]}, not 1")
     return x[tuple(0 if i in axes else slice(None) for i in range(x.ndim))]
 
 
-def flip(x, /, *, axis=None):
+def flip(x, /, axis=None, **names):
     """A view with the order of the elements along the axes reversed; without axes, along all."""
-    rank = ndim_of(x)
+    if names:
+        return renamed(flip, names, x, axis=axis)
+    x = array_of(x)
+    rank = x.ndim
     axes = range(rank) if axis is None else _axes(axis, rank, "flip")
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(rank))]
 
 
 def permute_dims(x, /, axes):
     """A view whose axis i is axis `axes[i]` of `x`."""
-    if sorted(_axes(axes, ndim_of(x), "permute_dims")) != list(range(x.ndim)):
+    x = array_of(x)
+    if sorted(_axes(axes, x.ndim, "permute_dims")) != list(range(x.ndim)):
         raise ValueError(f"permute_dims: {axes} does not name each of {x.ndim} axes")
     return _core.permute_view(x, axes)
 
 
 def moveaxis(x, source, destination, /):
     """A view with the axes `source` moved to the positions `destination`."""
-    sources = _axes(source, ndim_of(x), "moveaxis")
+    x = array_of(x)
+    sources = _axes(source, x.ndim, "moveaxis")
     destinations = _axes(destination, x.ndim, "moveaxis")
     if len(sources) != len(destinations):
         raise ValueError("moveaxis: source and destination have different lengths")
@@ -142,15 +184,22 @@ def moveaxis(x, source, destination, /):
 
 def matrix_transpose(x, /):
     """A view with the last two axes exchanged."""
-    return mT_of(x)
+    return array_of(x).mT
 
 
-def roll(x, /, shift, *, axis=None):
-    """`x` with its elements shifted along axes; without axes, in row-major order."""
+def roll(x, /, shift, axis=None, **names):
+    """`x` with its elements shifted along axes; without axes, in row-major order.
+
+    >>> compute.roll(compute.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int64)
+    """
+    if names:
+        return renamed(roll, names, x, shift, axis=axis)
+    x = array_of(x)
     if axis is None:
         if isinstance(shift, tuple):
             raise ValueError("roll: several shifts need as many axes")
-        return reshape(_ops.roll(_flat(x), shift=shift, axis=0), x.shape) if size_of(x) else _ops.copy(x)
+        return reshape(_ops.roll(_flat(x), shift=shift, axis=0), x.shape) if x.size else _ops.copy(x)
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     if len(shifts) != len(axes):
@@ -160,11 +209,18 @@ def roll(x, /, shift, *, axis=None):
     return x
 
 
-def repeat(x, repeats, /, *, axis=None):
-    """Each element of `x` along `axis` repeated; without an axis, of the flattened array."""
+def repeat(x, repeats, /, axis=None):
+    """Each element of `x` along `axis` repeated; without an axis, of the flattened array.
+
+    >>> compute.repeat(compute.asarray([1, 2]), [2, 1])
+    Array([1, 1, 2], dtype=int64)
+    """
+    x = array_of(x)
     if axis is None:
         x, axis = _flat(x), 0
-    axis = _axis(axis, ndim_of(x), "repeat")
+    axis = _axis(axis, x.ndim, "repeat")
+    if is_values(repeats):
+        repeats, = arrays_of(repeats, device=x.device)
     if not isinstance(repeats, Array):
         if hasattr(repeats, "__len__"):
             no_array(repeats)
@@ -187,21 +243,29 @@ def repeat(x, repeats, /, *, axis=None):
 def tile(x, repetitions, /):
     """Copies of `x` side by side."""
     repetitions = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
-    rank = max(ndim_of(x), len(repetitions))
+    x = array_of(x)
+    rank = max(x.ndim, len(repetitions))
     repetitions = (1,) * (rank - len(repetitions)) + repetitions
     if x.ndim < rank:
         x = expand_dims(x, tuple(range(rank - x.ndim)))
     return _ops.tile(x, repetitions=repetitions) if rank else _ops.copy(x)
 
 
-def pad(x, pad_width, /, mode="constant", *, constant_values=0):
+def pad(x, pad_width, /, mode="constant", constant_values=0):
     """`x` with more elements around it.
 
     `pad_width` is a number for both ends of all axes, (before, after) for all axes, or one such pair for each axis. New
-    elements are `constant_values` with the mode "constant", else elements of `x`: the nearest with "edge", the mirrored
-    ones with "reflect" (the last element is not repeated) and "symmetric" (it is), those of the other end with "wrap".
+    elements are `constant_values` with the mode "constant", a number or like `pad_width`, else elements of `x`: the
+    nearest with "edge", the mirrored ones with "reflect" (the last element is not repeated) and "symmetric" (it is),
+    those of the other end with "wrap".
+
+    >>> compute.pad(compute.asarray([1, 2]), (1, 2), constant_values=9)
+    Array([9, 1, 2, 9, 9], dtype=int64)
     """
-    widths = _widths(pad_width, ndim_of(x))
+    x = array_of(x)
+    widths = _widths(pad_width, x.ndim)
+    if mode == "constant" and isinstance(constant_values, (tuple, list)):
+        return _padded(x, widths, constant_values)
     if mode == "constant":
         return _ops.pad(x, pads_begin=[before for before, _ in widths], pads_end=[after for _, after in widths],
                         value=constant_values)
@@ -216,6 +280,18 @@ def pad(x, pad_width, /, mode="constant", *, constant_values=0):
         places = _creation.arange(-before, n + after, device=x.device)
         x = _ops.take(x, _PAD_INDICES[mode](places, n), axis=axis)
     return x if any(sum(width) for width in widths) else _ops.copy(x)
+
+
+def _padded(x, widths, values):
+    """`x` with other numbers at each end of each axis."""
+    values = [values] if not any(isinstance(one, (tuple, list)) for one in values) else values
+    values = list(values) * x.ndim if len(values) == 1 else values
+    for axis, ((before, after), numbers) in enumerate(zip(widths, values)):
+        first, last = numbers if len(numbers) == 2 else numbers * 2
+        for pads, number in (((before, 0), first), ((0, after), last)):
+            begin, end = ([pads[i] if k == axis else 0 for k in range(x.ndim)] for i in range(2))
+            x = _ops.pad(x, pads_begin=begin, pads_end=end, value=number)
+    return x
 
 
 _PAD_INDICES = {

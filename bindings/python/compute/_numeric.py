@@ -7,8 +7,9 @@ import math
 import operator
 
 from . import _core, _creation, _dtypes, _functions, _ops
-from ._core import Array, dtype_of, ndim_of, shape_of
-from ._errors import no_integers
+from ._core import Array, array_of
+from ._creation import arrays_of
+from ._errors import no_integers, renamed
 from ._manipulation import _axes, _axis, concat, reshape
 from .expressions import expression
 from .grad import constant
@@ -20,12 +21,14 @@ _INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
 
 def _inexact(x):
     """`x`, or integers and bool as numbers of the default dtype."""
-    return x if dtype_of(x) in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
+    x = array_of(x)
+    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
 
 
 def _common(*arrays):
     """The arrays as floating-point or complex numbers of one dtype. Integers have none of their own."""
-    kinds = [x.dtype for x in arrays if dtype_of(x) in _INEXACT]
+    arrays = arrays_of(*arrays)
+    kinds = [x.dtype for x in arrays if x.dtype in _INEXACT]
     dtype = _dtypes.DEFAULT_FLOAT if not kinds else kinds[0]
     for kind in kinds:
         dtype = _dtypes.promote(dtype, kind)
@@ -50,20 +53,23 @@ def _parts(x, places, axis):
 
 
 def _places(indices):
-    return [operator.index(one) for one in (indices.tolist() if isinstance(indices, Array) else indices)]
+    return [operator.index(one) for one in (indices.tolist() if hasattr(indices, "tolist") else indices)]
 
 
-def array_split(x, indices_or_sections, /, *, axis=0):
+def array_split(x, indices_or_sections, /, axis=0, **names):
     """Views of parts of `x` along an axis, as a tuple: so many of nearly one extent, or those between the indices.
 
     If the axis does not divide evenly, the first parts have one element more.
     """
+    if names:
+        return renamed(array_split, names, x, indices_or_sections, axis=axis)
     return _split("array_split", x, indices_or_sections, axis)
 
 
 def _split(name, x, indices_or_sections, axis):
     """The parts of the function `name`; of one extent, unless it is array_split."""
-    axis = _axis(axis, ndim_of(x), name)
+    x = array_of(x)
+    axis = _axis(axis, x.ndim, name)
     if not hasattr(indices_or_sections, "__index__") or isinstance(indices_or_sections, Array):
         try:
             places = _places(indices_or_sections)
@@ -79,21 +85,23 @@ def _split(name, x, indices_or_sections, axis):
     return _parts(x, [i * size + builtins.min(i, more) for i in range(1, indices_or_sections)], axis)
 
 
-def split(x, indices_or_sections, /, *, axis=0):
+def split(x, indices_or_sections, /, axis=0):
     """Views of parts of `x` along an axis, as a tuple: so many of one extent, or those between the indices."""
     return _split("split", x, indices_or_sections, axis)
 
 
 def hsplit(x, indices_or_sections, /):
     """split along axis 1, the columns; of a vector along axis 0."""
-    if ndim_of(x) == 0:
+    x = array_of(x)
+    if x.ndim == 0:
         raise ValueError("hsplit: an array with 0 axes has no columns")
     return _split("hsplit", x, indices_or_sections, builtins.min(1, x.ndim - 1))
 
 
 def vsplit(x, indices_or_sections, /):
     """split along axis 0, the rows, of an array with at least 2 axes."""
-    if ndim_of(x) < 2:
+    x = array_of(x)
+    if x.ndim < 2:
         raise ValueError(f"vsplit: an array with {x.ndim} axes has no rows")
     return _split("vsplit", x, indices_or_sections, 0)
 
@@ -103,18 +111,22 @@ def vsplit(x, indices_or_sections, /):
 
 def _reduced(name, x, axis):
     """The axes that the function `name` reduces."""
-    rank = ndim_of(x)
+    rank = x.ndim
     return range(rank) if axis is None else _axes(axis, rank, name)
 
 
-def nansum(x, /, *, axis=None, dtype=None, keepdims=False):
+def nansum(x, /, axis=None, dtype=None, keepdims=False, **names):
     """The sum of the elements that are not NaN; 0 if there are none."""
+    if names:
+        return renamed(nansum, names, x, axis=axis, dtype=dtype, keepdims=keepdims)
+    x = array_of(x)
     _reduced("nansum", x, axis)
     return _functions.sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def nanprod(x, /, *, axis=None, dtype=None, keepdims=False):
+def nanprod(x, /, axis=None, dtype=None, keepdims=False):
     """The product of the elements that are not NaN; 1 if there are none."""
+    x = array_of(x)
     _reduced("nanprod", x, axis)
     return _functions.prod(_filled(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -124,6 +136,7 @@ def _filled(x, value):
 
 
 def _nan_extreme(name, function, x, axis, keepdims, least):
+    x = array_of(x)
     if any(x.shape[i] == 0 for i in _reduced(name, x, axis)):
         raise ValueError(f"{name}: there are no elements")
     if x.dtype not in _dtypes.FLOATS:
@@ -133,17 +146,18 @@ def _nan_extreme(name, function, x, axis, keepdims, least):
     return _ops.where(_functions.all(nan, axis=axis, keepdims=keepdims), math.nan, found)
 
 
-def nanmax(x, /, *, axis=None, keepdims=False):
+def nanmax(x, /, axis=None, keepdims=False):
     """The greatest of the elements that are not NaN; NaN if there are none."""
     return _nan_extreme("nanmax", _functions.max, x, axis, keepdims, -math.inf)
 
 
-def nanmin(x, /, *, axis=None, keepdims=False):
+def nanmin(x, /, axis=None, keepdims=False):
     """The least of the elements that are not NaN; NaN if there are none."""
     return _nan_extreme("nanmin", _functions.min, x, axis, keepdims, math.inf)
 
 
 def _nan_position(name, x, extreme, axis, keepdims):
+    x = array_of(x)
     if any(x.shape[i] == 0 for i in _reduced(name, x, axis)):
         raise ValueError(f"{name}: there are no elements")
     if x.dtype not in _dtypes.FLOATS:
@@ -155,12 +169,12 @@ def _nan_position(name, x, extreme, axis, keepdims):
     return _functions.argmax(chosen, axis=axis, keepdims=keepdims)
 
 
-def nanargmax(x, /, *, axis=None, keepdims=False):
+def nanargmax(x, /, axis=None, keepdims=False):
     """The index of the first greatest element that is not NaN. Waits for `x`; a ValueError if there are only NaN."""
     return _nan_position("nanargmax", x, nanmax, axis, keepdims)
 
 
-def nanargmin(x, /, *, axis=None, keepdims=False):
+def nanargmin(x, /, axis=None, keepdims=False):
     """The index of the first least element that is not NaN. Waits for `x`; a ValueError if there are only NaN."""
     return _nan_position("nanargmin", x, nanmin, axis, keepdims)
 
@@ -182,23 +196,33 @@ def _finished(name, result, x, axis, keepdims, dtype):
     return result if result.dtype is dtype else _ops.cast(result, dtype=dtype)
 
 
-def nanmean(x, /, *, axis=None, keepdims=False):
-    """The arithmetic mean of the elements that are not NaN; NaN if there are none. Of integers as `mean`."""
-    if dtype_of(x) not in _INEXACT:
+def nanmean(x, /, axis=None, keepdims=False, **names):
+    """The arithmetic mean of the elements that are not NaN; NaN if there are none. Of integers as `mean`.
+
+    >>> compute.nanmean([1.0, compute.nan, 3.0])
+    Array(2., dtype=float32)
+    """
+    if names:
+        return renamed(nanmean, names, x, axis=axis, keepdims=keepdims)
+    x = array_of(x)
+    if x.dtype not in _INEXACT:
         _reduced("nanmean", x, axis)
         return _functions.mean(x, axis=axis, keepdims=keepdims)
     counts, filled, _ = _counted("nanmean", x, axis)
     return _finished("nanmean", _functions.sum(filled, axis=axis, keepdims=True) / counts, x, axis, keepdims, x.dtype)
 
 
-def nanvar(x, /, *, axis=None, correction=0.0, keepdims=False):
+def nanvar(x, /, axis=None, *, correction=0.0, keepdims=False, **names):
     """The variance of the elements that are not NaN; NaN if there are no more than `correction`."""
+    if names:
+        return renamed(nanvar, names, x, axis=axis, correction=correction, keepdims=keepdims)
     return _nanvar("nanvar", x, axis, correction, keepdims)
 
 
 def _nanvar(name, x, axis, correction, keepdims):
     """The variance, for the function `name`; for nanstd its root."""
-    if dtype_of(x) in _dtypes.COMPLEX:
+    x = array_of(x)
+    if x.dtype in _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a real dtype")
     x = _inexact(x)
     counts, filled, nan = _counted(name, x, axis)
@@ -211,8 +235,10 @@ def _nanvar(name, x, axis, correction, keepdims):
     return _finished(name, spread, x, axis, keepdims, x.dtype)
 
 
-def nanstd(x, /, *, axis=None, correction=0.0, keepdims=False):
+def nanstd(x, /, axis=None, *, correction=0.0, keepdims=False, **names):
     """The standard deviation of the elements that are not NaN, the square root of `nanvar`."""
+    if names:
+        return renamed(nanstd, names, x, axis=axis, correction=correction, keepdims=keepdims)
     return _nanvar("nanstd", x, axis, correction, keepdims)
 
 
@@ -223,11 +249,15 @@ _PRODUCT = expression("x * w", "x", "w")
 _WIDE_PRODUCT = expression("convert(x * w, float32)", "x", "w")
 
 
-def average(x, /, weights=None, *, axis=None, keepdims=False):
+def average(x, /, axis=None, weights=None, *, keepdims=False):
     """The mean, or with `weights` the sum of the products divided by the sum of the weights.
 
     `weights` has the shape of `x`, or is a vector along an axis.
+
+    >>> compute.average([1.0, 2.0], weights=[3.0, 1.0])
+    Array(1.25, dtype=float32)
     """
+    x = array_of(x)
     _reduced("average", x, axis)
     if weights is None:
         return _functions.mean(x, axis=axis, keepdims=keepdims)
@@ -244,8 +274,12 @@ def average(x, /, weights=None, *, axis=None, keepdims=False):
     return _ops.cast(products / total, dtype=x.dtype)
 
 
-def percentile(x, q, /, *, axis=None, keepdims=False):
-    """The percentiles `q`, numbers in [0, 100]: `quantile` of q / 100."""
+def percentile(x, q, /, axis=None, keepdims=False):
+    """The percentiles `q`, numbers in [0, 100]: `quantile` of q / 100.
+
+    >>> compute.percentile([1.0, 2.0, 4.0], 50)
+    Array(2., dtype=float32)
+    """
     return _functions.quantiles("percentile", x, q, 100, axis, keepdims)
 
 
@@ -254,7 +288,7 @@ def _observations(x, rowvar):
         raise ValueError(f"cov: an array with {x.ndim} axes is no matrix of variables")
     if x.ndim < 2:
         return _core.reshape_view(x, (1, x.size))
-    return x if rowvar or x.shape[0] == 1 else x.T
+    return x if rowvar else x.T
 
 
 def _distances(x, y, rowvar):
@@ -277,18 +311,25 @@ def _products(rows, factor, dtype):
     return _core.reshape_view(found, ()) if found.size == 1 else found
 
 
-def cov(x, y=None, /, *, rowvar=True, correction=1.0):
+def cov(x, y=None, /, rowvar=True, bias=False, *, correction=None, **names):
     """The covariances of variables, which are the rows of `x`, and those of `y`; with `rowvar` false the columns.
 
-    A vector is one variable. Sums of products are divided by the number of observations less `correction`. The result
-    is a matrix, or without axes for one variable.
+    A vector is one variable. Sums of products are divided by the number of observations less `correction`, which is 1,
+    or 0 with `bias`. The result is a matrix, or without axes for one variable.
+
+    >>> compute.cov([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
     """
+    if names:
+        return renamed(cov, names, x, y, rowvar=rowvar, bias=bias, correction=correction)
+    correction = (0 if bias else 1) if correction is None else correction
     rows, dtype = _distances(x, y, rowvar)
     count = rows.shape[1] - correction
     return _products(rows, 1 / count if count > 0 else math.nan, dtype)
 
 
-def corrcoef(x, y=None, /, *, rowvar=True):
+def corrcoef(x, y=None, /, rowvar=True):
     """The correlations of variables, which are the rows of `x`, and those of `y`; with `rowvar` false the columns.
 
     Rounding may make them a little greater than 1; real ones are limited to [-1, 1].
@@ -300,15 +341,16 @@ def corrcoef(x, y=None, /, *, rowvar=True):
     return found if found.dtype in _dtypes.COMPLEX else _functions.clip(found, -1, 1)
 
 
-def digitize(x, bins, /, *, right=False):
+def digitize(x, bins, /, right=False):
     """The bins that the elements of `x` are in: i where bins[i - 1] <= x < bins[i], 0 and len(bins) at the ends.
 
     `bins` is a vector that ascends, or descends: then bins[i - 1] > x >= bins[i]. With `right` the other end belongs to
     a bin. Waits for `bins`.
     """
-    if ndim_of(bins) != 1:
+    x, bins = arrays_of(x, bins)
+    if bins.ndim != 1:
         raise ValueError(f"digitize: bins of the shape {bins.shape}; expected a vector")
-    if (dtype_of(x) in _dtypes.FLOATS) != (bins.dtype in _dtypes.FLOATS):
+    if (x.dtype in _dtypes.FLOATS) != (bins.dtype in _dtypes.FLOATS):
         x, bins = _common(x, bins)
     side = "left" if right else "right"
     if _functions.all(bins[:-1] <= bins[1:]):
@@ -327,13 +369,17 @@ _ON_LINE = expression("d = y1 - y0; t = (x - x0) / (x1 - x0); where((x == x0) | 
 _TRAPEZOID = expression("(0.5 * a + 0.5 * b) * d", "a", "b", "d")
 
 
-def interp(x, xp, fp, /, *, left=None, right=None, period=None):
+def interp(x, xp, fp, /, left=None, right=None, period=None):
     """The values at `x` of the line through the points (xp[i], fp[i]), whose xp ascend.
 
     `left` and `right` are the values before the first point and behind the last; without them, those of these points.
     With a `period`, x and xp are taken modulo it, the points are in any order, and there is no first one and no last.
+
+    >>> compute.interp(2.5, [1.0, 2.0, 3.0], [10.0, 20.0, 40.0])
+    Array(30., dtype=float32)
     """
-    if ndim_of(xp) != 1 or shape_of(fp) != xp.shape or xp.size == 0:
+    x, xp, fp = arrays_of(x, xp, fp)
+    if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
         raise ValueError(f"interp: points of the shapes {xp.shape} and {fp.shape}; expected two vectors of one length")
     if not isinstance(x, Array) and isinstance(_dtypes.number(x), _dtypes.NUMBERS):
         x = _creation.full((), x, dtype=_common(xp)[0].dtype, device=xp.device)
@@ -360,15 +406,16 @@ def interp(x, xp, fp, /, *, left=None, right=None, period=None):
     return found if right is None else _ops.where(x > xp[-1], right, found)
 
 
-def trapezoid(y, x=None, /, *, dx=1.0, axis=-1):
+def trapezoid(y, x=None, /, dx=1.0, axis=-1):
     """The integral along an axis by the trapezoidal rule, over points `x`, or points that are `dx` apart.
 
     `x` has the shape of `y`, or is a vector along the axis.
     """
-    axis = _axis(axis, ndim_of(y), "trapezoid")
+    y, x = arrays_of(y, x)
+    axis = _axis(axis, y.ndim, "trapezoid")
     y = _inexact(y)
     if x is not None:
-        if shape_of(x) not in (y.shape, (y.shape[axis],)):
+        if x.shape not in (y.shape, (y.shape[axis],)):
             raise ValueError(f"trapezoid: points of the shape {x.shape} for values of the shape {y.shape}")
         y, x = _common(y, x)
         dx = _functions.diff(x, axis=axis if x.ndim == y.ndim else -1)
@@ -383,7 +430,8 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     ascending or descending coordinates, a vector. The ends are differences of two elements, or with `edge_order` 2 of
     three.
     """
-    rank = ndim_of(x)
+    x, *spacing = arrays_of(x, *spacing)
+    spacing, rank = tuple(spacing), x.ndim
     axes = list(range(rank)) if axis is None else _axes(axis, rank, "gradient")
     spacing = spacing or (1.0,)
     spacing = spacing * len(axes) if len(spacing) == 1 and not hasattr(spacing[0], "__len__") else spacing
@@ -406,7 +454,7 @@ def _slopes(x, axis, spacing, edge_order):
     def at(start, stop=None):
         return _part(x, axis, start, stop)
 
-    if hasattr(spacing, "__len__") and ndim_of(spacing):
+    if hasattr(spacing, "__len__") and spacing.ndim:
         x, spacing = _common(x, spacing)
         if spacing.shape != (x.shape[axis],):
             raise ValueError(f"gradient: coordinates of the shape {spacing.shape} for an axis of extent "
@@ -441,7 +489,8 @@ def _end(y0, y1, y2, near, far):
 
 
 def _vectors(name, x1, x2):
-    if ndim_of(x1) != 1 or ndim_of(x2) != 1 or x1.size == 0 or x2.size == 0:
+    x1, x2 = arrays_of(x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1 or x1.size == 0 or x2.size == 0:
         raise ValueError(f"{name}: arrays of the shapes {x1.shape} and {x2.shape}; expected vectors with elements")
     dtype = _dtypes.common(name, constant(x1), constant(x2))
     return [x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2)]
@@ -491,18 +540,21 @@ def _end_sums(x, kernel, before, behind):
     return _MASKED_PRODUCT.reduce("sum", windows(mask), windows(x), kernel, axis=1)
 
 
-def convolve(x1, x2, /, *, mode="full"):
+def convolve(x1, x2, /, mode="full"):
     """The convolution of two vectors.
 
     The result has all places where they overlap ("full"), as many as the longer of them in the middle ("same"), or
     those where they overlap entirely ("valid").
+
+    >>> compute.convolve([1, 2, 3], [0, 1])
+    Array([0, 1, 2, 3], dtype=int64)
     """
     x1, x2 = _vectors("convolve", x1, x2)
     long, short = (x1, x2) if x1.size >= x2.size else (x2, x1)
     return _correlated("convolve", long, _ops.copy(short[::-1]), mode)
 
 
-def correlate(x1, x2, /, *, mode="valid"):
+def correlate(x1, x2, /, mode="valid"):
     """The cross-correlation of two vectors: the sums of x1[i + k] conj(x2[i]) for each k. For `mode` see convolve."""
     x1, x2 = _vectors("correlate", x1, x2)
     x2 = _ops.conj(x2) if x2.dtype in _dtypes.COMPLEX else x2
@@ -513,7 +565,8 @@ def correlate(x1, x2, /, *, mode="valid"):
 
 def kron(x1, x2, /):
     """The Kronecker product: `x2` times each element of `x1`, side by side."""
-    rank = builtins.max(ndim_of(x1), ndim_of(x2))
+    x1, x2 = arrays_of(x1, x2)
+    rank = builtins.max(x1.ndim, x2.ndim)
     shapes = [(1,) * (rank - x.ndim) + x.shape for x in (x1, x2)]
     first, second = [], []
     for n1, n2 in zip(*shapes):

@@ -19,15 +19,12 @@ _UFUNCS = {"absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "a
 
 
 def _array_ufunc(self, ufunc, method, *inputs, out=None, dtype=None, **options):
-    """Runs a ufunc of NumPy on arrays and numbers. Arrays of NumPy do not mix with those of this package."""
+    """Runs a ufunc of NumPy on arrays, arrays of NumPy among them, and numbers."""
     import numpy
 
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-    if any(type(x) is numpy.ndarray for x in inputs):
-        raise TypeError(f"{name}: an array of NumPy and one of this package do not mix; convert one of them, with "
-                        "compute.asarray or numpy.asarray")
     known = name in _ops.ROWS or name == "matmul"
-    usable = all(isinstance(x, (Array, bool, int, float, complex, numpy.generic)) for x in inputs)
+    usable = all(isinstance(x, (Array, bool, int, float, complex, numpy.generic)) or _creation.is_values(x) for x in inputs)
     if not usable or not all(isinstance(x, Array) for x in out or ()) or method == "at":
         return NotImplemented
     if method != "__call__" or options or not known:
@@ -108,16 +105,8 @@ def _transpose(a, axes=None):
     return _manipulation.permute_dims(a, tuple(reversed(range(a.ndim))) if axes is None else axes)
 
 
-def _where(condition, *choices):
-    return _functions.where(condition, *choices) if choices else _functions.nonzero(condition)
-
-
 def _reshape_as(a, shape=None, order="C", *, newshape=None, copy=None):
     return _manipulation.reshape(a, newshape if shape is None else shape, copy=copy)
-
-
-def _squeeze(a, axis=None):
-    return _manipulation.squeeze(a, tuple(i for i in range(a.ndim) if a.shape[i] == 1) if axis is None else axis)
 
 
 _FUNCTIONS = {
@@ -134,7 +123,8 @@ _FUNCTIONS = {
     "tensordot": lambda a, b, axes=2: _functions.tensordot(a, b, axes=axes),
     "expand_dims": lambda a, axis: _manipulation.expand_dims(a, axis),
     "broadcast_to": lambda array, shape: _manipulation.broadcast_to(array, shape),
-    "transpose": _transpose, "permute_dims": _transpose, "squeeze": _squeeze, "where": _where,
+    "transpose": _transpose, "permute_dims": _transpose, "squeeze": lambda a, axis=None: _manipulation.squeeze(a, axis),
+    "where": _functions.where,
 }
 
 
@@ -185,26 +175,17 @@ def _reshape(self, *shape, copy=None):
     return _manipulation.reshape(self, shape, copy=copy)
 
 
-def _squeezed(self, axis=None):
-    """A view without the axes `axis`, or without all axes of extent 1."""
-    return _squeeze(self, axis)
-
-
-def _method(function):
-    """A reduction as a method, whose axis may be positional, as in NumPy and PyTorch."""
-    def run(self, axis=None, **options):
-        return function(self, axis=axis, **options)
-    run.__doc__ = function.__doc__
-    return run
-
-
 def _copied(self):
     """A new row-major array with the same elements."""
     return _ops.copy(self)
 
 
-def _flattened(self):
-    """The elements in row-major order along one axis, as a new array."""
+def _flattened(self, start_dim=0, end_dim=-1):
+    """The elements in row-major order along one axis, as a new array; or the axes from `start_dim` to `end_dim` as one."""
+    if (start_dim, end_dim) != (0, -1):
+        from . import _names
+
+        return _names.flatten(self, start_dim, end_dim)
     return _manipulation.reshape(self, (-1,), copy=True) if self.size else _manipulation._flat(self)
 
 
@@ -221,8 +202,8 @@ def _transposed(self, *axes):
 
 # Methods that code for arrays of NumPy calls.
 METHODS = {"astype": _functions.astype, "clip": _functions.clip, "copy": _copied, "flatten": _flattened,
-           "ravel": _raveled, "reshape": _reshape, "squeeze": _squeezed, "transpose": _transposed}
-METHODS.update({_name: _method(getattr(_functions, _name)) for _name in (
+           "ravel": _raveled, "reshape": _reshape, "squeeze": _manipulation.squeeze, "transpose": _transposed}
+METHODS.update({_name: getattr(_functions, _name) for _name in (
     "all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var")})
 for _name, _run in METHODS.items():
     setattr(Array, _name, _array._named(_name, _run))

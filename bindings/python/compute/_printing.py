@@ -13,6 +13,7 @@ PRECISION = 8
 THRESHOLD = 1000
 EDGE = 3
 WIDTH = 75
+SUPPRESS = False  # exponents
 
 
 def to_list(x):
@@ -100,7 +101,7 @@ def _fraction_digits(value, dtype):
 
 def _needs_exponent(finite, dtype):
     sizes = [abs(v) for v in finite if v != 0]
-    return bool(sizes) and (max(sizes) >= (1e4 if dtype is _dtypes.float16 else 1e8) or min(sizes) < 1e-4 or max(sizes) / min(sizes) > 1000.0)
+    return bool(sizes) and not SUPPRESS and (max(sizes) >= (1e4 if dtype is _dtypes.float16 else 1e8) or min(sizes) < 1e-4 or max(sizes) / min(sizes) > 1000.0)
 
 
 def _float_texts(values, dtype):

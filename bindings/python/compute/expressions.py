@@ -6,6 +6,7 @@ import re
 
 from . import _core, _ops, grad
 from ._core import Array
+from ._creation import arrays_of, is_values
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w*\s*\()")
 _ASSIGNED = re.compile(r"(?:^|;)\s*([A-Za-z_]\w*)\s*=(?!=)")
@@ -59,6 +60,9 @@ class Expression:
 
     def _bind(self, values):
         numbers = frozenset(name for name in self.names if not isinstance(values[name], Array))
+        if any(is_values(values[name]) for name in numbers):
+            values = dict(zip(values, arrays_of(*values.values())))
+            numbers = frozenset(name for name in self.names if not isinstance(values[name], Array))
         inputs = [values[name] for name in self.names if name not in numbers]
         return self._parse(numbers), inputs, [values[name] for name in self.names if name in numbers]
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from . import _core, _creation, _dtypes, _numpy, _ops
 from ._core import Array
-from ._errors import _said, called, hint, no_array
+from ._errors import _said, called, hint
 
 
 class Variable:
@@ -45,9 +45,9 @@ class Variable:
 
     @property
     def T(self):
-        """The transpose of a variable with 2 axes."""
-        self.value.T  # which raises if there are not 2
-        return self.mT
+        """The transpose of a variable with 2 axes; one with fewer, itself."""
+        self.value.T  # which raises if there are more than 2
+        return self.mT if self.ndim == 2 else self
 
     @property
     def mT(self):
@@ -95,9 +95,9 @@ class Variable:
     def __format__(self, spec):
         return format(self.value, spec)
 
-    def item(self):
-        """The only element, as a number of Python, through which no gradient passes."""
-        return self.value.item()
+    def item(self, *index):
+        """The only element, or the one at an index, as a number of Python, through which no gradient passes."""
+        return self.value.item(*index)
 
     def tolist(self):
         """The elements as nested lists of numbers of Python, through which no gradient passes."""
@@ -122,7 +122,7 @@ def _operator(name, reflected=False):
 def _comparison(name):
     function = _operator(name)
     numbers = (Variable, Array, bool, int, float, complex)
-    return lambda self, other: function(self, other) if isinstance(other, numbers) else NotImplemented
+    return lambda self, other: function(self, other) if isinstance(other, numbers) or _creation.is_values(other) else NotImplemented
 
 
 for _method, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "remainder",
@@ -222,9 +222,13 @@ def _view(name, x, argument):
 
 def _dispatch(name, inputs, attributes):
     """Runs an op on inputs that are not all arrays and numbers. The hook of the extension."""
+    if name.endswith("_view"):
+        if not isinstance(inputs[0], Variable):
+            return getattr(_core, name)(_core.array_of(inputs[0]), inputs[1])
+    elif any(map(_creation.is_values, inputs)):
+        promotes = name in _ops.ROWS or _ops.TABLE[name]["dtypes"] == "promote"
+        return _ops.TABLE[name]["run"](*_creation.arrays_of(*inputs, promotes=promotes), **attributes)
     if not any(isinstance(x, Variable) for x in inputs):
-        if name.endswith("_view"):
-            no_array(inputs[0])
         name = called() or name
         wrong = next((x for x in inputs if x is not None and not isinstance(x, (Array, int, float, complex))), None)
         if wrong is None:

@@ -9,7 +9,9 @@ import builtins
 import math
 
 from . import _core, _creation, _dtypes, _ops, grad
-from ._core import dtype_of as _dtype_of, ndim_of as _ndim_of
+from ._core import array_of as _array_of
+from ._creation import arrays_of as _arrays_of
+from ._errors import renamed as _renamed
 from ._functions import matmul, tensordot, vecdot
 from ._manipulation import _axes, _axis, _flat, _whole, expand_dims, matrix_transpose, moveaxis
 from .expressions import expression as _expression
@@ -18,24 +20,16 @@ __all__ = ["cross", "diagonal", "gemm", "matmul", "matrix_norm", "matrix_power",
            "trace", "vecdot", "vector_norm"]
 
 
-_LATER = {"cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
-          "svdvals"}
-
-
-def __getattr__(name):
-    if name in _LATER:
-        raise AttributeError(f"compute.linalg has no {name}: the package does not have decompositions yet")
-    raise AttributeError(f"module 'compute.linalg' has no attribute {name!r}")
-
-
 def _inexact(x, name):
-    if _dtype_of(x) not in _dtypes.FLOATS + _dtypes.COMPLEX:
+    x = _array_of(x)
+    if x.dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; convert it")
     return x
 
 
 def _matrices(x, name):
-    if _ndim_of(x) < 2:
+    x = _array_of(x)
+    if x.ndim < 2:
         raise ValueError(f"{name}: an array with {x.ndim} axes is no matrix")
     return x
 
@@ -44,15 +38,28 @@ def _matrices(x, name):
 
 
 def outer(x1, x2, /):
-    """The products of each element of the vector `x1` with each of the vector `x2`."""
-    if _ndim_of(x1) != 1 or _ndim_of(x2) != 1:
+    """The products of each element of the vector `x1` with each of the vector `x2`.
+
+    >>> compute.linalg.outer(compute.asarray([1, 2]), [3, 4])
+    Array([[3, 4],
+           [6, 8]], dtype=int64)
+    """
+    x1, x2 = _arrays_of(x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"outer: the arrays have {x1.ndim} and {x2.ndim} axes, not one")
     return expand_dims(x1, 1) * x2
 
 
-def cross(x1, x2, /, *, axis=-1):
-    """The cross products of vectors of 3 elements along an axis."""
-    axis, rank = _whole(axis, "cross"), builtins.min(_ndim_of(x1), _ndim_of(x2))
+def cross(x1, x2, /, *, axis=-1, **names):
+    """The cross products of vectors of 3 elements along an axis.
+
+    >>> compute.linalg.cross(compute.asarray([1, 0, 0]), [0, 1, 0])
+    Array([0, 0, 1], dtype=int64)
+    """
+    if names:
+        return _renamed(cross, names, x1, x2, axis=axis)
+    x1, x2 = _arrays_of(x1, x2)
+    axis, rank = _whole(axis, "cross"), builtins.min(x1.ndim, x2.ndim)
     if not -rank <= axis < 0 and not (x1.ndim == x2.ndim and 0 <= axis < rank):
         raise IndexError(f"cross: axis {axis} is out of range for {rank} axes")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
@@ -65,7 +72,7 @@ def cross(x1, x2, /, *, axis=-1):
 
 def matrix_power(x, n, /):
     """The matrices of `x` multiplied by themselves `n` times. Negative powers need inverses, which are not implemented."""
-    _inexact(_matrices(x, "matrix_power"), "matrix_power")
+    x = _inexact(_matrices(x, "matrix_power"), "matrix_power")
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power: matrices of the shape {x.shape[-2:]} are not square")
     if n < 0:
@@ -87,7 +94,7 @@ def gemm(c, a, b, bias=None, /, *, alpha=1.0, beta=1.0, activation="none"):
 
     With `beta` 0 the elements of `c` do not matter. PyTorch's addmm and baddbmm; activations are those of nn.linear.
     """
-    return _ops.gemm(c, a, b, bias, alpha=alpha, beta=beta, activation=activation)
+    return _ops.gemm(*_arrays_of(c, a, b, bias), alpha=alpha, beta=beta, activation=activation)
 
 
 # ---- Diagonals ------------------------------------------------------------------------------------------------------
@@ -95,7 +102,8 @@ def gemm(c, a, b, bias=None, /, *, alpha=1.0, beta=1.0, activation="none"):
 
 def diagonal(x, /, *, offset=0):
     """The elements above (offset > 0), on or below the main diagonals of the matrices of `x`; a view."""
-    rows, columns = _matrices(x, "diagonal").shape[-2:]
+    x = _matrices(x, "diagonal")
+    rows, columns = x.shape[-2:]
     if isinstance(x, grad.Variable):
         return grad._record("diagonal", diagonal, [x], {"offset": offset})
     first_row, first_column = builtins.max(-offset, 0), builtins.max(offset, 0)
@@ -124,9 +132,16 @@ _SQUARES = _expression("y = abs(x) / s; y * y", "x", "s")
 _POWERS = _expression("pow(abs(x) / s, p)", "x", "s", "p")
 
 
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """The vector norms along axes; without axes, of all elements. Powers neither overflow nor underflow on the way."""
-    rank = _inexact(x, "vector_norm").ndim
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
+    """The vector norms along axes; without axes, of all elements. Powers neither overflow nor underflow on the way.
+
+    >>> compute.linalg.vector_norm(compute.asarray([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    if names:
+        return _renamed(vector_norm, names, x, axis=axis, keepdims=keepdims, ord=ord)
+    x = _inexact(x, "vector_norm")
+    rank = x.ndim
     if isinstance(ord, grad.Variable):
         grad._refuse_attribute("ord")
     if isinstance(x, grad.Variable):
@@ -151,7 +166,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """The norms of the matrices of `x`: "fro", 1, -1, inf or -inf. 2, -2 and "nuc" need singular values."""
-    _inexact(_matrices(x, "matrix_norm"), "matrix_norm")
+    x = _inexact(_matrices(x, "matrix_norm"), "matrix_norm")
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):

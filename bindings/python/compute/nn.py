@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from . import _dtypes, _ops, random
-from ._core import ndim_of as _ndim_of
+from ._core import array_of as _array_of
+from ._creation import arrays_of as _arrays_of
+from ._errors import renamed as _renamed
 from ._manipulation import _whole
 from ._ops import ROWS
 
@@ -23,18 +25,24 @@ def leaky_relu(x, slope=0.01, /):
     return ROWS["leaky_relu"](x, slope)
 
 
-def softmax(x, /, *, axis=-1):
+def softmax(x, /, axis=-1, **names):
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
+    if names:
+        return _renamed(softmax, names, x, axis=axis)
     return _ops.softmax(x, axis=_whole(axis, "softmax"))
 
 
-def log_softmax(x, /, *, axis=-1):
+def log_softmax(x, /, axis=-1, **names):
     """The logarithm of softmax."""
+    if names:
+        return _renamed(log_softmax, names, x, axis=axis)
     return _ops.log_softmax(x, axis=_whole(axis, "log_softmax"))
 
 
-def logsumexp(x, /, *, axis=None, keepdims=False):
+def logsumexp(x, /, axis=None, keepdims=False, **names):
     """log(sum(exp(x))), without overflow."""
+    if names:
+        return _renamed(logsumexp, names, x, axis=axis, keepdims=keepdims)
     return _ops.logsumexp(x, axes=[axis] if isinstance(axis, int) else axis, keepdims=keepdims)
 
 
@@ -60,7 +68,8 @@ _PADDINGS = {"convolution": "'same', 'valid', a number, or one for each axis",
 
 def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, groups=1):
     """Convolution over 1 to 3 spatial axes. `padding` is "same", "valid", a number, or one for each axis."""
-    count = _ndim_of(x) - 2
+    x, weight, bias = _arrays_of(x, weight, bias)
+    count = x.ndim - 2
     pads = {}
     if padding != "same":
         width = _padding(0 if padding == "valid" else padding, count, "convolution")
@@ -76,7 +85,8 @@ def convolution_transpose(x, weight, bias=None, /, *, strides=None, dilations=No
     An extent of the result is (extent - 1) stride + (kernel - 1) dilation + 1 + output_padding - 2 padding, or
     extent * stride with the padding "same".
     """
-    count = _ndim_of(x) - 2
+    x, weight, bias = _arrays_of(x, weight, bias)
+    count = x.ndim - 2
     pads = {}
     if padding != "same":
         width = _padding(0 if padding == "valid" else padding, count, "convolution")
@@ -104,7 +114,8 @@ def average_pool(x, /, window, *, strides=None, padding=0):
 
 
 def _pool(op, x, window, strides, padding):
-    count = _ndim_of(x) - 2
+    x = _array_of(x)
+    count = x.ndim - 2
     window, pads = _pair(window, count), _padding(padding, count, "pooling")
     return op(x, window=window, strides=_pair(strides, count) or window, pads_begin=pads, pads_end=pads)
 

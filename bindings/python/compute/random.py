@@ -15,9 +15,12 @@ import operator
 import threading
 
 from . import _core, _dtypes, _errors, _ops
-from ._core import Array, ndim_of as _ndim_of, shape_of as _shape_of, size_of as _size_of
-from ._creation import _shape
+from ._core import Array, array_of as _array_of
+from ._creation import _shape, arrays_of as _arrays_of, is_values as _is_values
 from ._manipulation import _axis
+
+
+_UNIT = (0.0, 1.0)  # the defaults of uniform and normal
 
 
 def _check_probability(name, p):
@@ -32,6 +35,23 @@ def _check_bounds(name, lower, upper):
     lower, upper = _dtypes.number(lower), _dtypes.number(upper)
     if isinstance(lower, (int, float)) and isinstance(upper, (int, float)) and not lower <= upper:
         raise ValueError(f"{name}: [{lower}, {upper}] is not a range")
+
+
+def _numpys(function, names, keys, defaults, shape, first, second):
+    """The shape and two numbers of a call with NumPy's keywords, such as uniform(-1, 1, size=3): numbers come first there."""
+    for name in names:
+        if name not in ("size", *keys):
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
+    if "size" in names:
+        given, shape = [shape, first][:2 if first is not defaults[0] else 1 if shape != () else 0], names["size"]
+        first, second = (*given, *defaults[len(given):])
+    return () if shape is None else shape, names.get(keys[0], first), names.get(keys[1], second)
+
+
+def _check_order(function, shape, numbers, defaults):
+    """Refuses an empty shape with numbers, which is NumPy's order of arguments."""
+    if type(shape) is int and shape == 0 and numbers != defaults:
+        raise ValueError(f"{function}: the shape, which comes first, is 0; for NumPy's order name it, {function}({shape}, {numbers[0]}, size={numbers[1]})")
 
 
 class Generator:
@@ -71,8 +91,11 @@ class Generator:
         out = _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
         return op(shape=out.shape, dtype=out.dtype, out=out, **self._advance(out.size), **attributes)
 
-    def uniform(self, shape=(), minimum=0.0, maximum=1.0, *, dtype=None, device=None):
-        """Uniformly distributed numbers in [minimum, maximum)."""
+    def uniform(self, shape=(), minimum=_UNIT[0], maximum=_UNIT[1], *, dtype=None, device=None, **names):
+        """Uniformly distributed numbers in [minimum, maximum); with NumPy's keywords, uniform(low, high, size=shape)."""
+        if names:
+            shape, minimum, maximum = _numpys("uniform", names, ("low", "high"), _UNIT, shape, minimum, maximum)
+        _check_order("uniform", shape, (minimum, maximum), _UNIT)
         ends = [_dtypes.number(minimum), _dtypes.number(maximum)]
         if all(isinstance(end, (int, float)) for end in ends):
             dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_FLOAT)
@@ -87,8 +110,11 @@ class Generator:
                 raise OverflowError(f"uniform: [{minimum}, {maximum}) does not fit in {dtype.name}")
         return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
 
-    def normal(self, shape=(), mean=0.0, deviation=1.0, *, dtype=None, device=None):
-        """Normally distributed numbers."""
+    def normal(self, shape=(), mean=_UNIT[0], deviation=_UNIT[1], *, dtype=None, device=None, **names):
+        """Normally distributed numbers; with NumPy's keywords, normal(loc, scale, size=shape)."""
+        if names:
+            shape, mean, deviation = _numpys("normal", names, ("loc", "scale"), _UNIT, shape, mean, deviation)
+        _check_order("normal", shape, (mean, deviation), _UNIT)
         return self._draw(_ops.random_normal, shape, dtype, device, mean=mean, deviation=deviation)
 
     def truncated_normal(self, shape=(), mean=0.0, deviation=1.0, lower=-2.0, upper=2.0, *, dtype=None,
@@ -98,8 +124,13 @@ class Generator:
         return self._draw(_ops.random_truncated_normal, shape, dtype, device, mean=mean, deviation=deviation,
                           lower=lower, upper=upper)
 
-    def integers(self, shape=(), minimum=0, maximum=2, *, dtype=None, device=None):
-        """Random integers in [minimum, maximum); int64 without a dtype."""
+    def integers(self, shape=(), minimum=0, maximum=2, *, dtype=None, device=None, **names):
+        """Random integers in [minimum, maximum); int64 without a dtype. With NumPy's keywords, integers(low, high, size=shape)."""
+        if "size" in names and shape != ():  # integers(high, size=...) or integers(low, high, size=...)
+            minimum, maximum = (shape, minimum) if shape < minimum or shape <= 0 else (0, shape)
+            shape = ()
+        if names:
+            shape, minimum, maximum = _numpys("integers", names, ("low", "high"), (minimum, maximum), shape, minimum, maximum)
         dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_INTEGER)
         minimum, maximum = (_dtypes.number(x) for x in (minimum, maximum))
         if isinstance(minimum, int) and isinstance(maximum, int):
@@ -134,8 +165,12 @@ class Generator:
         """Random bits, as uint32 or uint64."""
         return self._draw(_ops.random_bits, shape, dtype, device)
 
-    def permutation(self, n, *, device=None):
-        """The integers in [0, n) in random order."""
+    def permutation(self, n, *, axis=0, device=None):
+        """The integers in [0, n) in random order; of an array, its parts along an axis in random order."""
+        if isinstance(n, Array) or _is_values(n):
+            x = _array_of(n)
+            axis = _axis(axis, x.ndim, "permutation")
+            return _ops.take(x, self.permutation(x.shape[axis], device=x.device), axis=axis)
         try:
             out = _core.empty((n,), _dtypes.DEFAULT_INTEGER, device)
         except ValueError:
@@ -145,17 +180,24 @@ class Generator:
 
     def shuffle(self, x, *, axis=0):
         """Puts the parts of `x` along an axis in random order, in place. For a new array use take and permutation."""
-        axis = _axis(axis, _ndim_of(x), "shuffle")
+        if not isinstance(x, Array):
+            _errors.no_array(x)  # whose copy would be shuffled
+        axis = _axis(axis, x.ndim, "shuffle")
         x[...] = _ops.take(x, self.permutation(x.shape[axis], device=x.device), axis=axis)
 
-    def choice(self, x, shape=(), *, replace=True, p=None, axis=0, device=None):
+    def choice(self, x, shape=(), replace=True, p=None, axis=0, *, device=None, **names):
         """Random parts of `x` along an axis, or random integers in [0, x) if `x` is an integer.
 
         `p` is a vector of probabilities, which are divided by their sum; the call waits for it. Without `replace` no part
-        is chosen twice. `device` is for an integer `x` without `p`.
+        is chosen twice. `device` is for an integer `x` without `p`. `size` is another name of `shape`.
         """
+        if names:
+            return _errors.renamed(self.choice, names, x, shape=shape, replace=replace, p=p, axis=axis, device=device)
+        shape = () if shape is None else shape
         if p is not None:
-            _shape_of(p)
+            x, p = _arrays_of(x, p) if isinstance(x, Array) or _is_values(x) else (x, *_arrays_of(p))
+        if _is_values(x):
+            x = _array_of(x)
         if isinstance(x, Array):
             axis = _axis(axis, x.ndim, "choice")
             n, device = x.shape[axis], x.device
@@ -199,16 +241,19 @@ class Generator:
 
     def categorical(self, logits, samples=0):
         """Classes with the probabilities softmax(logits) along the last axis: one for each row, or `samples`."""
-        return _ops.random_categorical(logits, samples=samples, **self._advance(_size_of(logits) * max(samples, 1)))
+        logits = _array_of(logits)
+        return _ops.random_categorical(logits, samples=samples, **self._advance(logits.size * max(samples, 1)))
 
     def gamma(self, alpha):
         """Numbers of the gamma distributions with the shapes `alpha`, an array, and the scale 1."""
-        return _ops.random_gamma(alpha, **self._advance(9 * _size_of(alpha)))  # a number takes 9 blocks
+        alpha = _array_of(alpha)
+        return _ops.random_gamma(alpha, **self._advance(9 * alpha.size))  # a number takes 9 blocks
 
     def dropout(self, x, p=0.5):
         """0 with probability `p`, which is in [0, 1], else x / (1 - p)."""
         _check_probability("dropout", p)
-        return _ops.dropout(x, p=p, **self._advance(_size_of(x)))
+        x = _array_of(x)
+        return _ops.dropout(x, p=p, **self._advance(x.size))
 
 
 _generator = Generator()

@@ -97,9 +97,10 @@ PyObject* array_transposed(PyObject* self, void* only_matrices) {
   compute_tensor* const tensor = tensor_of(self);
   if (tensor == nullptr) return nullptr;
   const int32_t rank = compute_tensor_rank(tensor);
+  if (only_matrices == nullptr && rank < 2) return Ref::share(self).release();
   if (rank < 2 || (only_matrices == nullptr && rank != 2)) {
     return PyErr_Format(PyExc_ValueError, "%s needs %s, not one with %d axes", only_matrices != nullptr ? "mT" : "T",
-                        only_matrices != nullptr ? "an array with at least 2 axes" : "an array with 2 axes",
+                        only_matrices != nullptr ? "an array with at least 2 axes" : "an array with at most 2 axes",
                         static_cast<int>(rank));
   }
   int32_t axes[COMPUTE_MAX_RANK];
@@ -270,7 +271,15 @@ PyObject* array_complex(PyObject* self, PyObject*) {
   const double value = PyFloat_AsDouble(number.get());
   return value == -1.0 && PyErr_Occurred() != nullptr ? nullptr : PyComplex_FromDoubles(value, 0);
 }
-PyObject* array_item_method(PyObject* self, PyObject*) { return element(self); }
+/// item(): the only element; item(i) that at a position in row-major order, and item(i, j) that at an index.
+PyObject* array_item_method(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count == 0) return element(self);
+  const Ref key(PyTuple_New(count));
+  for (Py_ssize_t i = 0; key && i < count; ++i) PyTuple_SetItem(key.get(), i, Ref::share(args[i]).release());
+  const Ref flat(count == 1 && rank_of(self) != 1 ? call_hook("ravel", "(O)", self) : Ref::share(self).release());
+  const Ref found(flat && key ? array_subscript(flat.get(), key.get()) : nullptr);
+  return found && is_array(found.get()) ? element(found.get()) : nullptr;
+}
 
 Py_ssize_t array_length(PyObject* self) {
   if (rank_of(self) > 0) return static_cast<Py_ssize_t>(shape_of(self)[0]);
@@ -298,46 +307,38 @@ PyObject* array_native_handle(PyObject* self, PyObject*) {
   return Py_BuildValue("(KL)", static_cast<unsigned long long>(handle), static_cast<long long>(offset_bytes));
 }
 
-PyGetSetDef array_getset[] = {
-    {"shape", array_shape, nullptr, "The extents.", nullptr},
-    {"strides", array_strides, nullptr, "The strides, in elements.", nullptr},
-    {"dtype", array_dtype, nullptr, "The data type.", nullptr},
-    {"device", array_device, nullptr, "The device that holds the elements.", nullptr},
-    {"ndim", array_ndim, nullptr, "The number of axes.", nullptr},
-    {"size", array_size, nullptr, "The number of elements.", nullptr},
-    {"nbytes", array_nbytes, nullptr, "The size of all elements in bytes.", nullptr},
-    {"itemsize", array_itemsize, nullptr, "The size of one element in bytes.", nullptr},
-    {"T", array_transposed, nullptr, "The transpose of an array with 2 axes, a view.", nullptr},
-    {"mT", array_transposed, nullptr, "The array with its last two axes exchanged, a view.",
-     const_cast<char*>("matrices")},
-    {"label", array_label, array_set_label, "A name for reports and messages.", nullptr},
-    {}};
+PyGetSetDef array_getset[] = {{"shape", array_shape, nullptr, "The extents.", nullptr},
+                              {"strides", array_strides, nullptr, "The strides, in elements.", nullptr},
+                              {"dtype", array_dtype, nullptr, "The data type.", nullptr},
+                              {"device", array_device, nullptr, "The device that holds the elements.", nullptr},
+                              {"ndim", array_ndim, nullptr, "The number of axes.", nullptr},
+                              {"size", array_size, nullptr, "The number of elements.", nullptr},
+                              {"nbytes", array_nbytes, nullptr, "The size of all elements in bytes.", nullptr},
+                              {"itemsize", array_itemsize, nullptr, "The size of one element in bytes.", nullptr},
+                              {"T", array_transposed, nullptr,
+                               "The transpose of an array with 2 axes, a view; an array with fewer, itself.", nullptr},
+                              {"mT", array_transposed, nullptr, "The array with its last two axes exchanged, a view.",
+                               const_cast<char*>("matrices")},
+                              {"label", array_label, array_set_label, "A name for reports and messages.", nullptr},
+                              {}};
 PyMethodDef array_methods[] = {
     {"__complex__", array_complex, METH_NOARGS, nullptr},
-    {"item", array_item_method, METH_NOARGS, "item($self, /)\n--\n\nThe only element, as a number of Python."},
+    {"item", function(array_item_method), METH_FASTCALL,
+     "item($self, /, *index)\n--\n\nThe only element, or the one at an index, as a number of Python."},
     {"native_handle", array_native_handle, METH_NOARGS,
      "native_handle($self, /)\n--\n\nThe CUdeviceptr or cl_mem, and the offset of element 0 in bytes."},
     {}};
 PyMemberDef array_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weak_references), READONLY, nullptr}, {}};
 
-/// ndim_of(x) and the like: an attribute of an argument of a function, which must be an array or a variable of
-/// compute.grad. It costs no more than x.ndim; other arguments raise a TypeError that names the function.
-template <PyObject* (*kGet)(PyObject*, void*), auto kName>
-PyObject* argument(PyObject*, PyObject* object) {
-  if (is_array(object)) [[likely]]
-    return kGet(object, object);
-  static PyObject* const name = PyUnicode_InternFromString(kName());
-  if (is_variable(object)) return PyObject_GetAttr(object, name);
-  return call_hook("no_array", "(O)", object);
+/// array_of(x): an argument that is an array or a variable of compute.grad; a list or an array of NumPy as an array.
+PyObject* array_of(PyObject*, PyObject* object) {
+  if (is_array(object) || is_variable(object)) [[likely]]
+    return Ref::share(object).release();
+  return call_hook("array_of", "(O)", object);
 }
-PyMethodDef functions[] = {{"read_element", read_element, METH_O, nullptr},
-                           {"ndim_of", argument<array_ndim, [] { return "ndim"; }>, METH_O, nullptr},
-                           {"shape_of", argument<array_shape, [] { return "shape"; }>, METH_O, nullptr},
-                           {"size_of", argument<array_size, [] { return "size"; }>, METH_O, nullptr},
-                           {"mT_of", argument<array_transposed, [] { return "mT"; }>, METH_O, nullptr},
-                           {"dtype_of", argument<array_dtype, [] { return "dtype"; }>, METH_O, nullptr},
-                           {}};
+PyMethodDef functions[] = {
+    {"array_of", array_of, METH_O, nullptr}, {"read_element", read_element, METH_O, nullptr}, {}};
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Data types: one object each, which compare by identity.
+// Data types: one object each.
 #include "module.hpp"
 
 namespace compute_python {
@@ -12,13 +12,36 @@ compute_dtype id_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self
 PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("compute.%s", compute_dtype_name(id_of(self))); }
 PyObject* dtype_name(PyObject* self, void*) { return PyUnicode_FromString(compute_dtype_name(id_of(self))); }
 PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(compute_dtype_size(id_of(self))); }
+PyObject* dtype_kind(PyObject* self, void*) {
+  constexpr char kKinds[] = "_biiiiuuuuffffcc";
+  return PyUnicode_FromStringAndSize(kKinds + id_of(self), 1);
+}
 PyObject* dtype_id(PyObject* self, void*) { return PyLong_FromLong(id_of(self)); }
 PyObject* dtype_reduce(PyObject* self, PyObject*) { return dtype_name(self, nullptr); }
 
-PyGetSetDef dtype_attributes[] = {{"name", dtype_name, nullptr, "The name, as 'float32'.", nullptr},
-                                  {"itemsize", dtype_itemsize, nullptr, "The size of an element in bytes.", nullptr},
-                                  {"id", dtype_id, nullptr, "The number of the dtype in compute.h.", nullptr},
-                                  {}};
+/// dtypes compare with each other by identity, and by name with strings.
+PyObject* dtype_compare(PyObject* self, PyObject* other, int how) {
+  if ((how != Py_EQ && how != Py_NE) || (!is_dtype(other) && PyUnicode_Check(other) == 0)) Py_RETURN_NOTIMPLEMENTED;
+  const bool same =
+      is_dtype(other) ? self == other : PyUnicode_CompareWithASCIIString(other, compute_dtype_name(id_of(self))) == 0;
+  return PyBool_FromLong(same == (how == Py_EQ) ? 1 : 0);
+}
+/// The hash of the name, because strings are equal.
+Py_hash_t dtype_hash(PyObject* self) {
+  static Py_hash_t hashes[COMPUTE_DTYPE_COMPLEX128 + 1];
+  Py_hash_t& hash = hashes[id_of(self)];
+  if (hash != 0) return hash;
+  const Ref name(dtype_name(self, nullptr));
+  return name ? hash = PyObject_Hash(name.get()) : -1;
+}
+
+PyGetSetDef dtype_attributes[] = {
+    {"name", dtype_name, nullptr, "The name, as 'float32'.", nullptr},
+    {"itemsize", dtype_itemsize, nullptr, "The size of an element in bytes.", nullptr},
+    {"kind", dtype_kind, nullptr, "'b', 'i', 'u', 'f' or 'c': bool, signed, unsigned, floating-point, complex.",
+     nullptr},
+    {"id", dtype_id, nullptr, "The number of the dtype in compute.h.", nullptr},
+    {}};
 PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr}, {}};
 
 }  // namespace
@@ -26,6 +49,8 @@ PyMethodDef dtype_methods[] = {{"__reduce__", dtype_reduce, METH_NOARGS, nullptr
 bool add_dtypes(PyObject* module) {
   state.dtype_type = add_type(module, "compute.DType", sizeof(DTypeObject), Py_TPFLAGS_DISALLOW_INSTANTIATION,
                               {{Py_tp_repr, reinterpret_cast<void*>(dtype_repr)},
+                               {Py_tp_richcompare, reinterpret_cast<void*>(dtype_compare)},
+                               {Py_tp_hash, reinterpret_cast<void*>(dtype_hash)},
                                {Py_tp_getset, dtype_attributes},
                                {Py_tp_methods, dtype_methods},
                                {Py_tp_doc, const_cast<char*>("A data type. There is one object for each.")}});

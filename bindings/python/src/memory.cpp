@@ -158,6 +158,26 @@ PyObject* to_device(PyObject*, PyObject* args) {
   return succeeded(error) ? array_object(moved) : nullptr;
 }
 
+/// copy_implicitly(array, device): an array of the host on a device, by a transfer that counts as an implicit one.
+PyObject* copy_implicitly(PyObject*, PyObject* args) {
+  static const compute_op* op = nullptr;
+  PyObject *array = nullptr, *device_argument = nullptr;
+  if (PyArg_ParseTuple(args, "OO", &array, &device_argument) == 0) return nullptr;
+  compute_tensor* const tensor = tensor_from(array, "copy_implicitly");
+  const Ref device(tensor != nullptr ? device_object(device_from(device_argument)) : nullptr);
+  if (!device || (op == nullptr && !succeeded(compute_op_find("copy", 0, &op)))) return nullptr;
+  const auto& place = *reinterpret_cast<DeviceObject*>(device.get());
+  compute_stream* const current = stream_for(place.handle);
+  compute_tensor* copy = nullptr;
+  compute_error* error = nullptr;
+  {
+    const ProgramLine line;
+    const Unlocked unlocked;
+    error = compute_op_run(op, current != nullptr ? current : place.default_, nullptr, 0, &tensor, 1, &copy, 1);
+  }
+  return succeeded(error) ? array_object(copy) : nullptr;
+}
+
 PyObject* synchronize(PyObject*, PyObject* array) {
   compute_tensor* const tensor = tensor_from(array, "synchronize");
   if (tensor == nullptr || !wait_interruptibly(compute_tensor_device(tensor))) return nullptr;
@@ -402,6 +422,12 @@ bool map_memory(compute_tensor* tensor, Exported& exported, bool writable, bool&
   return succeeded(error);
 }
 
+/// address_of(buffer): the address of its first byte.
+PyObject* address_of(PyObject*, PyObject* object) {
+  const HeldBuffer buffer(object, PyBUF_FULL_RO);
+  return buffer ? PyLong_FromVoidPtr(buffer.view().buf) : nullptr;
+}
+
 PyObject* shares_memory(PyObject*, PyObject* args) {
   PyObject *a = nullptr, *b = nullptr;
   if (PyArg_ParseTuple(args, "O!O!", state.array_type, &a, state.array_type, &b) == 0) return nullptr;
@@ -413,6 +439,7 @@ PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
                            {"from_bytes", from_bytes, METH_VARARGS, nullptr},
                            {"read_into", read_into, METH_VARARGS, nullptr},
                            {"to_device", to_device, METH_VARARGS, nullptr},
+                           {"copy_implicitly", copy_implicitly, METH_VARARGS, nullptr},
                            {"synchronize", synchronize, METH_O, nullptr},
                            {"reshape_view", function(shape_view<compute_tensor_reshape>), METH_FASTCALL, nullptr},
                            {"broadcast_view", function(shape_view<compute_tensor_broadcast>), METH_FASTCALL, nullptr},
@@ -420,6 +447,7 @@ PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
                            {"strided_view", strided_view, METH_VARARGS, nullptr},
                            {"wrap_buffer", wrap_buffer, METH_O, nullptr},
                            {"copy_buffer", copy_buffer, METH_O, nullptr},
+                           {"address_of", address_of, METH_O, nullptr},
                            {"shares_memory", shares_memory, METH_VARARGS, nullptr},
                            {}};
 

@@ -234,7 +234,9 @@ PyObject* in_place_matmul(PyObject* self, PyObject* other) {
   return is_array(other) ? call_hook("in_place_matmul", "(OO)", self, other) : Ref::share(Py_NotImplemented).release();
 }
 PyObject* matmul(PyObject* left, PyObject* right) {
-  if (!is_array(left) || !is_array(right)) Py_RETURN_NOTIMPLEMENTED;
+  for (PyObject* const operand : {left, right}) {
+    if (PyFloat_Check(operand) != 0 || PyLong_Check(operand) != 0) Py_RETURN_NOTIMPLEMENTED;
+  }
   return binary<kMatmul>(left, right);
 }
 
@@ -288,16 +290,32 @@ bool IntegerRange::holds(PyObject* number) const {
   return false;
 }
 
+namespace {
+
+/// Runs an elementwise op on operands of which some are neither arrays nor numbers. Lists and arrays of NumPy become
+/// arrays; of other operands returns NotImplemented.
+PyObject* run_converted(const compute_op* op, PyObject* const* objects, int count, compute_tensor* output) {
+  const Ref given(PyTuple_New(count));
+  for (int i = 0; given && i < count; ++i) PyTuple_SetItem(given.get(), i, Ref::share(objects[i]).release());
+  const Ref found(given ? call_hook("operands", "(O)", given.get()) : nullptr);
+  if (!found || found.get() == Py_NotImplemented) return Ref::share(found.get()).release();
+  PyObject* operands[4];
+  for (int i = 0; i < count; ++i) operands[i] = PyTuple_GetItem(found.get(), i);
+  return run_elementwise(op, operands, count, output);
+}
+
+}  // namespace
+
 PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int count, compute_tensor* output) {
   Operands operands;
   for (int i = 0; i < count; ++i) {
     if (operands.add(objects[i])) [[likely]]
       continue;
     if (PyErr_Occurred() != nullptr) return nullptr;
+    if (is_variable(objects[i])) Py_RETURN_NOTIMPLEMENTED;
     const Ref number(number_from(objects[i]));
     if (!number || !operands.add(number.get())) {
-      if (PyErr_Occurred() != nullptr) return nullptr;
-      Py_RETURN_NOTIMPLEMENTED;
+      return PyErr_Occurred() != nullptr ? nullptr : run_converted(op, objects, count, output);
     }
   }
   if (operands.all_numbers()) Py_RETURN_NOTIMPLEMENTED;

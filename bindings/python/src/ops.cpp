@@ -316,8 +316,9 @@ bool add_keywords(const OpObject& op, PyObject* const* values, PyObject* names, 
   return true;
 }
 
-/// The outputs as an array or a tuple of arrays. `given` has those that the caller passed.
-PyObject* results(Tensors& tensors, const std::vector<compute_tensor*>& given) {
+/// The outputs as an array or a tuple of arrays: `out`, or new ones. `given` has the tensors that the caller passed.
+PyObject* results(Tensors& tensors, const std::vector<compute_tensor*>& given, PyObject* out) {
+  if (out != nullptr && is_array(out)) return Ref::share(out).release();
   if (tensors.outputs.size() == 1) [[likely]] {
     if (given[0] != nullptr) compute_tensor_retain(given[0]);
     return array_object(tensors.outputs[0]);
@@ -333,17 +334,26 @@ PyObject* results(Tensors& tensors, const std::vector<compute_tensor*>& given) {
   return tuple.release();
 }
 
+/// The arguments of a call as a tuple and a dict.
+struct Arguments {
+  Arguments(PyObject* const* args, Py_ssize_t count, PyObject* names)
+      : positional(PyTuple_New(count)), named(PyDict_New()) {
+    for (Py_ssize_t i = 0; positional && i < count; ++i) {
+      PyTuple_SetItem(positional.get(), i, Ref::share(args[i]).release());
+    }
+    for (Py_ssize_t i = 0; named && names != nullptr && i < PyTuple_Size(names); ++i) {
+      if (PyDict_SetItem(named.get(), PyTuple_GetItem(names, i), args[count + i]) < 0) named = Ref();
+    }
+  }
+  explicit operator bool() const { return positional && named; }
+
+  Ref positional, named;
+};
+
 /// Hands a call to an operand that is neither an array nor a number, such as a variable of compute.grad.
 PyObject* dispatch(const OpObject& op, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  const Ref inputs(PyTuple_New(count)), attributes(PyDict_New());
-  if (!inputs || !attributes) return nullptr;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    if (PyTuple_SetItem(inputs.get(), i, Ref::share(args[i]).release()) < 0) return nullptr;
-  }
-  for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_Size(names); ++i) {
-    if (PyDict_SetItem(attributes.get(), PyTuple_GetItem(names, i), args[count + i]) < 0) return nullptr;
-  }
-  return call_hook("dispatch", "(sOO)", op.name, inputs.get(), attributes.get());
+  const Arguments call(args, count, names);
+  return call ? call_hook("dispatch", "(sOO)", op.name, call.positional.get(), call.named.get()) : nullptr;
 }
 
 PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
@@ -373,11 +383,25 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
                            static_cast<int64_t>(tensors.inputs.size()), tensors.outputs.data(),
                            static_cast<int64_t>(tensors.outputs.size()));
   }
-  return succeeded(error) ? results(tensors, given) : nullptr;
+  return succeeded(error) ? results(tensors, given, out) : nullptr;
 }
 
-PyObject* run_row(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+/// A function of Python that takes more arguments than an op has inputs, such as decimals for round; borrowed.
+PyObject* other_form(const OpObject& op) {
+  PyObject* const forms = PyDict_GetItemString(state.hooks, "forms");
+  return forms != nullptr ? PyDict_GetItemString(forms, op.name) : nullptr;
+}
+
+PyObject* run_row(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   const OpObject& op = op_of(self);
+  const bool has_names = names != nullptr && PyTuple_Size(names) > 0;
+  if (count != op.input_count || has_names) {
+    if (PyObject* const form = other_form(op)) {
+      const Arguments call(args, count, names);
+      return call ? PyObject_Call(form, call.positional.get(), call.named.get()) : nullptr;
+    }
+  }
+  if (has_names) return run(self, args, count, names);
   if (count != op.input_count) {
     return PyErr_Format(PyExc_TypeError, "%s takes %d argument%s, not %zd", op.name, static_cast<int>(op.input_count),
                         op.input_count == 1 ? "" : "s", count);
@@ -483,8 +507,9 @@ PyObject* entry(const compute_op_info& info) {
   const OpObject& known = op_of(op.get());
   const std::string doc = documentation(info, known);
   const Ref generic(make_function(op.get(), info.name, doc, function(run), METH_FASTCALL | METH_KEYWORDS));
-  const Ref row(known.elementwise ? make_function(op.get(), info.name, doc, function(run_row), METH_FASTCALL)
-                                  : Ref::share(Py_None).release());
+  const Ref row(known.elementwise
+                    ? make_function(op.get(), info.name, doc, function(run_row), METH_FASTCALL | METH_KEYWORDS)
+                    : Ref::share(Py_None).release());
   if (!generic || !row) return nullptr;
   return Py_BuildValue("{s:s,s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:O,s:O}", "name", info.name, "version",
                        static_cast<int>(info.version), "summary", info.summary, "inputs", info.inputs, "attributes",

@@ -1,0 +1,1688 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of NumPy and PyTorch for what the package has, with the arguments that they have there.
+
+The module is imported when a program first uses one of its names; the package itself uses none. docs/guides/names.md has
+the table. A name that means something else here, or nothing, raises an AttributeError that says what to use.
+"""
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import math
+from typing import Any, Callable, Iterable, Sequence
+
+from . import _array, _core, _creation, _dtypes, _files, _functions, _indexing, _manipulation, _numeric, _ops, _printing, expressions, grad, graph, kernels, linalg, nn, optim, \
+    random
+from ._core import Array, DType, array_of
+from ._creation import arrays_of, is_values
+from ._errors import renamed
+from ._manipulation import _axes, _axis, _flat, _whole
+
+Values = Any  # an array, a list, a tuple or an array of NumPy
+Axis = int | None
+_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
+
+
+def _number_or_array(value, x):
+    """A value as an array beside the array `x`."""
+    value = _dtypes.number(value)
+    if isinstance(value, _dtypes.NUMBERS):
+        return _creation.asarray(value, dtype=_dtypes._promote_number(x.dtype, value), device=x.device)
+    return arrays_of(x, value)[1]
+
+
+def _inexact(x):
+    """`x`, or integers and bool as numbers of the default dtype."""
+    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
+
+
+# ---- Creation -------------------------------------------------------------------------------------------------------
+
+
+def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None) -> Array:
+    """asarray, with a copy unless `copy` is None or false, and with at least `ndmin` axes.
+
+    >>> compute.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int64)
+    """
+    x = _creation.asarray(obj, dtype=dtype, device=device, copy=copy if copy or not isinstance(obj, (list, tuple, *_dtypes.NUMBERS)) else None)
+    return _core.reshape_view(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
+
+
+def tensor(data: Values, dtype: DType | None = None, device: Any = None) -> Array:
+    """asarray with a copy, as PyTorch's tensor."""
+    return array(data, dtype=dtype, device=device)
+
+
+def from_numpy(x: Values) -> Array:
+    """An array on cpu over the memory of an array of NumPy."""
+    return _creation.asarray(x, device="cpu")
+
+
+def copy(x: Values) -> Array:
+    """A new row-major array with the elements of `x`."""
+    return _ops.copy(array_of(x))
+
+
+def ascontiguousarray(x: Values, dtype: DType | None = None) -> Array:
+    """`x` in row-major order without gaps: itself, or a copy."""
+    x = _creation.asarray(x, dtype=dtype)
+    return x if x.is_contiguous else _ops.copy(x)
+
+
+def identity(n: int, dtype: DType | None = None) -> Array:
+    """The unit matrix with `n` rows."""
+    return _creation.eye(n, dtype=dtype)
+
+
+def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: DType | None = None) -> Array:
+    """A matrix of ones on and below the `k`-th diagonal, and of zeros above.
+
+    >>> compute.tri(2, 3, dtype=int)
+    Array([[1, 0, 0],
+           [1, 1, 0]], dtype=int64)
+    """
+    return _creation.tril(_creation.ones((n_rows, n_rows if n_cols is None else n_cols), dtype=dtype), k=k)
+
+
+def fromiter(iterable: Iterable[Any], dtype: DType | None = None, count: int = -1) -> Array:
+    """A vector of the numbers of an iterable, the first `count` of them or all."""
+    import itertools
+
+    return _creation.asarray(list(itertools.islice(iterable, count if count >= 0 else None)), dtype=dtype)
+
+
+def frombuffer(buffer: Any, dtype: DType | None = None, count: int = -1, offset: int = 0) -> Array:
+    """A copy of the bytes of a buffer from `offset` on, as a vector of a dtype, by default the default dtype.
+
+    >>> compute.frombuffer(b"\\x01\\x02", dtype=compute.uint8)
+    Array([1, 2], dtype=uint8)
+    """
+    dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_FLOAT)
+    data = memoryview(buffer).cast("B")[offset:]
+    if count >= 0:
+        data = data[:count * dtype.itemsize]
+    if len(data) % dtype.itemsize:
+        raise ValueError(f"frombuffer: {len(data)} bytes are no whole number of elements of {dtype.name}")
+    return _core.from_bytes(bytes(data), (len(data) // dtype.itemsize,), dtype, None)
+
+
+def fromfunction(function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float) -> Any:
+    """The value of a function of the coordinates of the elements of an array of a shape."""
+    return function(*(_creation.asarray(one, dtype=dtype) for one in indices(shape)))
+
+
+def indices(dimensions: Sequence[int], dtype: DType | None = None) -> Array:
+    """The coordinates of the elements of an array of a shape, stacked along a new first axis."""
+    return _stacked([_along(n, axis, dimensions) for axis, n in enumerate(dimensions)], dtype)
+
+
+def _along(n, axis, dimensions):
+    shape = [1] * len(dimensions)
+    shape[axis] = n
+    return _core.broadcast_view(_core.reshape_view(_creation.arange(n), shape), dimensions)
+
+
+def _stacked(arrays, dtype):
+    x = _ops.stack(*arrays, axis=0)
+    return x if dtype is None else _functions.astype(x, dtype, copy=False)
+
+
+def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DType | None = None) -> Array:
+    """`num` numbers from base ** start to base ** stop, whose logarithms are evenly spaced.
+
+    >>> compute.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    return _powers(float(base), _creation.linspace(start, stop, num, endpoint, dtype=_wide()), dtype)
+
+
+def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DType | None = None) -> Array:
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
+    if start * stop <= 0:
+        raise ValueError(f"geomspace: {start} and {stop} have not the same sign")
+    steps = _creation.linspace(0.0, 1.0, num, endpoint, dtype=_wide())
+    return _functions.astype(_ops.multiply(_ops.pow(stop / start, steps), float(start)), dtype or _dtypes.DEFAULT_FLOAT, copy=False)
+
+
+def _wide():
+    """float64 where the default device has it, for exponents, whose rounding grows."""
+    return _dtypes.float64 if _has_float64(_core.device(None)) else _dtypes.float32
+
+
+def _has_float64(device):
+    try:
+        _core.empty((1,), _dtypes.float64, device)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def _powers(base, exponents, dtype):
+    return _functions.astype(_ops.pow(base, exponents), dtype or _dtypes.DEFAULT_FLOAT, copy=False)
+
+
+def diag(x: Values, k: int = 0, **names: int) -> Array:
+    """A matrix with a vector on its `k`-th diagonal, or the `k`-th diagonal of a matrix, as a copy.
+
+    >>> compute.diag([1, 2])
+    Array([[1, 0],
+           [0, 2]], dtype=int64)
+    """
+    if names:
+        return renamed(diag, names, x, k=k)
+    x = array_of(x)
+    if x.ndim == 2:
+        return _ops.copy(linalg.diagonal(x, offset=k))
+    if x.ndim != 1:
+        raise ValueError(f"diag: an array with {x.ndim} axes is neither a vector nor a matrix")
+    size = x.size + builtins.abs(k)
+    rows = _ops.pad(x, pads_begin=[builtins.max(-k, 0)], pads_end=[builtins.max(k, 0)])
+    return _ops.where(_creation.eye(size, k=k, dtype=_dtypes.bool, device=x.device), _core.reshape_view(rows, (size, 1)), 0)
+
+
+def diagflat(x: Values, k: int = 0) -> Array:
+    """A matrix with the elements of `x` on its `k`-th diagonal."""
+    return diag(_flat(x), k)
+
+
+def _grid(key, is_open):
+    keys = key if isinstance(key, tuple) else (key,)
+    lines = []
+    for one in keys:
+        start, step = one.start or 0, 1 if one.step is None else one.step
+        if isinstance(step, complex):  # so many numbers, with both ends
+            lines.append(_creation.linspace(start, one.stop, int(builtins.abs(step))))
+        else:
+            lines.append(_creation.arange(start, one.stop, step))
+    if len({x.dtype for x in lines}) > 1:
+        lines = [_inexact(x) for x in lines]
+    if not isinstance(key, tuple):
+        return lines[0]
+    shape = [x.size for x in lines]
+    parts = [_core.reshape_view(x, [n if i == axis else 1 for i, n in enumerate(shape)]) for axis, x in enumerate(lines)]
+    return tuple(parts) if is_open else _ops.stack(*(_core.broadcast_view(x, shape) for x in parts), axis=0)
+
+
+class _Grid:
+    """Coordinates of a grid from slices, such as mgrid[0:3, 0:1:5j]."""
+
+    def __init__(self, is_open: bool) -> None:
+        self._is_open = is_open
+
+    def __getitem__(self, key: Any) -> Any:
+        return _grid(key, self._is_open)
+
+
+class _Joined:
+    """Arrays joined by an index: r_[x, 0, 1:5] along the first axis, c_[x, y] as columns."""
+
+    def __init__(self, axis: int) -> None:
+        self._axis = axis
+
+    def __getitem__(self, key: Any) -> Array:
+        keys = key if isinstance(key, tuple) else (key,)
+        if any_text := [one for one in keys if isinstance(one, str)]:
+            raise NotImplementedError(f"the text {any_text[0]!r} in an index of r_ or c_ has no meaning here; use concat or stack")
+        given = [x for x in keys if isinstance(x, Array) or is_values(x)]
+        parts = [_grid(one, False) if isinstance(one, slice) else one for one in keys]
+        known = arrays_of(*parts)
+        first = next((x for x in known if isinstance(x, Array) and x.ndim), None) if given else None
+        parts = [x if isinstance(x, Array) else _creation.asarray(x) if first is None else _number_or_array(x, first) for x in known]
+        if self._axis == 1:
+            parts = [_core.reshape_view(x, (x.size, 1)) if x.ndim < 2 else x for x in parts]
+        return _manipulation.concat([_core.reshape_view(x, (1,)) if x.ndim == 0 else x for x in parts], axis=-1 if self._axis == 1 else 0)
+
+
+class _Index:
+    """The index itself: s_[1:, None] is a tuple of keys."""
+
+    def __init__(self, is_tuple: bool) -> None:
+        self._is_tuple = is_tuple
+
+    def __getitem__(self, key: Any) -> Any:
+        return (key,) if self._is_tuple and not isinstance(key, tuple) else key
+
+
+mgrid, ogrid = _Grid(False), _Grid(True)
+r_, c_ = _Joined(0), _Joined(1)
+s_, index_exp = _Index(False), _Index(True)
+
+
+def ix_(*vectors: Values) -> tuple[Array, ...]:
+    """Indices of all pairs, and so on, of the elements of vectors: x[ix_([0, 2], [1, 3])] has two rows and two columns.
+
+    >>> compute.arange(6).reshape(2, 3)[compute.ix_([0, 1], [0, 2])]
+    Array([[0, 2],
+           [3, 5]], dtype=int64)
+    """
+    found = []
+    for i, x in enumerate(map(array_of, vectors)):
+        x = _functions.nonzero(x)[0] if x.dtype is _dtypes.bool else x
+        if x.ndim != 1:
+            raise ValueError(f"ix_: an array with {x.ndim} axes is no vector")
+        found.append(_core.reshape_view(x, [x.size if k == i else 1 for k in range(len(vectors))]))
+    return tuple(found)
+
+
+# ---- Axes, joining and splitting ------------------------------------------------------------------------------------
+
+
+def transpose(x: Values, *axes: Any) -> Array:
+    """A view with the axes reversed, or in the order of a tuple; of two integers, these two exchanged as in PyTorch.
+
+    >>> compute.transpose(compute.zeros((2, 3, 4)), (1, 2, 0)).shape
+    (3, 4, 2)
+    """
+    x = array_of(x)
+    if len(axes) == 2:
+        return swapaxes(x, *axes)
+    if len(axes) > 1:
+        raise TypeError(f"transpose: {len(axes)} axes beside x; expected a tuple, or two integers")
+    return _manipulation.permute_dims(x, tuple(reversed(range(x.ndim))) if not axes or axes[0] is None else axes[0])
+
+
+def swapaxes(x: Values, axis1: int, axis2: int, /) -> Array:
+    """A view with two axes exchanged."""
+    x = array_of(x)
+    order = list(range(x.ndim))
+    first, second = _axis(axis1, x.ndim, "swapaxes"), _axis(axis2, x.ndim, "swapaxes")
+    order[first], order[second] = second, first
+    return _core.permute_view(x, order)
+
+
+def rollaxis(x: Values, axis: int, start: int = 0) -> Array:
+    """A view with an axis moved in front of the axis `start`."""
+    x = array_of(x)
+    axis, start = _axis(axis, x.ndim, "rollaxis"), start + x.ndim if start < 0 else start
+    return _manipulation.moveaxis(x, axis, start - 1 if start > axis else start)
+
+
+def ravel(x: Values) -> Array:
+    """The elements in row-major order along one axis; a view, unless that needs a copy."""
+    return _flat(x)
+
+
+def flatten(x: Values, start_dim: int = 0, end_dim: int = -1) -> Array:
+    """`x` with the axes from `start_dim` to `end_dim` as one. See ravel."""
+    x = array_of(x)
+    if x.ndim == 0:
+        return _flat(x)
+    first, last = _axis(start_dim, x.ndim, "flatten"), _axis(end_dim, x.ndim, "flatten")
+    return _manipulation.reshape(x, (*x.shape[:first], math.prod(x.shape[first:last + 1]), *x.shape[last + 1:]))
+
+
+def _at_least(arrays, rank, shape):
+    found = []
+    for x in arrays:
+        x = _creation.asarray(x)
+        found.append(x if x.ndim >= rank else _core.reshape_view(x, shape(x)))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def atleast_1d(*arrays: Values) -> Any:
+    """Numbers and arrays as arrays with at least one axis."""
+    return _at_least(arrays, 1, lambda x: (1,))
+
+
+def atleast_2d(*arrays: Values) -> Any:
+    """Numbers and arrays as arrays with at least two axes, of which those in front have the extent 1."""
+    return _at_least(arrays, 2, lambda x: (1,) * (2 - x.ndim) + x.shape)
+
+
+def atleast_3d(*arrays: Values) -> Any:
+    """Numbers and arrays as arrays with at least three axes: [n] becomes [1, n, 1] and [m, n] becomes [m, n, 1]."""
+    return _at_least(arrays, 3, lambda x: (1, *x.shape, 1) if x.ndim == 1 else x.shape + (1,) * (3 - x.ndim))
+
+
+def flipud(x: Values) -> Array:
+    """A view with the order of the rows reversed."""
+    return _manipulation.flip(x, axis=0)
+
+
+def fliplr(x: Values) -> Array:
+    """A view with the order of the columns reversed."""
+    return _manipulation.flip(x, axis=1)
+
+
+def rot90(x: Values, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
+    """A view turned `k` times by a right angle, from the first of two axes towards the second."""
+    first, second = axes
+    for _ in range(k % 4):
+        x = swapaxes(_manipulation.flip(x, axis=second), first, second)
+    return array_of(x)
+
+
+def vstack(arrays: Sequence[Values]) -> Array:
+    """Joins arrays along the first axis, vectors as rows."""
+    return _manipulation.concat([atleast_2d(x) for x in arrays_of(*arrays)], axis=0)
+
+
+def hstack(arrays: Sequence[Values]) -> Array:
+    """Joins arrays along the second axis, vectors along the first one."""
+    parts = [atleast_1d(x) for x in arrays_of(*arrays)]
+    return _manipulation.concat(parts, axis=0 if parts and parts[0].ndim == 1 else 1)
+
+
+def dstack(arrays: Sequence[Values]) -> Array:
+    """Joins arrays along the third axis; see atleast_3d."""
+    return _manipulation.concat([atleast_3d(x) for x in arrays_of(*arrays)], axis=2)
+
+
+def column_stack(arrays: Sequence[Values]) -> Array:
+    """Joins arrays along the second axis, vectors as columns.
+
+    >>> compute.column_stack(([1, 2], [3, 4]))
+    Array([[1, 3],
+           [2, 4]], dtype=int64)
+    """
+    parts = [_core.reshape_view(x, (x.size, 1)) if x.ndim < 2 else x for x in map(_creation.asarray, arrays_of(*arrays))]
+    return _manipulation.concat(parts, axis=1)
+
+
+def append(x: Values, values: Values, axis: Axis = None) -> Array:
+    """`x` with `values` behind it along `axis`; without an axis, both flattened.
+
+    >>> compute.append([1, 2], 3)
+    Array([1, 2, 3], dtype=int64)
+    """
+    x = array_of(x)
+    values = _number_or_array(values, x)
+    return _manipulation.concat([x, values], axis=axis)
+
+
+def _positions(name, where, extent):
+    """Positions along an axis, as a sorted list of integers of Python, and whether there is a single one."""
+    if isinstance(where, slice):
+        return list(range(*where.indices(extent))), False
+    if isinstance(where, Array) or is_values(where):
+        where = where.tolist() if hasattr(where, "tolist") else list(where)
+        where = where if isinstance(where, list) else [where]
+        if where and all(isinstance(one, bool) for one in where):
+            return [i for i, one in enumerate(where) if one], False
+        places, is_single = [_whole(one, name, "the index") for one in where], False
+    else:
+        places, is_single = [_whole(where, name, "the index")], True
+    for place in places:
+        if not -extent <= place <= extent:
+            raise IndexError(f"{name}: index {place} is out of range for an axis of extent {extent}")
+    return [place + extent if place < 0 else place for place in places], is_single
+
+
+def insert(x: Values, where: Any, values: Values, axis: Axis = None) -> Array:
+    """`x` with `values` put in front of the positions `where` along `axis`, or into the flattened array.
+
+    >>> compute.insert([1, 2, 3], 1, 9)
+    Array([1, 9, 2, 3], dtype=int64)
+    """
+    x = array_of(x)
+    x, axis = (_flat(x), 0) if axis is None else (x, _axis(axis, x.ndim, "insert"))
+    places, is_single = _positions("insert", where, x.shape[axis])
+    values = _functions.astype(_number_or_array(values, x), x.dtype, copy=False)
+    if is_single:
+        values = _manipulation.moveaxis(values, 0, axis) if values.ndim == x.ndim and axis else values
+        values = values if values.ndim == x.ndim else _manipulation.expand_dims(values, axis) if values.ndim else values
+        places = places * (values.shape[axis] if values.ndim else 1)
+    shape = [len(places) if i == axis else n for i, n in enumerate(x.shape)]
+    values = _core.broadcast_view(values, shape)
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    # The elements of both, joined, in their new order.
+    extent, sources, done = x.shape[axis], [], 0
+    for i in order:
+        sources += [*range(done, places[i]), extent + i]
+        done = places[i]
+    sources += range(done, extent)
+    return _ops.take(_ops.concat(x, values, axis=axis), _creation.asarray(sources, dtype=_dtypes.int64, device=x.device), axis=axis)
+
+
+def delete(x: Values, where: Any, axis: Axis = None) -> Array:
+    """`x` without the elements at the positions `where` along `axis`, or of the flattened array.
+
+    >>> compute.delete([1, 2, 3], 1)
+    Array([1, 3], dtype=int64)
+    """
+    x = array_of(x)
+    x, axis = (_flat(x), 0) if axis is None else (x, _axis(axis, x.ndim, "delete"))
+    extent = x.shape[axis]
+    places = set(_positions("delete", where, extent)[0])
+    if extent in places:
+        raise IndexError(f"delete: index {extent} is out of range for an axis of extent {extent}")
+    kept = [i for i in range(extent) if i not in places]
+    return _ops.take(x, _creation.asarray(kept, dtype=_dtypes.int64, device=x.device), axis=axis)
+
+
+def chunk(x: Values, chunks: int, dim: int = 0) -> tuple[Array, ...]:
+    """At most so many views of parts of `x` along an axis, all but the last one of one extent."""
+    x = array_of(x)
+    extent = x.shape[_axis(dim, x.ndim, "chunk")]
+    size = builtins.max(-(-extent // chunks), 1)
+    return _numeric.array_split(x, list(range(size, extent, size)), axis=dim)
+
+
+def dsplit(x: Values, indices_or_sections: Any) -> tuple[Array, ...]:
+    """split along axis 2."""
+    return _numeric.split(x, indices_or_sections, axis=2)
+
+
+def unbind(x: Values, dim: int = 0) -> tuple[Array, ...]:
+    """unstack: the parts of `x` along an axis, as views without it."""
+    return _manipulation.unstack(x, axis=dim)
+
+
+def narrow(x: Values, dim: int, start: int, length: int) -> Array:
+    """The view of `length` elements of an axis from `start` on."""
+    x = array_of(x)
+    axis = _axis(dim, x.ndim, "narrow")
+    start = start + x.shape[axis] if start < 0 else start
+    if not 0 <= start <= start + length <= x.shape[axis]:
+        raise IndexError(f"narrow: [{start}, {start + length}) is out of range for an axis of extent {x.shape[axis]}")
+    return x[(slice(None),) * axis + (slice(start, start + length),)]
+
+
+# ---- Reductions and scans -------------------------------------------------------------------------------------------
+
+
+def amax(x: Values, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
+    """max, whose axis PyTorch calls dim."""
+    return renamed(amax, names, x, axis=axis, keepdims=keepdims) if names else _functions.max(x, axis=axis, keepdims=keepdims)
+
+
+def amin(x: Values, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
+    """min, whose axis PyTorch calls dim."""
+    return renamed(amin, names, x, axis=axis, keepdims=keepdims) if names else _functions.min(x, axis=axis, keepdims=keepdims)
+
+
+def ptp(x: Values, axis: Any = None, keepdims: bool = False) -> Array:
+    """The distance of the least and the greatest element."""
+    x = array_of(x)
+    return _functions.max(x, axis=axis, keepdims=keepdims) - _functions.min(x, axis=axis, keepdims=keepdims)
+
+
+def _scan(name, op, x, axis, dtype, out):
+    x = array_of(x)
+    x, axis = (_flat(x), 0) if axis is None else (x, _whole(axis, name))
+    return op(x, axis=axis, dtype=dtype, out=out)
+
+
+def cumsum(x: Values, axis: Axis = None, dtype: DType | None = None, out: Array | None = None, **names: Any) -> Array:
+    """cumulative_sum, without an axis of the flattened array.
+
+    >>> compute.cumsum([[1, 2], [3, 4]])
+    Array([ 1,  3,  6, 10], dtype=int64)
+    """
+    if names:
+        return renamed(cumsum, names, x, axis=axis, dtype=dtype, out=out)
+    return _scan("cumsum", _ops.cumulative_sum, x, axis, dtype, out)
+
+
+def cumprod(x: Values, axis: Axis = None, dtype: DType | None = None, out: Array | None = None, **names: Any) -> Array:
+    """cumulative_prod, without an axis of the flattened array."""
+    if names:
+        return renamed(cumprod, names, x, axis=axis, dtype=dtype, out=out)
+    return _scan("cumprod", _ops.cumulative_prod, x, axis, dtype, out)
+
+
+# ---- Searching, sets and indices ------------------------------------------------------------------------------------
+
+
+def argwhere(x: Values) -> Array:
+    """The indices of the elements that are not zero, one row each. PyTorch's nonzero.
+
+    >>> compute.argwhere([[0, 5], [7, 0]])
+    Array([[0, 1],
+           [1, 0]], dtype=int64)
+    """
+    x = array_of(x)
+    found, count = _ops.nonzero(x if x.ndim else _core.reshape_view(x, (1,)))
+    return _ops.copy(found[:, :int(count)].T)[:, :x.ndim]
+
+
+def flatnonzero(x: Values) -> Array:
+    """The indices of the elements of the flattened array that are not zero."""
+    return _functions.nonzero(_flat(x))[0]
+
+
+def extract(condition: Values, x: Values) -> Array:
+    """The elements of `x` where `condition` is true, in row-major order."""
+    condition, x = array_of(condition), array_of(x)
+    return _flat(x)[_flat(_functions.astype(condition, _dtypes.bool, copy=False))]
+
+
+def compress(condition: Values, x: Values, axis: Axis = None) -> Array:
+    """The parts of `x` along `axis`, or of the flattened array, where the vector `condition` is true."""
+    found = flatnonzero(condition)
+    return _indexing.take(x, found, axis=axis)
+
+
+def unique(x: Values, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: None = None, *,
+           equal_nan: bool = True, sorted: bool = True) -> Any:
+    """The different values of `x`, ascending; with options a tuple of them and of
+
+    - the index of the first of each in the flattened array,
+    - the position of each element's value, in the shape of `x`,
+    - and how often each occurs.
+
+    With `equal_nan`, NaN is one value. The call waits for `x`.
+
+    >>> values, counts = compute.unique([3, 1, 3], return_counts=True)
+    >>> values, counts
+    (Array([1, 3], dtype=int64), Array([1, 2], dtype=int64))
+    """
+    if axis is not None:
+        raise NotImplementedError("unique: the package has no unique rows; axis must be None")
+    x = array_of(x)
+    found = _functions.unique_all(x)
+    values, first, inverse, counts = found
+    if equal_nan and x.dtype in _INEXACT and values.size:
+        nans = int(_functions.count_nonzero(_ops.isnan(values)))
+        if nans > 1:  # they come last, each with a count
+            kept = values.size - nans + 1
+            counts = _manipulation.concat([counts[:kept - 1], _functions.sum(counts[kept - 1:], keepdims=True)])
+            values, first, inverse = values[:kept], first[:kept], _ops.minimum(inverse, kept - 1)
+    chosen = [part for part, wanted in ((first, return_index), (inverse, return_inverse), (counts, return_counts)) if wanted]
+    return (values, *chosen) if chosen else values
+
+
+def intersect1d(x1: Values, x2: Values) -> Array:
+    """The different values that are in both arrays, ascending."""
+    x1, x2 = (_functions.unique_values(x) for x in arrays_of(x1, x2))
+    return x1[_functions.isin(x1, x2)]
+
+
+def union1d(x1: Values, x2: Values) -> Array:
+    """The different values that are in one of two arrays, ascending."""
+    return _functions.unique_values(_manipulation.concat(arrays_of(x1, x2), axis=None))
+
+
+def setdiff1d(x1: Values, x2: Values) -> Array:
+    """The different values of `x1` that are not in `x2`, ascending."""
+    x1, x2 = arrays_of(x1, x2)
+    x1 = _functions.unique_values(x1)
+    return x1[_functions.isin(x1, x2, invert=True)]
+
+
+def setxor1d(x1: Values, x2: Values) -> Array:
+    """The different values that are in just one of two arrays, ascending."""
+    x1, x2 = arrays_of(x1, x2)
+    return union1d(setdiff1d(x1, x2), setdiff1d(x2, x1))
+
+
+def lexsort(keys: Sequence[Values], axis: int = -1) -> Array:
+    """The indices that sort by the last key, then by the one before, and so on."""
+    order = None
+    for key in (array_of(one) for one in keys):
+        if order is None:
+            order = _functions.argsort(key, axis=axis)
+        else:
+            next_order = _functions.argsort(_indexing.take_along_axis(key, order, axis=axis), axis=axis)
+            order = _indexing.take_along_axis(order, next_order, axis=axis)
+    if order is None:
+        raise ValueError("lexsort: there are no keys")
+    return order
+
+
+def partition(x: Values, kth: Any, axis: Axis = -1) -> Array:
+    """sort: the element at `kth` is where sorting puts it, with none that are greater in front."""
+    return _functions.sort(x, axis=axis)
+
+
+def argpartition(x: Values, kth: Any, axis: Axis = -1) -> Array:
+    """argsort; see partition."""
+    return _functions.argsort(x, axis=axis)
+
+
+def bucketize(x: Values, boundaries: Values, right: bool = False) -> Array:
+    """searchsorted(boundaries, x), from the left or from the right."""
+    return _functions.searchsorted(boundaries, x, side="right" if right else "left")
+
+
+def gather(x: Values, dim: int, index: Values) -> Array:
+    """take_along_axis; along the other axes `index` may be shorter than `x`."""
+    x, index = array_of(x), array_of(index)
+    axis = _axis(dim, x.ndim, "gather")
+    if index.ndim == x.ndim:
+        x = x[tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(index.shape))]
+    return _indexing.take_along_axis(x, index, axis=axis)
+
+
+def index_select(x: Values, dim: int, index: Values) -> Array:
+    """take along an axis."""
+    return _indexing.take(x, index, axis=dim)
+
+
+def masked_fill(x: Values, mask: Values, value: Any) -> Array:
+    """`x` with a number where `mask` is true."""
+    return _functions.where(mask, value, array_of(x))
+
+
+def masked_select(x: Values, mask: Values) -> Array:
+    """The elements of `x` where `mask` is true."""
+    x, mask = _manipulation.broadcast_arrays(x, mask)
+    return x[mask]
+
+
+def take_along_dim(x: Values, indices: Values, dim: Axis = None) -> Array:
+    """take_along_axis."""
+    return _indexing.take_along_axis(x, indices, axis=dim)
+
+
+def repeat_interleave(x: Values, repeats: Any, dim: Axis = None) -> Array:
+    """repeat."""
+    return _manipulation.repeat(x, repeats, axis=dim)
+
+
+def choose(x: Values, choices: Sequence[Values]) -> Array:
+    """The elements of the choices that the elements of `x`, which are their positions, name."""
+    x = array_of(x)
+    choices = _manipulation.broadcast_arrays(x, *(_number_or_array(one, x) if not is_values(one) else array_of(one) for one in choices))
+    stacked = _ops.stack(*choices[1:], axis=0)
+    return _indexing.take_along_axis(stacked, _manipulation.expand_dims(choices[0], 0), axis=0)[0]
+
+
+def select(condlist: Sequence[Values], choicelist: Sequence[Values], default: Any = 0) -> Array:
+    """The elements of the choice of the first condition that is true, or the default.
+
+    >>> x = compute.asarray([1.0, 2.0, 3.0])
+    >>> compute.select([x > 2, x > 1], [x, -x])
+    Array([ 0., -2.,  3.], dtype=float32)
+    """
+    if len(condlist) != len(choicelist):
+        raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices")
+    found = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist)):
+        found = _functions.where(condition, choice, found)
+    return found
+
+
+def piecewise(x: Values, condlist: Sequence[Values], funclist: Sequence[Any]) -> Array:
+    """The values of the function, or the number, of the last condition that is true; one more is for the rest, else 0."""
+    x = array_of(x)
+    conditions, rest = list(condlist), funclist[len(condlist)] if len(funclist) > len(condlist) else 0
+    found = rest(x) if callable(rest) else _creation.full_like(x, rest)
+    for condition, one in zip(conditions, funclist):
+        found = _functions.where(condition, one(x) if callable(one) else one, found)
+    return found
+
+
+def unravel_index(indices: Values, shape: Sequence[int]) -> tuple[Array, ...]:
+    """The indices along each axis of elements of an array of a shape, from positions in row-major order.
+
+    >>> compute.unravel_index([1, 5], (2, 3))
+    (Array([0, 1], dtype=int64), Array([1, 2], dtype=int64))
+    """
+    rest = _creation.asarray(indices)
+    found: list[Array] = []
+    for extent in reversed(tuple(shape) if not isinstance(shape, int) else (shape,)):
+        found.insert(0, rest % extent)
+        rest = rest // extent
+    return tuple(found)
+
+
+def ravel_multi_index(multi_index: Sequence[Values], dims: Sequence[int]) -> Array:
+    """The positions in row-major order of elements of an array of the shape `dims`, from the indices along each axis."""
+    found = None
+    for one, extent in zip(multi_index, dims):
+        one = _creation.asarray(one)
+        found = one if found is None else found * extent + one
+    if found is None:
+        raise ValueError("ravel_multi_index: there are no indices")
+    return found
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+    """The indices on and below the `k`-th diagonal of a matrix with `n` rows and `m` columns."""
+    return _functions.nonzero(tri(n, m, k, dtype=_dtypes.bool))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+    """The indices on and above the `k`-th diagonal of a matrix with `n` rows and `m` columns."""
+    return _functions.nonzero(_ops.logical_not(tri(n, m, k - 1, dtype=_dtypes.bool)))
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """The indices of the diagonal of an array with `ndim` axes of the extent `n`."""
+    return (_creation.arange(n),) * ndim
+
+
+def _own(name, x):
+    if not isinstance(x, Array):
+        raise TypeError(f"{name}: {type(x).__name__} is not a compute.Array, whose elements it could change")
+    return x
+
+
+def put(x: Array, indices: Values, values: Values) -> None:
+    """Writes values at positions in row-major order, in place."""
+    _own("put", x)
+    places = array_of(_creation.asarray(indices) if isinstance(indices, int) else indices)
+    x[unravel_index(places, x.shape)] = _number_or_array(values, x)
+
+
+def put_along_axis(x: Array, indices: Values, values: Values, axis: Axis) -> None:
+    """Writes values at `indices` along `axis`, in place: scatter, into `x`."""
+    _own("put_along_axis", x)
+    if axis is None:
+        put(x, indices, values)
+    else:
+        x[...] = _indexing.scatter(x, indices, values, axis=axis)
+
+
+def putmask(x: Array, mask: Values, values: Values) -> None:
+    """Writes values where `mask` is true, in place; they broadcast to the shape of `x`."""
+    _own("putmask", x)[...] = _functions.where(mask, values, x)
+
+
+def copyto(x: Array, values: Values) -> None:
+    """Writes values to all elements of `x`, in place."""
+    _own("copyto", x)[...] = values
+
+
+def fill_diagonal(x: Array, values: Values) -> None:
+    """Writes values to the diagonal of a matrix, in place."""
+    linalg.diagonal(_own("fill_diagonal", x))[...] = values
+
+
+# ---- Elementwise ----------------------------------------------------------------------------------------------------
+
+
+def around(x: Values, decimals: int = 0, out: Array | None = None) -> Array:
+    """`x` rounded to so many decimals, halves to even.
+
+    >>> compute.around([1.25, 2.71], 1)
+    Array([1.2, 2.7], dtype=float32)
+    """
+    x = array_of(x)
+    if decimals == 0 or (x.dtype not in _INEXACT and decimals > 0):
+        return _ops.TABLE["round"]["run"](x, out=out)
+    scale = 10.0 ** builtins.abs(decimals)
+    if x.dtype not in _INEXACT:
+        scale = int(scale)
+        low = x // scale * scale
+        far, half = x - low, scale // 2
+        up = _ops.logical_or(far > half, _ops.logical_and(far == half, low // scale % 2 == 1))
+        found = _functions.where(up, low + scale, low)
+        return found if out is None else _ops.copy(found, out=out)
+    if decimals > 0:
+        return _ops.TABLE["divide"]["run"](_ops.round(x * scale), scale, out=out)
+    return _ops.TABLE["multiply"]["run"](_ops.round(x / scale), scale, out=out)
+
+
+def _add(x1, x2, alpha=None, out=None):
+    """x1 + alpha x2."""
+    return _ops.TABLE["add"]["run"](x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), out=out)
+
+
+def _subtract(x1, x2, alpha=None, out=None):
+    """x1 - alpha x2."""
+    return _ops.TABLE["subtract"]["run"](x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), out=out)
+
+
+def fmax(x1: Values, x2: Values) -> Array:
+    """The greater of two elements; of NaN and a number, the number."""
+    x1, x2 = arrays_of(x1, x2)
+    return _functions.where(_ops.not_equal(x1, x1) if isinstance(x1, Array) else x1 != x1, x2,
+                            _functions.where(_ops.not_equal(x2, x2) if isinstance(x2, Array) else x2 != x2, x1, _ops.maximum(x1, x2)))
+
+
+def fmin(x1: Values, x2: Values) -> Array:
+    """The lesser of two elements; of NaN and a number, the number."""
+    return _ops.negative(fmax(_ops.negative(array_of(x1)) if not isinstance(x1, _dtypes.NUMBERS) else -x1,
+                              _ops.negative(array_of(x2)) if not isinstance(x2, _dtypes.NUMBERS) else -x2))
+
+
+def divmod(x1: Values, x2: Values) -> tuple[Array, Array]:
+    """floor_divide and remainder.
+
+    >>> compute.divmod([7, -7], 3)
+    (Array([ 2, -3], dtype=int64), Array([1, 2], dtype=int64))
+    """
+    x1, x2 = arrays_of(x1, x2)
+    return _ops.floor_divide(x1, x2), _ops.remainder(x1, x2)
+
+
+def exp2(x: Values) -> Array:
+    """2 to the power of `x`."""
+    return _ops.pow(2.0, _inexact(array_of(x)))
+
+
+def angle(x: Values, deg: bool = False) -> Array:
+    """The angle of complex numbers in radians, or in degrees."""
+    x = array_of(x)
+    found = _ops.atan2(_ops.imag(x), _ops.real(x)) if x.dtype in _dtypes.COMPLEX else _ops.atan2(0.0, _inexact(x))
+    return _ops.rad2deg(found) if deg else found
+
+
+def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
+    """`x` with numbers in the place of NaN and infinities, for which the default is the greatest and the least number.
+
+    >>> compute.nan_to_num([compute.nan, 1.0])
+    Array([0., 1.], dtype=float32)
+    """
+    x = array_of(x)
+    if x.dtype not in _dtypes.FLOATS:
+        if x.dtype in _dtypes.COMPLEX:
+            raise TypeError(f"nan_to_num: {x.dtype} is not a real dtype")
+        return _ops.copy(x) if copy else x
+    limits = _dtypes.finfo(x.dtype)
+    found = _ops.where(_ops.isnan(x), nan, x)
+    found = _ops.where(_ops.equal(x, math.inf), limits.max if posinf is None else posinf, found)
+    found = _ops.where(_ops.equal(x, -math.inf), limits.min if neginf is None else neginf, found)
+    return found if copy else _ops.copy(found, out=x)
+
+
+def isreal(x: Values) -> Array:
+    """Whether the imaginary part of each element is 0."""
+    return _ops.equal(_functions.imag(x), 0)
+
+
+def iscomplex(x: Values) -> Array:
+    """Whether the imaginary part of each element is not 0."""
+    return _ops.not_equal(_functions.imag(x), 0)
+
+
+def isrealobj(x: Values) -> bool:
+    """Whether the dtype of `x` is not complex."""
+    return array_of(x).dtype not in _dtypes.COMPLEX
+
+
+def iscomplexobj(x: Values) -> bool:
+    """Whether the dtype of `x` is complex."""
+    return array_of(x).dtype in _dtypes.COMPLEX
+
+
+def isposinf(x: Values) -> Array:
+    """Whether each element is the positive infinity."""
+    return _ops.equal(array_of(x), math.inf)
+
+
+def isneginf(x: Values) -> Array:
+    """Whether each element is the negative infinity."""
+    return _ops.equal(array_of(x), -math.inf)
+
+
+def lerp(start: Values, end: Values, weight: Values) -> Array:
+    """start + weight (end - start)."""
+    start, end, weight = arrays_of(start, end, weight)
+    return start + weight * (end - start)
+
+
+def clamp_min(x: Values, min: Any) -> Array:
+    """`x`, or `min` where that is greater."""
+    return _functions.clip(x, min, None)
+
+
+def clamp_max(x: Values, max: Any) -> Array:
+    """`x`, or `max` where that is less."""
+    return _functions.clip(x, None, max)
+
+
+def array_equal(x1: Values, x2: Values, equal_nan: bool = False) -> bool:
+    """Whether two arrays have one shape and equal elements. PyTorch's equal.
+
+    >>> compute.array_equal([1, 2], compute.asarray([1, 2]))
+    True
+    """
+    x1, x2 = (_creation.asarray(x) for x in arrays_of(x1, x2))
+    if x1.shape != x2.shape:
+        return False
+    same = _ops.equal(x1, x2)
+    if equal_nan:
+        same = _ops.logical_or(same, _ops.logical_and(_ops.not_equal(x1, x1), _ops.not_equal(x2, x2)))
+    return bool(_functions.all(same))
+
+
+# ---- Products -------------------------------------------------------------------------------------------------------
+
+
+def dot(x1: Values, x2: Values, out: Array | None = None) -> Array:
+    """The product of two vectors, matrices, or arrays: the sums over the last axis of `x1` and the last but one of `x2`.
+
+    >>> compute.dot([1, 2], compute.asarray([3, 4]))
+    Array(11, dtype=int64)
+    """
+    x1, x2 = arrays_of(x1, x2)
+    if not getattr(x1, "ndim", 0) or not getattr(x2, "ndim", 0):
+        found = _ops.multiply(x1, x2)
+    elif x2.ndim <= 2:
+        found = _ops.matmul(x1, x2)
+    else:
+        found = _functions.tensordot(x1, x2, axes=((x1.ndim - 1,), (x2.ndim - 2,)))
+    return found if out is None else _ops.copy(found, out=out)
+
+
+def inner(x1: Values, x2: Values) -> Array:
+    """The sums of products over the last axes of two arrays."""
+    x1, x2 = arrays_of(x1, x2)
+    if not getattr(x1, "ndim", 0) or not getattr(x2, "ndim", 0):
+        return _ops.multiply(x1, x2)
+    return _functions.tensordot(x1, x2, axes=((x1.ndim - 1,), (x2.ndim - 1,)))
+
+
+def outer(x1: Values, x2: Values) -> Array:
+    """linalg.outer of the flattened arrays."""
+    x1, x2 = arrays_of(x1, x2)
+    return linalg.outer(_flat(x1), _flat(x2))
+
+
+def vdot(x1: Values, x2: Values) -> Array:
+    """The sum of the products of the elements of two flattened arrays, of which the first is conjugated."""
+    x1, x2 = arrays_of(x1, x2)
+    return _functions.vecdot(_flat(x1), _flat(x2))
+
+
+def addmm(c: Values, a: Values, b: Values, *, beta: float = 1.0, alpha: float = 1.0) -> Array:
+    """linalg.gemm: beta c + alpha a b."""
+    return linalg.gemm(c, a, b, alpha=alpha, beta=beta)
+
+
+def _on_axes(name, x, axis1, axis2):
+    x = array_of(x)
+    axis1, axis2 = _axes((axis1, axis2), x.ndim, name)
+    return _core.permute_view(x, [i for i in range(x.ndim) if i not in (axis1, axis2)] + [axis1, axis2])
+
+
+def diagonal(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The diagonals of the matrices along two axes, a view."""
+    return linalg.diagonal(_on_axes("diagonal", x, axis1, axis2), offset=offset)
+
+
+def trace(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DType | None = None) -> Array:
+    """The sums of the diagonals of the matrices along two axes."""
+    return linalg.trace(_on_axes("trace", x, axis1, axis2), offset=offset, dtype=dtype)
+
+
+def norm(x: Values, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Array:
+    """PyTorch's norm: that of all elements, or of vectors along `dim`. NumPy's is linalg.norm."""
+    if p == "nuc":
+        raise NotImplementedError("norm: 'nuc' needs singular values, which the package does not have yet")
+    return linalg.vector_norm(_inexact(array_of(x)), axis=dim, keepdims=keepdim, ord=2 if p == "fro" else p)
+
+
+def _linalg_norm(x: Values, ord: Any = None, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
+    """The norm of a vector or a matrix, or of those along one or two axes; without `ord`, the root of the sum of squares.
+
+    >>> compute.linalg.norm([[3.0, 4.0], [6.0, 8.0]], axis=1)
+    Array([ 5., 10.], dtype=float32)
+    """
+    if names:
+        return renamed(_linalg_norm, names, x, ord=ord, axis=axis, keepdims=keepdims)
+    x = _inexact(array_of(x))
+    axes = None if axis is None else _axes(axis, x.ndim, "norm")
+    if ord is None or (axes is None and x.ndim == 1) or (axes is not None and len(axes) == 1):
+        return linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    if axes is None and x.ndim == 2:
+        return linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
+    if axes is None or len(axes) != 2:
+        raise ValueError(f"norm: ord={ord!r} needs one or two axes, not {x.ndim if axes is None else len(axes)}")
+    found = linalg.matrix_norm(_on_axes("norm", x, *axes), ord=ord)
+    return _core.reshape_view(found, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else found
+
+
+def _multi_dot(arrays: Sequence[Values]) -> Array:
+    """The product of matrices, multiplied from left to right."""
+    arrays = arrays_of(*arrays)
+    found = arrays[0]
+    for one in arrays[1:]:
+        found = _ops.matmul(found, one)
+    return found
+
+
+def polyval(p: Values, x: Values) -> Array:
+    """The values at `x` of the polynomial with the coefficients `p`, that of the highest power first.
+
+    >>> compute.polyval([1, 0, 2], [3, 4])
+    Array([11, 18], dtype=int64)
+    """
+    p, x = arrays_of(p, x)
+    x = _creation.asarray(x, device=p.device)
+    found = _creation.zeros_like(x)
+    for i in range(p.shape[0]):
+        found = found * x + p[i]
+    return found
+
+
+def polyfit(x: Values, y: Values, deg: int, rcond: None = None, full: bool = False, w: Values | None = None) -> Array:
+    """The coefficients, the highest power first, of the polynomial of the degree `deg` nearest to points, by least squares.
+
+    `w` are weights of the points' distances. It is computed in float64 where the device has it. ValueError if the points
+    do not determine a polynomial.
+
+    >>> compute.round(compute.polyfit([0, 1, 2], [1, 3, 5], 1))
+    Array([2., 1.], dtype=float32)
+    """
+    if full or rcond is not None:
+        raise NotImplementedError("polyfit: full and rcond need singular values, which the package does not have yet")
+    x, y, w = arrays_of(x, y, w)
+    if x.ndim != 1 or y.shape[:1] != x.shape or y.ndim > 2:
+        raise ValueError(f"polyfit: points of the shapes {x.shape} and {y.shape}")
+    result = _dtypes.DEFAULT_FLOAT if x.dtype not in _INEXACT else x.dtype
+    result = _dtypes.promote(result, y.dtype) if y.dtype in _INEXACT else result
+    dtype = _dtypes.float64 if _has_float64(x.device) else _dtypes.float32
+    x, y = (_ops.cast(one, dtype=dtype) for one in (x, y))
+    columns = [_creation.ones_like(x)]
+    for _ in range(deg):
+        columns.insert(0, columns[0] * x)
+    if w is not None:
+        w = _ops.cast(w, dtype=dtype)
+        columns, y = [one * w for one in columns], y * (w if y.ndim == 1 else _core.reshape_view(w, (w.size, 1)))
+    return _ops.cast(_least_squares(columns, y), dtype=result)
+
+
+def _least_squares(columns, y):
+    """The factors of columns whose sum is nearest to `y`, by Gram and Schmidt's method, twice for each column."""
+    scales = [linalg.vector_norm(one) for one in columns]
+    columns = [one / scale for one, scale in zip(columns, scales)]
+    unit, upper = [], []
+    for column in columns:
+        shares = [_creation.zeros((), dtype=column.dtype, device=column.device)] * len(unit)
+        for _ in range(2):
+            for i, q in enumerate(unit):
+                share = _ops.vecdot(q, column)
+                shares[i] = shares[i] + share
+                column = column - share * q
+        size = linalg.vector_norm(column)
+        if not float(size) > len(columns) * columns[0].size * _dtypes.finfo(column.dtype).eps:
+            raise ValueError("polyfit: the points do not determine a polynomial of this degree")
+        unit.append(column / size)
+        upper.append([*shares, size])
+    sides = []
+    for q in unit:
+        sides.append(_ops.matmul(q, y))
+        y = y - (sides[-1] * q if y.ndim == 1 else _ops.multiply(_core.reshape_view(q, (q.size, 1)), sides[-1]))
+    for i in reversed(range(len(unit))):
+        for j in range(i + 1, len(unit)):
+            sides[i] = sides[i] - upper[j][i] * sides[j]
+        sides[i] = sides[i] / upper[i][i]
+    return _ops.stack(*(side / scale for side, scale in zip(sides, scales)), axis=0)
+
+
+# ---- Random numbers -------------------------------------------------------------------------------------------------
+
+
+def _extents(size, single):
+    """The shape of a call such as rand(2, 3), rand((2, 3)) or rand(size=3)."""
+    return single[0] if len(single) == 1 and not hasattr(single[0], "__index__") else single if size is None else size
+
+
+def rand(*size: Any, dtype: DType | None = None, device: Any = None) -> Array:
+    """Uniformly distributed numbers in [0, 1), of the shape of the arguments."""
+    return random.uniform(_extents(None, size), dtype=dtype, device=device)
+
+
+def randn(*size: Any, dtype: DType | None = None, device: Any = None) -> Array:
+    """Normally distributed numbers with mean 0 and deviation 1, of the shape of the arguments."""
+    return random.normal(_extents(None, size), dtype=dtype, device=device)
+
+
+def randint(low: int, high: Any = None, size: Any = None, dtype: DType | None = None, device: Any = None) -> Array:
+    """Random integers in [low, high), or in [0, low); the shape is the third argument, or as PyTorch has it the second of two."""
+    if high is not None and not hasattr(high, "__index__"):
+        high, size = None, high
+    low, high = (0, low) if high is None else (low, high)
+    return random.integers(() if size is None else size, low, high, dtype=dtype, device=device)
+
+
+def rand_like(x: Values, *, dtype: DType | None = None) -> Array:
+    """rand of the shape, the dtype and the device of `x`."""
+    x = array_of(x)
+    return random.uniform(x.shape, dtype=dtype or x.dtype, device=x.device)
+
+
+def randn_like(x: Values, *, dtype: DType | None = None) -> Array:
+    """randn of the shape, the dtype and the device of `x`."""
+    x = array_of(x)
+    return random.normal(x.shape, dtype=dtype or x.dtype, device=x.device)
+
+
+def _uniform_numbers(size: Any = None) -> Array:
+    """Uniformly distributed numbers in [0, 1) of a shape."""
+    return random.uniform(() if size is None else size)
+
+
+def _standard_normal(size: Any = None) -> Array:
+    """Normally distributed numbers with mean 0 and deviation 1 of a shape."""
+    return random.normal(() if size is None else size)
+
+
+class NumPyGenerator:
+    """A compute.random.Generator, whose methods have the order of arguments of NumPy's: the shape comes last."""
+
+    def __init__(self, seed: Any = None) -> None:
+        if seed is None:
+            import secrets
+
+            seed = secrets.randbits(63)
+        self.generator = seed if isinstance(seed, random.Generator) else random.Generator(seed)
+
+    def random(self, size: Any = None, dtype: Any = None) -> Array:
+        """Uniformly distributed numbers in [0, 1)."""
+        return self.generator.uniform(() if size is None else size, dtype=dtype)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Array:
+        """Uniformly distributed numbers in [low, high)."""
+        return self.generator.uniform(() if size is None else size, low, high)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
+        """Normally distributed numbers."""
+        return self.generator.normal(() if size is None else size, loc, scale)
+
+    def standard_normal(self, size: Any = None, dtype: Any = None) -> Array:
+        """Normally distributed numbers with mean 0 and deviation 1."""
+        return self.generator.normal(() if size is None else size, dtype=dtype)
+
+    def integers(self, low: int, high: int | None = None, size: Any = None, dtype: Any = None, endpoint: bool = False) -> Array:
+        """Random integers in [low, high), or in [0, low); with `endpoint`, `high` is among them."""
+        low, high = (0, low) if high is None else (low, high)
+        return self.generator.integers(() if size is None else size, low, high + bool(endpoint), dtype=dtype)
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Values | None = None, axis: int = 0) -> Array:
+        """Random parts of `a` along an axis, or random integers in [0, a)."""
+        return self.generator.choice(a, () if size is None else size, replace=replace, p=p, axis=axis)
+
+    def permutation(self, x: Any, axis: int = 0) -> Array:
+        """The integers in [0, x), or the parts of `x` along an axis, in random order."""
+        return self.generator.permutation(x, axis=axis)
+
+    def shuffle(self, x: Array, axis: int = 0) -> None:
+        """Puts the parts of `x` along an axis in random order, in place."""
+        self.generator.shuffle(x, axis=axis)
+
+
+def _default_rng(seed: Any = None) -> NumPyGenerator:
+    """A generator with NumPy's order of arguments. The same seed gives other numbers than in NumPy."""
+    return NumPyGenerator(seed)
+
+
+# ---- Properties and types -------------------------------------------------------------------------------------------
+
+
+def ndim(x: Values) -> int:
+    """The number of axes."""
+    return 0 if isinstance(x, _dtypes.NUMBERS) else array_of(x).ndim
+
+
+def shape(x: Values) -> tuple[int, ...]:
+    """The extents."""
+    return () if isinstance(x, _dtypes.NUMBERS) else array_of(x).shape
+
+
+def size(x: Values, axis: Axis = None) -> int:
+    """The number of elements, or the extent of an axis."""
+    return math.prod(shape(x)) if axis is None else shape(x)[axis]
+
+
+def numel(x: Values) -> int:
+    """The number of elements."""
+    return size(x)
+
+
+def dtype(kind: Any) -> DType:
+    """The dtype that a name, a type of Python or a dtype of NumPy means.
+
+    >>> compute.dtype("float32")
+    compute.float32
+    """
+    return _dtypes._from_object(kind)
+
+
+def issubdtype(dtype: Any, kind: Any) -> bool:
+    """isdtype, where a kind may also be compute.floating, compute.integer and the like.
+
+    >>> compute.issubdtype(compute.int8, compute.integer)
+    True
+    """
+    kind = {float: "real floating", int: "signed integer", complex: "complex floating", builtins.bool: "bool"}.get(kind, kind) if isinstance(kind, type) else kind
+    return _dtypes.isdtype(dtype, kind)
+
+
+def promote_types(a: Any, b: Any) -> DType:
+    """The dtype that two dtypes have in common."""
+    return _dtypes.result_type(_dtypes._from_object(a), _dtypes._from_object(b))
+
+
+def isscalar(x: Any) -> bool:
+    """Whether `x` is a number or a str."""
+    return isinstance(_dtypes.number(x), (*_dtypes.NUMBERS, str)) and not isinstance(x, Array)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is an array of this package."""
+    return isinstance(x, Array)
+
+
+def may_share_memory(x1: Array, x2: Array) -> bool:
+    """Whether two arrays are views of one buffer."""
+    return _core.shares_memory(x1, x2)
+
+
+def errstate(**settings: str) -> Any:
+    """A context in which floating-point faults are ignored, as they always are here. Other settings raise an error."""
+    for name, value in settings.items():
+        if value != "ignore":
+            raise NotImplementedError(f"errstate: {name}={value!r}; floating-point faults can only be ignored")
+    return contextlib.nullcontext()
+
+
+# ---- Files and printing ---------------------------------------------------------------------------------------------
+
+
+def savez(file: Any, *arrays: Values, **named: Values) -> None:
+    """Writes arrays to a .npz file: those without a name as arr_0, arr_1 and so on. load returns them as a dict."""
+    _files._save_npz(file, _named_arrays("savez", arrays, named), False)
+
+
+def savez_compressed(file: Any, *arrays: Values, **named: Values) -> None:
+    """savez with compression."""
+    _files._save_npz(file, _named_arrays("savez_compressed", arrays, named), True)
+
+
+def _named_arrays(name, arrays, named):
+    found = {f"arr_{i}": x for i, x in enumerate(arrays)}
+    for key in found:
+        if key in named:
+            raise ValueError(f"{name}: the name {key} is given twice")
+    return {key: _creation.asarray(x) for key, x in (found | named).items()}
+
+
+def loadtxt(file: Any, dtype: Any = float, comments: str | None = "#", delimiter: str | None = None, skiprows: int = 0,
+            usecols: Any = None, unpack: bool = False, ndmin: int = 0, max_rows: int | None = None, encoding: str | None = None) -> Any:
+    """The numbers of a text with one row in each line: a path, a file, or lines. A single row or column is a vector.
+
+    Columns are parted by white space or by `delimiter`. ValueError if lines have different numbers of columns.
+
+    >>> compute.loadtxt(["1 2", "3 4"], dtype=int)
+    Array([[1, 2],
+           [3, 4]], dtype=int64)
+    """
+    kind = _dtypes._from_object(dtype)
+    read = complex if kind in _dtypes.COMPLEX else float if kind in _dtypes.FLOATS else int
+    rows: list[list[Any]] = []
+    with contextlib.ExitStack() as stack:
+        lines = stack.enter_context(open(file, encoding=encoding)) if isinstance(file, str) or hasattr(file, "__fspath__") else file
+        for number, line in enumerate(lines):
+            line = line.decode(encoding or "utf-8") if isinstance(line, bytes) else line
+            line = line.partition(comments)[0].strip() if comments else line.strip()
+            if number < skiprows or not line or (max_rows is not None and len(rows) >= max_rows):
+                continue
+            texts = line.split(delimiter)
+            if usecols is not None:
+                texts = [texts[i] for i in ([usecols] if isinstance(usecols, int) else usecols)]
+            if rows and len(texts) != len(rows[0]):
+                raise ValueError(f"loadtxt: line {number + 1} has {len(texts)} columns, the lines before have {len(rows[0])}")
+            rows.append([read(text) for text in texts])
+    x = _creation.asarray(rows, dtype=kind) if rows else _creation.zeros((0,), dtype=kind)
+    if x.ndim == 2 and ndmin < 2:
+        x = _manipulation.squeeze(x, tuple(i for i in range(2) if x.shape[i] == 1)) if 1 in x.shape else x
+        x = _core.reshape_view(x, (1,)) if x.ndim < ndmin else x
+    return _manipulation.unstack(x.T, axis=0) if unpack and x.ndim == 2 else x
+
+
+def savetxt(file: Any, x: Values, fmt: str = "%.18e", delimiter: str = " ", newline: str = "\n", header: str = "", footer: str = "",
+            comments: str = "# ") -> None:
+    """Writes a vector or a matrix as text, a row in each line, to a path or a file."""
+    x = array_of(x)
+    if x.ndim > 2:
+        raise ValueError(f"savetxt: an array with {x.ndim} axes is neither a vector nor a matrix")
+    rows = x.tolist() if x.ndim == 2 else [[one] for one in _flat(x).tolist()]
+    lines = [comments + line for line in header.splitlines()]
+    lines += [delimiter.join(fmt % one for one in row) for row in rows]
+    lines += [comments + line for line in footer.splitlines()]
+    text = "".join(line + newline for line in lines)
+    if isinstance(file, str) or hasattr(file, "__fspath__"):
+        with open(file, "w", encoding="utf-8") as opened:
+            opened.write(text)
+        return
+    try:
+        file.write(text)
+    except TypeError:  # of bytes
+        file.write(text.encode())
+
+
+def set_printoptions(precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None, linewidth: int | None = None,
+                     suppress: bool | None = None, *, sci_mode: bool | None = None) -> None:
+    """Sets how arrays are printed: digits behind the point, elements before some are left out, those shown at each end,
+    the length of lines, and whether exponents are avoided. What is None stays as it is.
+    """
+    suppress = (None if sci_mode is None else not sci_mode) if suppress is None else suppress
+    for name, value in {"PRECISION": precision, "THRESHOLD": threshold, "EDGE": edgeitems, "WIDTH": linewidth, "SUPPRESS": suppress}.items():
+        if value is not None:
+            setattr(_printing, name, value)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options of set_printoptions."""
+    return {"precision": _printing.PRECISION, "threshold": _printing.THRESHOLD, "edgeitems": _printing.EDGE, "linewidth": _printing.WIDTH,
+            "suppress": _printing.SUPPRESS}
+
+
+@contextlib.contextmanager
+def printoptions(**options: Any) -> Any:
+    """set_printoptions for a `with` statement."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield get_printoptions()
+    finally:
+        set_printoptions(**before)
+
+
+def array2string(x: Values, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None) -> str:
+    """The text of the elements; see set_printoptions."""
+    with printoptions(linewidth=max_line_width, precision=precision, suppress=suppress_small):
+        return _printing.array_str(array_of(x))
+
+
+# ---- Methods of arrays ----------------------------------------------------------------------------------------------
+
+
+def _to(x, *arguments, **options):
+    """The array on another device, with another dtype, or both; as another array has them."""
+    copy = options.pop("copy", False)
+    options.pop("non_blocking", None)
+    known = {"device": options.pop("device", None), "dtype": options.pop("dtype", None)}
+    if options:
+        raise TypeError(f"to() got an unexpected keyword argument {next(iter(options))!r}")
+    for one in arguments:
+        if isinstance(one, Array):
+            known = {"device": one.device, "dtype": one.dtype}
+        elif isinstance(one, (_core.Device, str)) and one not in _dtypes._BY_NAME:
+            known["device"] = one
+        elif not isinstance(one, builtins.bool):
+            known["dtype"] = one
+    found = x if known["device"] is None else _core.to_device(x, known["device"])
+    if known["dtype"] is not None:
+        found = _functions.astype(found, known["dtype"], copy=False)
+    return _ops.copy(found) if copy and found is x else found
+
+
+def _view(x, *shape):
+    """A view with another shape, or of the same bytes as elements of another dtype."""
+    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)):
+        kind = _dtypes._from_object(shape[0])
+        if kind.itemsize == x.itemsize:
+            return _core.strided_view(x, kind, x.shape, x.strides, 0)
+        if not x.is_contiguous or x.ndim == 0 or x.shape[-1] * x.itemsize % kind.itemsize:
+            raise ValueError(f"view: {x.dtype} of the shape {x.shape} cannot be seen as {kind}")
+        flat = (*x.shape[:-1], x.shape[-1] * x.itemsize // kind.itemsize)
+        strides = [math.prod(flat[i + 1:]) for i in range(len(flat))]
+        return _core.strided_view(x, kind, flat, strides, 0)
+    return _manipulation.reshape(x, shape[0] if len(shape) == 1 else shape, copy=False)
+
+
+def _expand(x, *sizes):
+    """A view with the shape of the arguments, in which -1 keeps an extent."""
+    sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    kept = (1,) * (len(sizes) - x.ndim) + x.shape
+    return _core.broadcast_view(x, [old if new == -1 else new for old, new in zip(kept, sizes)])
+
+
+def _permute(x, *axes):
+    """A view with the axes in the order of the arguments."""
+    return _manipulation.permute_dims(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def _sort_in_place(x, axis=-1, **options):
+    """Sorts the elements along an axis, in place. For a new array use compute.sort."""
+    x[...] = _functions.sort(x, axis=axis, **options)
+
+
+def _fill(x, value):
+    """Sets all elements to a number, in place."""
+    x[...] = value
+
+
+def _t(x):
+    """A view with the two axes of a matrix exchanged."""
+    return x if x.ndim < 2 else x.T
+
+
+def _numpy(x, *, force=False):
+    """numpy.asarray(x): an array of NumPy, which shares the memory of an array on cpu."""
+    import numpy
+
+    return numpy.asarray(x)
+
+
+def _cpu(x):
+    """The array on cpu; itself if it is there."""
+    return _core.to_device(x, "cpu")
+
+
+def _cuda(x, device=None):
+    """The array on a CUDA device."""
+    return _core.to_device(x, "cuda" if device is None else f"cuda{device}" if isinstance(device, int) else device)
+
+
+def _detach(x):
+    """The array itself, or the value of a variable of compute.grad, through which no gradient passes."""
+    return grad.constant(x)
+
+
+def _contiguous(x):
+    """The array in row-major order without gaps: itself, or a copy."""
+    return x if x.is_contiguous else _ops.copy(x)
+
+
+def _tobytes(x):
+    """The elements in row-major order, as bytes."""
+    return bytes(_files._bytes(x))
+
+
+def _converted(kind):
+    def run(x):
+        return _functions.astype(x, kind, copy=False)
+    run.__doc__ = f"The array as {kind.name}; itself if it has that dtype."
+    return run
+
+
+def _in_place(name):
+    def run(x, *operands):
+        result = _ops.TABLE[name]["run"](x, *operands, out=x)
+        return result
+    run.__doc__ = f"{name}, in place. Returns the array."
+    return run
+
+
+def _zero_in_place(x):
+    """Sets all elements to 0, in place. Returns the array."""
+    x[...] = 0
+    return x
+
+
+def _fill_in_place(x, value):
+    """Sets all elements to a number, in place. Returns the array."""
+    x[...] = value
+    return x
+
+
+def _copy_in_place(x, source):
+    """Sets the elements to those of another array, which broadcasts, in place. Returns the array."""
+    x[...] = source
+    return x
+
+
+def _clamp_in_place(x, min=None, max=None):
+    """clip, in place. Returns the array."""
+    return _functions.clip(x, min, max, out=x)
+
+
+def _masked_fill_in_place(x, mask, value):
+    """Sets the elements where `mask` is true to a number, in place. Returns the array."""
+    x[mask] = value
+    return x
+
+
+def _as(x, other):
+    """The array with the dtype of another."""
+    return _functions.astype(x, other.dtype, copy=False)
+
+
+# ---- Tables ---------------------------------------------------------------------------------------------------------
+
+_ROWS = _ops.ROWS
+# The same functions by other names.
+_SAME = {
+    "absolute": "abs", "fabs": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "power": "pow", "float_power": "pow", "mod": "remainder", "true_divide": "divide", "true_div": "divide",
+    "invert": "bitwise_invert", "bitwise_not": "bitwise_invert", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "rint": "round",
+    "fix": "trunc", "degrees": "rad2deg", "radians": "deg2rad", "mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negative", "eq": "equal",
+    "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "sgn": "sign"}
+COMPUTE = {name: _ROWS[own] for name, own in _SAME.items()}
+COMPUTE |= {name: vars(nn)[name] for name in ("relu", "sigmoid", "softmax", "log_softmax", "logsumexp")}
+COMPUTE |= {
+    "as_tensor": _creation.asarray, "asanyarray": _creation.asarray, "clone": copy, "concatenate": _manipulation.concat, "cat": _manipulation.concat,
+    "row_stack": vstack, "permute": _manipulation.permute_dims, "movedim": _manipulation.moveaxis, "swapdims": swapaxes, "unsqueeze": _manipulation.expand_dims,
+    "tensor_split": _numeric.array_split, "conjugate": _functions.conj, "clamp": _functions.clip, "trapz": _numeric.trapezoid,
+    "topk": _functions.top_k, "in1d": _functions.isin, "mm": _functions.matmul, "bmm": _functions.matmul, "mv": _functions.matmul, "cross": linalg.cross,
+    "baddbmm": addmm, "broadcast_tensors": _manipulation.broadcast_arrays, "ndarray": Array, "Tensor": Array,
+    "randperm": random.permutation, "manual_seed": random.seed, "array_repr": _printing.array_repr, "array_str": _printing.array_str,
+    "float": _dtypes.float32, "single": _dtypes.float32, "double": _dtypes.float64, "float_": _dtypes.float64, "half": _dtypes.float16, "int": _dtypes.int32,
+    "int_": _dtypes.int64, "long": _dtypes.int64, "intp": _dtypes.int64, "short": _dtypes.int16, "byte": _dtypes.int8, "ubyte": _dtypes.uint8,
+    "uint": _dtypes.uint64, "bool_": _dtypes.bool, "cfloat": _dtypes.complex64, "cdouble": _dtypes.complex128, "floating": "real floating",
+    "integer": "integral", "signedinteger": "signed integer", "unsignedinteger": "unsigned integer", "complexfloating": "complex floating", "number": "numeric",
+    "inexact": ("real floating", "complex floating"), "Inf": math.inf, "NaN": math.nan}
+COMPUTE |= {name: value for name, value in list(globals().items())
+            if name[0] != "_" and getattr(value, "__module__", None) == __name__ and not isinstance(value, type) and name not in ("Values", "Axis")}
+COMPUTE |= {"mgrid": mgrid, "ogrid": ogrid, "r_": r_, "c_": c_, "s_": s_, "index_exp": index_exp}
+LINALG = {"norm": _linalg_norm, "multi_dot": _multi_dot, "dot": dot, "inner": inner}
+RANDOM = {"rand": rand, "randn": randn, "randint": randint, "random": _uniform_numbers, "random_sample": _uniform_numbers, "standard_normal": _standard_normal,
+          "default_rng": _default_rng, "NumPyGenerator": NumPyGenerator}
+for _name, _function in (*LINALG.items(), *RANDOM.items()):
+    if _function.__name__[0] == "_":
+        _function.__name__ = _function.__qualname__ = _name
+
+# Methods of arrays and of variables of compute.grad.
+METHODS = {
+    **{name: COMPUTE[name] for name in (
+        "amax", "amin", "argwhere", "chunk", "clamp", "cumprod", "cumsum", "diagonal", "div", "dot", "eq", "gather", "ge", "gt", "index_select", "le", "lt",
+        "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "round", "sigmoid", "softmax",
+        "sub", "swapaxes", "topk", "trace", "unbind", "unique", "unsqueeze") if name in COMPUTE},
+    **{name: _ROWS[name] for name in (
+        "abs", "add", "acos", "asin", "atan", "ceil", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
+        "log2", "logical_and", "logical_not", "logical_or", "maximum", "minimum", "multiply", "pow", "reciprocal", "remainder", "rsqrt", "sign", "sin", "sinh", "sqrt",
+        "square", "subtract", "tan", "tanh", "trunc")},
+    **{name: getattr(_functions, name) for name in ("allclose", "argsort", "conj", "count_nonzero", "diff", "isclose", "matmul", "median", "nonzero", "quantile",
+                                                    "searchsorted")},
+    "conjugate": _functions.conj, "repeat": _manipulation.repeat, "take": _indexing.take, "flip": _manipulation.flip, "roll": _manipulation.roll,
+    "tile": _manipulation.tile, "movedim": _manipulation.moveaxis, "tril": _creation.tril, "triu": _creation.triu, "moveaxis": _manipulation.moveaxis,
+    "expand_dims": _manipulation.expand_dims, "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
+    "expand": _expand, "permute": _permute, "t": _t, "dim": ndim, "type_as": _as, "float": _converted(_dtypes.float32),
+    "double": _converted(_dtypes.float64), "half": _converted(_dtypes.float16), "bfloat16": _converted(_dtypes.bfloat16), "int": _converted(_dtypes.int32),
+    "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach}
+# Methods of arrays alone: those that write, and those that show memory.
+ARRAY_METHODS = {
+    "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "tobytes": _tobytes,
+    "add_": _in_place("add"), "sub_": _in_place("subtract"), "mul_": _in_place("multiply"), "div_": _in_place("divide"), "zero_": _zero_in_place,
+    "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
+_core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract}
+
+# Names that mean something else here, or nothing: what to use.
+_DECOMPOSITIONS = "the package does not have decompositions yet"
+_HINTS = {
+    "compute": {
+        "cummax": "cumulative_max, without indices", "cummin": "cumulative_min, without indices", "scatter_add": 'scatter(x, i, y, axis=..., reduction="add")',
+        "scatter_reduce": 'scatter(x, i, y, axis=..., reduction="add"), "mul", "min" or "max"', "index_add": 'scatter(x, i, y, axis=..., reduction="add")',
+        "index_put": "x[i, j] = y, or scatter_nd", "index_fill": "x[i] = y", "conv1d": "nn.convolution", "conv2d": "nn.convolution", "conv3d": "nn.convolution",
+        "conv_transpose2d": "nn.convolution_transpose", "vectorize": "a function of whole arrays, or compute.expression",
+        "frompyfunc": "a function of whole arrays, or compute.expression", "apply_along_axis": "the function itself with axis=...",
+        "apply_over_axes": "the function itself with axis=(...)", "no_grad": "nothing: gradients are recorded inside compute.grad alone; compute.grad.constant(x) is a constant",
+        "autograd": "compute.grad", "cuda": 'compute.device("cuda0")', "Generator": "random.Generator", "ufunc": "any function of the package", "matrix": "an array with two axes",
+        "bmat": "concat", "block": "concat", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
+        "nditer": "a function of whole arrays", "ndenumerate": "enumerate(x.tolist())", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
+        "nanmedian": "median(x[~isnan(x)])", "nanquantile": "quantile(x[~isnan(x)], q)", "nanpercentile": "percentile(x[~isnan(x)], q)", "cdist": "linalg.vector_norm(x[:, None] - y, axis=-1)",
+        "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "multinomial": "random.categorical", "jit": "compute.graph.record",
+        "compile": "compute.graph.record", "grad_fn": "compute.grad", "FloatTensor": "asarray(x, dtype=float32)", "LongTensor": "asarray(x, dtype=int64)", "logical_reduce": "all or any",
+        "Parameter": "any array", "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "fft": "not implemented yet", "stft": "not implemented yet"},
+    "compute.linalg": {
+        **dict.fromkeys(("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
+                         "cond", "tensorinv", "tensorsolve", "matrix_exp"), _DECOMPOSITIONS)},
+    "compute.random": {
+        "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "exponential": "-scale * log1p(-uniform(shape))", "poisson": "not implemented",
+        "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented", "lognormal": "exp(normal(shape, mean, deviation))"},
+    "compute.nn": {
+        "functional": "compute.nn itself; linear takes a weight of the shape [in, out], and losses are not averaged", "Linear": "linear, a function of x, weight and bias",
+        "Conv1d": "convolution", "Conv2d": "convolution", "Conv3d": "convolution", "conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
+        "conv_transpose2d": "convolution_transpose", "MaxPool2d": "max_pool", "AvgPool2d": "average_pool", "max_pool2d": "max_pool", "avg_pool2d": "average_pool",
+        "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "Softmax": "softmax", "Dropout": "dropout", "LayerNorm": "layer_norm", "BatchNorm2d": "batch_norm",
+        "Embedding": "embedding", "Module": "functions of arrays, and lists or dicts of parameters", "Sequential": "functions of arrays", "Parameter": "any array",
+        "CrossEntropyLoss": "cross_entropy, and compute.mean of it", "MSELoss": "compute.mean of squared_difference", "mse_loss": "compute.mean of squared_difference",
+        "nll_loss": "cross_entropy of the logits", "binary_cross_entropy": "binary_cross_entropy_with_logits", "scaled_dot_product_attention": "attention",
+        "MultiheadAttention": "attention", "LSTM": "not implemented", "pad": "compute.pad", "tanh": "compute.tanh"},
+    "compute.Array": {
+        "backward": "compute.grad.value_and_gradients, which takes a function", "requires_grad": "compute.grad, whose functions take arrays", "requires_grad_": "compute.grad, whose functions take arrays",
+        "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "split": "compute.split(x, range(n, len(x), n)) for parts of n",
+        "scatter": "compute.scatter(x, i, y, axis=...)", "scatter_": "compute.scatter(x, i, y, axis=...)", "scatter_add_": 'compute.scatter(x, i, y, axis=..., reduction="add")',
+        "index_add_": 'compute.scatter(x, i, y, axis=..., reduction="add")', "index_put_": "x[i, j] = y", "cummax": "compute.cumulative_max(x)", "cummin": "compute.cumulative_min(x)",
+        "resize": "compute.reshape, or concat with zeros", "resize_": "compute.reshape, or concat with zeros", "base": "nothing: views keep their memory themselves", "ctypes": "__array_interface__",
+        "setflags": "nothing: arrays can be written", "flags": "is_contiguous", "put": "compute.put(x, i, y)", "choose": "compute.choose(x, choices)", "compress": "compute.compress(mask, x)",
+        "is_cuda": 'x.device.name.startswith("cuda")', "storage": "native_handle", "data_ptr": "native_handle", "stride": "strides", "dump": "compute.save", "tofile": "compute.save",
+        "byteswap": "nothing: elements have the order of the host", "item_": "item", "get": "numpy", "map_": "compute.expression", "apply_": "compute.expression"},
+}
+
+
+def missing(owner: str, name: str) -> AttributeError:
+    """The error for an attribute that a module or an array does not have."""
+    subject = f"{owner!r} object" if owner == "compute.Array" else f"module {owner!r}"
+    hint = _HINTS[owner].get(name)
+    if hint is None:
+        return AttributeError(f"{subject} has no attribute {name!r}")
+    return AttributeError(f"{subject} has no attribute {name!r}" + (f": {hint}" if hint == _DECOMPOSITIONS else f"; here it is {hint}"))
+
+
+def offered(names: dict[str, Any]) -> list[str]:
+    """What a module offers of its global names: without names that are private, or of other modules of Python."""
+    own = ("compute",)
+    return builtins.sorted(name for name, value in names.items() if (name[0] != "_" or name[:2] == "__")
+                           and not (isinstance(value, type(math)) and not value.__name__.startswith(own)) and name != "annotations")
+
+
+class _Elsewhere:
+    """An attribute that arrays do not have, with a message about it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        raise missing("compute.Array", self._name)
+
+
+def _array_dir(x):
+    return [name for name in object.__dir__(x) if name not in _HINTS["compute.Array"]]
+
+
+def _as_method(name, function):
+    if not hasattr(function, "__get__") or type(function).__name__ == "builtin_function_or_method":
+        def run(self, *arguments, **options):
+            return function(self, *arguments, **options)
+        run.__doc__ = function.__doc__
+        return _array._named(name, run)
+    return _array._named(name, function)
+
+
+def _install():
+    for name, function in METHODS.items():
+        method = _as_method(name, function)
+        for kind in (Array, grad.Variable):
+            if name not in vars(kind):
+                setattr(kind, name, method)
+    for name, function in ARRAY_METHODS.items():
+        setattr(Array, name, _as_method(name, function))
+    for name in _HINTS["compute.Array"]:
+        if name not in vars(Array):
+            setattr(Array, name, _Elsewhere(name))
+    Array.__dir__ = _array._named("__dir__", _array_dir)
+    DType.__call__ = lambda self, x=0: _creation.asarray(x, dtype=self)
+    grad.Variable.real, grad.Variable.imag = property(_functions.real), property(_functions.imag)
+    for module, names, owner in ((linalg, LINALG, "compute.linalg"), (random, RANDOM, "compute.random"), (nn, {}, "compute.nn")):
+        vars(module).update(names)
+        module.__getattr__ = functools.partial(_refuse, owner)
+    for module in (linalg, random, nn, grad, optim, graph, kernels, expressions):
+        module.__dir__ = functools.partial(offered, vars(module))
+
+
+def _refuse(owner, name):
+    raise missing(owner, name)
+
+
+_install()
