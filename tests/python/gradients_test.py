@@ -319,3 +319,40 @@ class Points(Case):
         self.check(lambda x: cp.nextafter(x * 2.0, cp.ones_like(x)), [0.5, 3], [2, 2], "float16", 2e-3)  # made of bits
         self.check(nn.logsumexp, [1000.3, 1000.3], [0.5, 0.5], "float16", 2e-3)
         self.check(cp.std, [1000, 1001, 1002], np.array([-1, 0, 1]) / 3 / math.sqrt(2 / 3), "float16", 2e-3)
+
+
+class Arguments(Case):
+    def test_argnums_and_other_outputs(self):
+        x, y = cp.asarray([1.0, 2.0]), cp.asarray([3.0, 5.0])
+
+        def product(x, y, factor=1.0):
+            return cp.sum(x * y * factor)
+
+        for argnums, expected in ((None, ([3, 5], [1, 2])), (0, [3, 5]), (1, [1, 2]), (-1, [1, 2]), ((0,), ([3, 5],)), ([1, 0], ([1, 2], [3, 5])), ((), ())):
+            if argnums == ():
+                with self.assertRaises((TypeError, ValueError)):
+                    grad.gradients(product, argnums=argnums)(x, y)
+                continue
+            value, found = grad.value_and_gradients(product, argnums=argnums)(x, y)
+            self.assertEqual(float(value), 13.0)
+            self.assertEqual(tuple(one.tolist() for one in found) if isinstance(found, tuple) else found.tolist(), expected)
+        self.assertEqual(grad.gradients(product, argnums=0)(x, y, factor=2.0).tolist(), [6, 10])
+        self.assertEqual(grad.gradients(product, argnums=0)(x, np.float32([3, 5])).tolist(), [3, 5])
+        self.assertEqual(grad.gradients(product)(np.float32([1, 2]), y)[0].tolist(), [3, 5])
+        for argnums in (2, -3, (0, 5)):
+            with self.assertRaisesRegex(ValueError, "argnums has .*; the call has 2"):
+                grad.gradients(product, argnums=argnums)(x, y)
+
+        def pair(x):
+            return cp.sum(x * x), {"twice": 2 * x}
+
+        (value, other), found = grad.value_and_gradients(pair, has_aux=True)(x)
+        self.assertEqual((float(value), other["twice"].tolist(), found.tolist()), (5.0, [2, 4], [2, 4]))
+        self.assertIsInstance(other["twice"], cp.Array)
+        found, other = grad.gradients(pair, has_aux=True)(x)
+        self.assertEqual((found.tolist(), other["twice"].tolist()), ([2, 4], [2, 4]))
+        with self.assertRaisesRegex(TypeError, "has_aux"):
+            grad.gradients(lambda x: cp.sum(x), has_aux=True)(x)
+        for nested in (lambda v: grad.value_and_gradients(product, argnums=0)(x, v)[0], lambda v: grad.gradients(cp.sum)(v)[0]):
+            with self.assertRaisesRegex(TypeError, "no gradients of gradients"):
+                grad.gradients(nested)(y)

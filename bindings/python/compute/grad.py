@@ -348,8 +348,8 @@ def _backward(last):
 
 
 def _map(function, tree):
-    """Applies a function to the arrays of nested lists, tuples and dicts."""
-    if isinstance(tree, (Array, Variable)):
+    """Applies a function to the arrays of nested lists, tuples and dicts. Arrays of NumPy are among them."""
+    if isinstance(tree, (Array, Variable)) or (_creation.is_values(tree) and not isinstance(tree, (list, tuple, range))):
         return function(tree)
     if isinstance(tree, dict):
         return {key: _map(function, value) for key, value in tree.items()}
@@ -360,10 +360,14 @@ def _map(function, tree):
     return tree
 
 
-def _variable(x):
+def _no_variable(x):
     if isinstance(x, Variable):
         raise TypeError("there are no gradients of gradients; use compute.grad.constant for values inside the function")
-    return Variable(x)
+    return x
+
+
+def _variable(x):
+    return Variable(_core.array_of(_no_variable(x)))
 
 
 def _check_value(last, arguments):
@@ -374,7 +378,7 @@ def _check_value(last, arguments):
         raise ValueError(f"the function must return a number, not an array of the shape {last.shape}; use compute.sum "
                          "or compute.mean")
     leaves = []
-    _map(leaves.append, arguments)
+    _map(lambda x: leaves.append(_core.array_of(x)), arguments)
     if not any(x.dtype in _INEXACT for x in leaves):
         kinds = ", ".join(sorted({x.dtype.name for x in leaves})) or "no array"
         raise TypeError(f"the arguments have {kinds}; gradients need arrays of floating-point numbers")
@@ -382,31 +386,69 @@ def _check_value(last, arguments):
                      "gradient, such as comparisons, float() and constant()")
 
 
-def value_and_gradients(function, /):
+def value_and_gradients(function, /, argnums=None, has_aux=False):
     """A function that returns the value of `function`, a number, and its gradients with respect to its arguments.
 
     Arguments are arrays, or nested lists, tuples and dicts of arrays. The gradients have the same structure: a tuple with
     one entry for each argument, or the gradient itself if there is one argument. If `function` returns a tuple, its first
-    entry is the value that is differentiated, and the tuple is returned. Arguments that are not arrays, such as
-    numbers, stay as they are.
+    entry is the value that is differentiated, and the tuple is returned; with `has_aux` it must have two entries, the
+    value and anything else. Arguments that are not arrays, such as numbers, and named arguments stay as they are.
+
+    argnums   the positions of the arguments whose gradients are wanted, as a sequence, or a single one, whose gradient is
+              not in a tuple. The other arguments are constants. None means all.
+
+    Raises ValueError if the value is no number or does not depend on the arguments, and TypeError for an op whose gradient
+    is not known.
+
+    >>> f = compute.grad.value_and_gradients(lambda w, x: compute.sum(w * x), argnums=0)
+    >>> f(compute.asarray([1.0, 2.0]), compute.asarray([3.0, 4.0]))
+    (Array(11., dtype=float32), Array([3., 4.], dtype=float32))
     """
 
-    def call(*arguments):
-        variables = _map(_variable, arguments)
-        result = function(*variables)
+    def call(*arguments, **options):
+        chosen = _positions_of(argnums, len(arguments))
+        variables = [_map(_variable if i in chosen else _no_variable, one) for i, one in enumerate(arguments)]
+        result = function(*variables, **options)
+        if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(f"with has_aux, the function must return a value and something else, not {type(result).__name__}")
         last = result[0] if isinstance(result, tuple) else result
-        _check_value(last, arguments)
+        _check_value(last, [arguments[i] for i in chosen])
         found = _backward(last)
-        gradients = _map(lambda x: found[id(x)] if id(x) in found else _creation.zeros_like(x.value), variables)
-        return _map(_plain, result), gradients[0] if len(gradients) == 1 else gradients
+        gradients = tuple(_map(lambda x: found[id(x)] if id(x) in found else _creation.zeros_like(x.value), variables[i]) for i in chosen)
+        is_single = len(arguments) == 1 if argnums is None else not hasattr(argnums, "__len__")
+        return _map(_plain, result), gradients[0] if is_single else gradients
 
     return call
 
 
-def gradients(function, /):
-    """A function that returns the gradients of `function` with respect to its arguments; see value_and_gradients."""
-    differentiated = value_and_gradients(function)
-    return lambda *arguments: differentiated(*arguments)[1]
+def _positions_of(argnums, count):
+    """The positions of arguments as a list."""
+    if argnums is None:
+        return range(count)
+    listed = [argnums] if hasattr(argnums, "__index__") else list(argnums)
+    for one in listed:
+        if not -count <= one < count:
+            raise ValueError(f"argnums has {one}; the call has {count} positional arguments")
+    return [one % count for one in listed]
+
+
+def gradients(function, /, argnums=None, has_aux=False):
+    """A function that returns the gradients of `function` with respect to its arguments; see value_and_gradients.
+
+    With `has_aux` it returns them and the second entry of what `function` returns.
+
+    >>> compute.grad.gradients(lambda x: compute.sum(x * x))(compute.asarray([1.0, 3.0]))
+    Array([2., 6.], dtype=float32)
+    """
+    differentiated = value_and_gradients(function, argnums, has_aux)
+    if not has_aux:
+        return lambda *arguments, **options: differentiated(*arguments, **options)[1]
+
+    def call(*arguments, **options):
+        (_, other), found = differentiated(*arguments, **options)
+        return found, other
+
+    return call
 
 
 def constant(x, /):
