@@ -12,6 +12,7 @@
 #include "plugins/common/driver/compiling.hpp"
 #include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/generator.hpp"
+#include "plugins/common/source/products/ops.hpp"
 #include "plugins/cuda/graph.hpp"
 
 namespace compute::cuda {
@@ -348,6 +349,10 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   MatrixProduct problem = common::read_product(op);
   if (is_faster_in_parts(device, op, problem)) {
     verdict.reason = "a generated kernel is faster, which uses the device's TF32 units";
+    return verdict;
+  }
+  if (common::has_few_lines(op, device.dialect())) {
+    verdict.reason = "a generated kernel is faster for a few rows or columns along the depth";
     return verdict;
   }
   if (cublas_lt() == nullptr) {

@@ -17,8 +17,8 @@ struct nvmlUtilization {
   uint32_t memory = 0;
 };
 
-struct nvmlMemory_v2 {
-  uint32_t version = sizeof(nvmlMemory_v2) | 2u << 24;
+struct nvmlMemoryInfo {
+  uint32_t version = sizeof(nvmlMemoryInfo) | 2u << 24;
   uint64_t total = 0;
   uint64_t reserved = 0;
   uint64_t free = 0;
@@ -34,7 +34,7 @@ struct nvmlMemory_v2 {
   FUNCTION(device_get_temperature, nvmlDeviceGetTemperature, nvmlReturn,                                             \
            (nvmlDevice device, int32_t sensor, uint32_t * degrees))                                                  \
   FUNCTION(device_get_power_usage, nvmlDeviceGetPowerUsage, nvmlReturn, (nvmlDevice device, uint32_t * milliwatts))  \
-  FUNCTION(device_get_memory_info, nvmlDeviceGetMemoryInfo_v2, nvmlReturn, (nvmlDevice device, nvmlMemory_v2 * memory))
+  FUNCTION(device_get_memory_info, nvmlDeviceGetMemoryInfo_v2, nvmlReturn, (nvmlDevice device, nvmlMemoryInfo * memory))
 
 struct NvmlApi {
 #define COMPUTE_NVML_MEMBER(member, symbol, result, parameters) result(*member) parameters;

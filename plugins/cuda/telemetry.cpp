@@ -31,7 +31,7 @@ void measure(const std::string& uuid, compute_plugin_telemetry& telemetry) {
   if (nvml->device_get_temperature(device, NVML_TEMPERATURE_GPU, &value) == NVML_SUCCESS)
     telemetry.temperature_millidegrees = static_cast<int32_t>(value) * 1000;
   if (nvml->device_get_power_usage(device, &value) == NVML_SUCCESS) telemetry.power_milliwatts = value;
-  nvmlMemory_v2 memory;
+  nvmlMemoryInfo memory;
   if (nvml->device_get_memory_info(device, &memory) == NVML_SUCCESS)
     telemetry.memory_used_bytes = static_cast<int64_t>(memory.used);
 }

@@ -92,6 +92,26 @@ class Case {
     run(session_.upload(special), session_.upload(ones), "special values by ones");
   }
 
+  // A few rows or columns of operands that lie along the depth, and of others.
+  void few_lines() {
+    for (int64_t lines : {1, 2, 3, 4, 5, 8}) {
+      run({lines, 264}, {264, 77}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+      run({77, 264}, {264, lines}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+      run({lines, 264}, {264, 77});
+    }
+    run({1, 2056}, {2056, 300}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+    run({1, 8200}, {8200, 64}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+    run({3, 4, 128}, {128, 70}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+    run({3, 130}, {130, 70}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+    run({3, 256}, {256, 70}, Layout::NEGATIVE, Layout::TRANSPOSED);
+    if (!oracle::is_inexact(dtype_)) return;
+    Array special = array({4, 128}), ones(dtype_, {70, 128});
+    for (int64_t i = 0; i < ones.size(); ++i) ones.set(i, oracle::Value::of(oracle::Real{1}));
+    special.set(1 * 128 + 127, oracle::Value::of(std::numeric_limits<oracle::Real>::infinity()));
+    special.set(2 * 128 + 64, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
+    run(session_.upload(special), view(Layout::TRANSPOSED, session_.upload(ones), {128, 70}), "special values by ones");
+  }
+
   // Empty sums give zeros, not the memory's previous contents.
   void degenerate_extents() {
     run({3, 0}, {0, 4});
@@ -164,6 +184,7 @@ void add_matmul_tests(Registry& registry) {
       c.layouts();
       c.outputs();
       c.special_values();
+      c.few_lines();
     };
     registry.add(std::move(test));
   }

@@ -137,6 +137,8 @@ TEST_F(OpenclUnknownGpu, MultipliesByGeneratedKernelsWhereNothingIsToBeWon) {
   multiply(COMPUTE_DTYPE_FLOAT32, {1, 100'000}, {100'000, 1});
   multiply(COMPUTE_DTYPE_FLOAT32, {1024, 1024}, {1024, 1});
   multiply(COMPUTE_DTYPE_FLOAT32, {1, 1024}, {1024, 1024});
+  multiply(COMPUTE_DTYPE_FLOAT32, {3, 520}, {520, 100}, true);
+  multiply(COMPUTE_DTYPE_BFLOAT16, {8, 520}, {520, 100}, true);
   multiply(COMPUTE_DTYPE_FLOAT32, {64, 2048}, {2048, 64});
   multiply(COMPUTE_DTYPE_FLOAT32, {2048, 64}, {64, 512});
   multiply(COMPUTE_DTYPE_FLOAT32, {4, 256, 256}, {4, 256, 256});

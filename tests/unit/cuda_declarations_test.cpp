@@ -106,9 +106,9 @@ COMPUTE_NVML_FUNCTIONS(CHECK_FUNCTION)
 #undef CHECK_FUNCTION
 static_assert(::NVML_SUCCESS == static_cast<int>(compute::cuda::NVML_SUCCESS));
 static_assert(::NVML_TEMPERATURE_GPU == static_cast<int>(compute::cuda::NVML_TEMPERATURE_GPU));
-static_assert(sizeof(compute::cuda::nvmlMemory_v2) == sizeof(nvmlMemory_v2_t));
-static_assert(offsetof(compute::cuda::nvmlMemory_v2, used) == offsetof(nvmlMemory_v2_t, used));
-static_assert(compute::cuda::nvmlMemory_v2{}.version == nvmlMemory_v2);
+static_assert(sizeof(compute::cuda::nvmlMemoryInfo) == sizeof(nvmlMemory_v2_t));
+static_assert(offsetof(compute::cuda::nvmlMemoryInfo, used) == offsetof(nvmlMemory_v2_t, used));
+static_assert(compute::cuda::nvmlMemoryInfo{}.version == nvmlMemory_v2);
 static_assert(sizeof(compute::cuda::nvmlUtilization) == sizeof(nvmlUtilization_t));
 #endif
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated kernels of products, convolutions and attention: which form they take, and that their texts compile.
 #include "plugins/common/source/products/matrix_units.hpp"
+#include "plugins/common/source/products/ops.hpp"
 #include "tests/unit/generated_kernels.hpp"
 
 namespace compute::common::generated {
@@ -97,11 +98,48 @@ TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
   }
 }
 
+// Few rows or columns of operands that lie along the depth: each dtype, batches, and what may follow the product.
+TEST_F(GeneratedText, CompilesProductsOfFewLines) {
+  const auto is_taken = [](TestOp& op) {
+    const LaunchPlan plan = plan_launches(op.view(), gpu());
+    return has_few_lines(op.view(), gpu()) && plan.launches.at(0).name == "compute_contraction";
+  };
+  for (const compute_dtype dtype :
+       std::array<compute_dtype, 4>{kF32, COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_FLOAT64}) {
+    for (const int64_t lines : {1, 2, 3, 4}) {
+      TestOp rows("contraction"), columns("contraction"), batch("contraction");
+      rows.tensor(dtype, {lines, 512}).tensor(dtype, {512, 300}, {1, 512}).output(dtype, {lines, 300});
+      columns.tensor(dtype, {300, 2048}).tensor(dtype, {2048, lines}, {1, 2048}).output(dtype, {300, lines});
+      batch.tensor(dtype, {6, lines, 128}).tensor(dtype, {6, 128, 77}, {0, 1, 128}).output(dtype, {6, lines, 77});
+      for (TestOp* op : {&rows, &columns, &batch}) {
+        EXPECT_TRUE(is_taken(*op)) << dtype << lines;
+        expect_compiles(*op);
+      }
+    }
+  }
+  TestOp biased("contraction");
+  biased.tensor(kF32, {4, 512}).tensor(kF32, {512, 300}, {1, 512}).absent().tensor(kF32, {4, 300}, {0, 1});
+  biased.output(kF32, {4, 300});
+  EXPECT_TRUE(is_taken(biased));
+  expect_compiles(biased);
+  // More lines, a matrix that lies along its columns, a depth that has no whole words, few terms.
+  const auto other = [](int64_t m, int64_t k, std::vector<int64_t> strides) {
+    TestOp op("contraction");
+    op.tensor(kF32, {m, k}).tensor(kF32, {k, 512}, std::move(strides)).output(kF32, {m, 512});
+    return has_few_lines(op.view(), gpu());
+  };
+  EXPECT_TRUE(other(4, 512, {1, 512}));
+  EXPECT_FALSE(other(5, 512, {1, 512}));
+  EXPECT_FALSE(other(4, 512, {512, 1}));
+  EXPECT_FALSE(other(4, 510, {1, 510}));
+  EXPECT_FALSE(other(4, 64, {1, 64}));
+}
+
 // The result comes after absent inputs.
 TEST(VectorProducts, AreReductions) {
   for (const bool is_row : {false, true}) {
     TestOp op("contraction");
-    op.tensor(kF32, {is_row ? 1 : 300, 200}).tensor(kF32, {200, is_row ? 300 : 1}).absent().absent();
+    op.tensor(kF32, {is_row ? 1 : 300, 202}).tensor(kF32, {202, is_row ? 300 : 1}).absent().absent();
     op.output(kF32, {is_row ? 1 : 300, is_row ? 300 : 1});
     Dialect dialect = gpu();
     dialect.counters = 1024;

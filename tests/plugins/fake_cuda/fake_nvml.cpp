@@ -65,7 +65,7 @@ FAKE nvmlDeviceGetTemperature(nvmlDevice device, int32_t, uint32_t* degrees) {
 
 FAKE nvmlDeviceGetPowerUsage(nvmlDevice device, uint32_t* milliwatts) { return answer(device->milliwatts, milliwatts); }
 
-FAKE nvmlDeviceGetMemoryInfo_v2(nvmlDevice device, nvmlMemory_v2* memory) {
+FAKE nvmlDeviceGetMemoryInfo_v2(nvmlDevice device, nvmlMemoryInfo* memory) {
   if (memory->version != 0x2000028) return 25;  // NVML_ERROR_ARGUMENT_VERSION_MISMATCH
   memory->used = device->used;
   return NVML_SUCCESS;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// contraction. Three forms:
+// contraction. Four forms:
 //
+//   lines   for a few rows or columns, where both operands lie along the depth: several work items share a line of the
+//           matrix and read it in words of 16 bytes
 //   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
 //           next are on their way
 //   units   the same for float32 with matrix units
 //   blocks  on a CPU core: a work item computes kRows × kColumns results alone
 //
-// Where this keeps more of a GPU busy, the depth is divided, and a second kernel adds up the parts. Products with a
-// vector on one side are reductions, see vector_products.cpp.
+// Where this keeps more of a GPU busy, the depth of tiles and units is divided, and a second kernel adds up the parts.
+// Other products with a vector on one side are reductions, see vector_products.cpp.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -24,6 +26,56 @@ namespace {
 
 constexpr int kDepth = 16;
 constexpr int kRows = 4, kColumns = 16;
+
+// The form of a few lines: `side` is the operand with many, the matrix.
+struct Lines {
+  int side = -1;
+  int lines = 0;  // of the matrix per work item
+  int steps = 0;  // words of each that are loaded before the first is used
+  int along = 0;  // work items along the depth
+
+  bool is_taken() const { return side >= 0; }
+};
+
+constexpr int kWordBytes = 16;
+// Of a few. CUDA has matrix units for more.
+int most_lines(const Dialect& dialect) { return dialect.language == Language::kCudaC ? 4 : 8; }
+
+// Whether rows of operand `i` of a contraction (columns, if it is the second) consist of words.
+bool lies_in_words(const compute_plugin_tensor& tensor, int32_t along, int64_t size) {
+  const int64_t elements = kWordBytes / size;
+  const int32_t other = along == tensor.rank - 1 ? tensor.rank - 2 : tensor.rank - 1;
+  if (tensor.strides[along] != 1 || tensor.shape[along] % elements != 0 || tensor.alignment % kWordBytes != 0)
+    return false;
+  for (int32_t axis = 0; axis < tensor.rank; ++axis) {
+    if (axis != along && tensor.shape[axis] > 1 && tensor.strides[axis] % elements != 0) return false;
+  }
+  return other >= 0;
+}
+
+// Chosen on an H100 from 1 to 4 lines of float32, float16 and bfloat16 and matrices of 2048 to 6144: each work item has
+// about 64 bytes of the matrix on the way, and few groups of items end with nothing to do.
+Lines choose_lines(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& c = op.output(0);
+  const compute_dtype dtype = op.input(0).dtype;
+  const int32_t rank = c.rank, size = dtype_size(dtype);
+  Lines form;
+  if (dialect.is_host || rank < 2 || dtype != op.input(1).dtype || dtype != c.dtype || !is_float(computed_in(dtype)))
+    return form;
+  const int64_t m = c.shape[rank - 2], n = c.shape[rank - 1], k = op.input(0).shape[rank - 1];
+  if (std::min(m, n) > most_lines(dialect) || std::max(m, n) < 64 || k < 128) return form;
+  if (!lies_in_words(op.input(0), rank - 1, size) || !lies_in_words(op.input(1), rank - 2, size)) return form;
+  const int64_t few = std::min(m, n), many = std::max(m, n), words = k / (kWordBytes / size);
+  form.side = m <= n ? 1 : 0;
+  form.lines = few == 1 ? 1 : 2;
+  form.steps = few == 1 ? 4 : few <= 4 ? 2 : 1;
+  form.along = kWarp;
+  const int widest = few == 1 ? dialect.group_size : std::max(dialect.group_size / 2, kWarp);
+  const auto groups = [&] { return divide_up(many, int64_t{dialect.group_size} / form.along * form.lines); };
+  while (form.along < widest && words > int64_t{form.along} * form.steps) form.along *= 2;
+  while (form.along < widest && words > form.along && groups() < 2 * dialect.compute_units) form.along *= 2;
+  return form;
+}
 
 // The side of a tile: large ones read less, but have to fill the device.
 int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int32_t value_size) {
@@ -60,15 +112,18 @@ class ContractionBuilder {
         a_along_k_(std::llabs(stride(0, 1)) <= std::llabs(stride(0, 0))),
         b_along_n_(std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0))),
         b_in_rows_(stride(1, 1) == 1),
-        has_units_(takes_units()),
+        lines_(choose_lines(op, dialect)),
+        has_units_(!lines_.is_taken() && takes_units()),
         units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
         tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
-        rows_(dialect.is_host ? kRows
-              : has_units_    ? units_.rows()
-                              : tile_),
-        columns_(dialect.is_host ? kColumns
-                 : has_units_    ? units_.columns()
-                                 : tile_),
+        rows_(dialect.is_host     ? kRows
+              : lines_.is_taken() ? lines_of_group(0)
+              : has_units_        ? units_.rows()
+                                  : tile_),
+        columns_(dialect.is_host     ? kColumns
+                 : lines_.is_taken() ? lines_of_group(1)
+                 : has_units_        ? units_.columns()
+                                     : tile_),
         tile_rows_(divide_up(m_, rows_)),
         tile_columns_(divide_up(n_, columns_)) {
     divide_depth();
@@ -83,8 +138,7 @@ class ContractionBuilder {
     add_operands();
     add_words();
     if (has_units_ && !is_join_) builder_.local_bytes = units_.tile.local_bytes();
-    if (!has_units_ && !is_join_ && !dialect_.is_host && tile_ == 128 && dtype_size(wide_) == 4)
-      builder_.least_at_once = 2;
+    if (is_tiled() && !is_join_ && tile_ == 128 && dtype_size(wide_) == 4) builder_.least_at_once = 2;
     if (builder_.with_text()) {
       builder_.body = is_join_ ? join_text() : text();
       builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
@@ -114,6 +168,12 @@ class ContractionBuilder {
   // Of operand `i` along rows (0) or columns (1).
   int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
 
+  bool is_tiled() const { return !dialect_.is_host && !has_units_ && !lines_.is_taken(); }
+  int few_lines() const { return static_cast<int>(std::min(m_, n_)); }
+  int lines_of_group(int side) const {
+    return side == lines_.side ? dialect_.group_size / lines_.along * lines_.lines : few_lines();
+  }
+
   int64_t tiles() const { return space_.points() * tile_rows_ * tile_columns_; }
   int64_t results() const { return space_.points() * m_ * n_; }
 
@@ -122,7 +182,7 @@ class ContractionBuilder {
     constexpr int64_t kLeastTerms = 128, kMostParts = 64;
     parts_ = units_.parts;
     part_depth_ = units_.part_depth;
-    if (has_units_ || dialect_.is_host || tiles() >= dialect_.compute_units || is_complex(wide_)) return;
+    if (!is_tiled() || tiles() >= dialect_.compute_units || is_complex(wide_)) return;
     if (wide_ == COMPUTE_DTYPE_BOOL || results() > INT32_MAX / 8) return;
     const int64_t wanted = std::min(divide_up(2 * dialect_.compute_units, std::max<int64_t>(tiles(), 1)), kMostParts);
     const int64_t parts = std::min(wanted, k_ / kLeastTerms);
@@ -175,7 +235,14 @@ class ContractionBuilder {
     builder_.sign(is_join_);
     builder_.sign(is_divided());
     builder_.sign(has_units_);
-    if (!dialect_.is_host && !has_units_) builder_.sign(has_end());
+    if (is_tiled()) builder_.sign(has_end());
+    builder_.sign(lines_.side);
+    if (lines_.is_taken()) {
+      builder_.sign(few_lines());
+      builder_.sign(lines_.lines);
+      builder_.sign(lines_.steps);
+      builder_.sign(lines_.along);
+    }
     if (has_units_) {
       builder_.sign(units_.rows() * 1024 + units_.columns());
       builder_.sign(units_.is_swapped);
@@ -207,7 +274,7 @@ class ContractionBuilder {
   }
 
   void add_words() {
-    builder_.sign(dialect_.is_host ? 0 : tile_);
+    builder_.sign(is_tiled() ? tile_ : 0);
     builder_.sign(dialect_.is_host && b_in_rows_);
     m_word_ = builder_.word(m_);
     n_word_ = builder_.word(n_);
@@ -236,15 +303,24 @@ class ContractionBuilder {
 
   // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
   int lines() const { return dialect_.group_size / 16; }
-  int side_m() const { return dialect_.is_host ? kRows : has_units_ ? 2 : tile_ / lines(); }
-  int side_n() const { return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16; }
+  int lines_of_item(int side) const { return side == lines_.side ? lines_.lines : few_lines(); }
+  int side_m() const {
+    if (lines_.is_taken()) return lines_of_item(0);
+    return dialect_.is_host ? kRows : has_units_ ? 2 : tile_ / lines();
+  }
+  int side_n() const {
+    if (lines_.is_taken()) return lines_of_item(1);
+    return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16;
+  }
   std::string row_of() const {
+    if (lines_.is_taken()) return lines_.side == 0 ? cat("line0 + i") : "i";
     if (dialect_.is_host) return "i";
     if (has_units_) return units_.is_swapped ? units_.tile.column_of_j() : units_.tile.row_of_i();
     const int run = std::min(side_m(), 4);
     return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
   }
   std::string column_of() const {
+    if (lines_.is_taken()) return lines_.side == 1 ? cat("line0 + j") : "j";
     if (dialect_.is_host) return "j";
     if (has_units_) return units_.is_swapped ? units_.tile.row_of_i() : units_.tile.column_of_j();
     const int run = std::min(side_n(), 4);
@@ -330,11 +406,55 @@ class ContractionBuilder {
                                                ", depth_end = depth_begin + ", word(part_depth_word_),
                                                " < depth ? depth_begin + ", word(part_depth_word_), " : depth;\n")
                                          : std::string("const ix depth_begin = 0, depth_end = depth;\n")},
-            {"terms", dialect_.is_host ? block_text()
-                      : has_units_     ? units_text()
-                                       : tile_text()},
+            {"terms", dialect_.is_host    ? block_text()
+                      : lines_.is_taken() ? lines_text()
+                      : has_units_        ? units_text()
+                                          : tile_text()},
             {"row_of_i", row_of()},
             {"column_of_j", column_of()}};
+  }
+
+  // ---- lines
+
+  std::string lines_text() {
+    const bool exchanges = dialect_.language == Language::kCudaC;
+    if (exchanges) define_lane_exchange(builder_);
+    const int32_t lanes = kWordBytes / size_;
+    const VectorText vector = vector_type(builder_, type_text(dtype_).storage, size_, lanes);
+    const auto load = [&](int side) {
+      const std::string line = side == lines_.side ? "line" : side == 0 ? "row0 + i" : "column0 + j";
+      const std::string place =
+          cat("(", line, ") * ", word(stride_words_[static_cast<size_t>(side)][static_cast<size_t>(side)]));
+      return cat("*(COMPUTE_GLOBAL const ", vector.word, "*)(x", side, " + b", side, " + ", place, " + at)");
+    };
+    const auto clamped = [&](int side) {
+      const char* const first = side == 0 ? "row0" : "column0";
+      const char* const extent = side == 0 ? "m" : "n";
+      const char* const number = side == 0 ? "i" : "j";
+      return side != lines_.side ? std::string()
+                                 : cat("const ix wanted = ", first, " + line0 + ", number, ", line = wanted < ", extent,
+                                       " ? wanted : ", extent, " - 1;\n");
+    };
+    return fill(kContractionLines, {{"along", lines_.along},
+                                    {"lines", lines_.lines},
+                                    {"lanes", lanes},
+                                    {"steps", lines_.steps},
+                                    {"pace", lines_.along * lanes},
+                                    {"vector", vector.type},
+                                    {"type", value()},
+                                    {"item_rows", side_m()},
+                                    {"item_columns", side_n()},
+                                    {"left_line", clamped(0)},
+                                    {"left_word", load(0)},
+                                    {"right_line", clamped(1)},
+                                    {"right_word", load(1)},
+                                    {"left", wide_value("left[s][i].e[e]")},
+                                    {"right", wide_value("right[s][j].e[e]")},
+                                    {"exchanges", exchanges},
+                                    {"warp", kWarp},
+                                    {"group_size", dialect_.group_size},
+                                    {"warps", lines_.along / kWarp},
+                                    {"has_warps", lines_.along > kWarp}});
   }
 
   // ---- units
@@ -488,6 +608,7 @@ class ContractionBuilder {
   Space space_;  // of the batch
   const int64_t m_, n_, k_;
   const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
+  const Lines lines_;
   const bool has_units_;
   const UnitTiles units_;
   const int tile_;
@@ -503,8 +624,10 @@ class ContractionBuilder {
 
 }  // namespace
 
+bool has_few_lines(const Op& op, const Dialect& dialect) { return choose_lines(op, dialect).is_taken(); }
+
 BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
-  if (is_vector_product(op)) return build_vector_product(op, dialect, with_text);
+  if (!has_few_lines(op, dialect) && is_vector_product(op)) return build_vector_product(op, dialect, with_text);
   BuiltKernels built;
   ContractionBuilder builder(op, dialect, false, with_text);
   builder.add_to(built);

@@ -10,6 +10,9 @@ namespace compute::common {
 BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
 
+/// Whether build_contraction reads a matrix along the depth for a few rows or columns of the other operand.
+bool has_few_lines(const Op& op, const Dialect& dialect);
+
 /// Whether a contraction is one that build_vector_product is for.
 bool is_vector_product(const Op& op);
 
