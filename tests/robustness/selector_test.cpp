@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Selectors that are malformed, or name missing devices.
+#include <fstream>
+
 #include "robustness.hpp"
 
 namespace robustness {
@@ -49,6 +51,22 @@ ISOLATED_TEST(Selectors, DevicesThatAreNotThereBringTheLoadReport) {
                "libcompute_absent_one.so.7", "libcompute_absent_two.so.7");
   EXPECT_FAILS(compute_device_open("minimal@pci=0000:65:00.0", device.out()), COMPUTE_ERROR_NOT_FOUND, "0000:65:00.0");
   EXPECT_EQ(device.get(), nullptr);
+}
+
+ISOLATED_TEST(Selectors, CpuHasTheProcessorsNameWithoutItsPlugin) {
+  setenv("COMPUTE_PLUGIN_FILES", (plugin_folder("minimal") + "/compute_plugin_minimal.so").c_str(), 1);
+  const Device device = open("cpu");
+  compute_device_info info{};
+  info.struct_size = sizeof info;
+  ASSERT_OK(compute_device_get_info(device, &info));
+  std::string expected = "host processor";
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    expected = line.substr(line.find(": ") + 2);
+    break;
+  }
+  EXPECT_EQ(std::string(info.description, static_cast<size_t>(info.description_size)), expected);
 }
 
 ISOLATED_TEST(Selectors, AListFallsThroughWithAWarning) {
