@@ -322,6 +322,28 @@ class Points(Case):
 
 
 class Arguments(Case):
+    def test_views_of_one_array(self):
+        """Gradients of views of an array, which may cover it, overlap or leave gaps, and of the array beside them."""
+        halves = [np.s_[:, :3], np.s_[:, 3:]]
+        for keys in (halves, halves[::-1], halves * 2, [np.s_[:, :2], np.s_[:, 4:]], [np.s_[:, 1:4], np.s_[:, 2:]],
+                     [0, 1, 2, 3], [-1, 2, 0, 1], [0, np.s_[1:3], 3], [np.s_[..., 0], np.s_[..., 1:]], [np.s_[::2], np.s_[1::2]],
+                     [np.s_[1, 2]], [np.s_[:, ::-1]], [np.s_[None, :2], np.s_[2:]], [np.s_[:2, :3], np.s_[2:]], [np.s_[:0], np.s_[:]]):
+            for beside in (False, True):
+                with self.subTest(keys=keys, beside=beside):
+                    x = self.random.normal(size=(4, 6))
+                    weights = [self.random.normal(size=x[key].shape) for key in keys]
+                    expected = np.full_like(x, 2.0) if beside else np.zeros_like(x)
+                    for key, weight in zip(keys, weights):
+                        expected[key] += weight
+
+                    def f(x):
+                        total = 2.0 * cp.sum(x) if beside else 0.0
+                        for key, weight in zip(keys, weights):
+                            total = total + cp.sum(x[key] * self.device_array(weight))
+                        return total
+
+                    np.testing.assert_allclose(np.asarray(grad.gradients(f)(self.device_array(x))), expected, rtol=1e-12, atol=1e-12)
+
     def test_argnums_and_other_outputs(self):
         x, y = cp.asarray([1.0, 2.0]), cp.asarray([3.0, 5.0])
 

@@ -67,9 +67,7 @@ class Variable:
 
         def backward(dy):
             if _is_view(key):
-                dx = _creation.zeros_like(x)
-                dx[key] = dy
-                return [dx]
+                return [_Part(key, dy)]
             return [_added(dy, _positions(x)[key], x)]
 
         return Variable(x[key], (self,), backward, "an index", key if isinstance(key, tuple) else (key,))
@@ -187,6 +185,88 @@ def _is_view(key):
     """Whether an index takes each element at most once, as a view."""
     keys = key if isinstance(key, tuple) else (key,)
     return not any(isinstance(one, (Array, list, tuple)) or hasattr(one, "__dlpack__") for one in keys)
+
+
+class _Part:
+    """The gradient of a view x[key], which _backward puts together with those of other views of x."""
+
+    def __init__(self, key, gradient):
+        self.key = key
+        self.gradient = gradient
+
+
+class _Parts:
+    """The gradients of views of an array whose sum is not formed yet."""
+
+    def __init__(self, x):
+        self.x = x
+        self.parts = []
+        self.size = 0     # elements of the parts
+        self.sum = None   # of earlier parts; nobody else has this array
+
+    def add(self, part):
+        if self.size + part.gradient.size > self.x.size and self.parts:
+            self.sum = self.total(None)  # some overlap, and all of them would take more memory than their sum
+            self.parts, self.size = [], 0
+        self.parts.append(part)
+        self.size += part.gradient.size
+
+    def total(self, rest):
+        """The gradient of the whole array; `rest` is the part that did not come from views, or None."""
+        total = self.sum
+        if total is None and rest is None:
+            total = self._tiled()
+            if total is not None:
+                return total
+        if total is None:
+            total = _creation.zeros_like(self.x) if rest is None else _ops.copy(rest)
+        elif rest is not None:
+            total = _ops.add(total, rest, out=total)
+        for part in self.parts:
+            view = total[part.key]
+            _ops.add(view, part.gradient, out=view)
+        return total
+
+    def _tiled(self):
+        """The parts side by side, if they cover the array along one axis without overlap; else None."""
+        shape = self.x.shape
+        ranges = [_range_of(part.key, shape) for part in self.parts]
+        if None in ranges:
+            return None
+        axes = {axis for axis, _, _ in ranges}
+        order = sorted(range(len(ranges)), key=lambda i: ranges[i][1])
+        ends = [0] + [ranges[i][2] for i in order]
+        if len(axes) != 1 or ends[-1] != shape[min(axes)] or any(ranges[i][1] != end for i, end in zip(order, ends)):
+            return None
+        axis = axes.pop()
+        kept = [_reshaped(self.parts[i].gradient, (*shape[:axis], ranges[i][2] - ranges[i][1], *shape[axis + 1:])) for i in order]
+        return _ops.concat(*kept, axis=axis) if len(kept) > 1 else None
+
+
+def _range_of(key, shape):
+    """The axis, start and end of a view of consecutive elements along one axis and all along the others; else None."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    for at, one in enumerate(keys):
+        if one is Ellipsis:
+            keys[at:at + 1] = [slice(None)] * (len(shape) - len(keys) + 1)
+            break
+    found = None
+    for axis, (one, extent) in enumerate(zip(keys, shape)):
+        if isinstance(one, slice):
+            start, stop, step = one.indices(extent)
+            if (start, stop, step) == (0, extent, 1):
+                continue
+            if step != 1 or stop < start:
+                return None
+        elif type(one) is int:
+            start = one % extent
+            stop = start + 1
+        else:
+            return None
+        if found is not None:
+            return None
+        found = axis, start, stop
+    return found
 
 
 def _reshaped(x, shape):
@@ -328,8 +408,10 @@ def _fitted(gradient, dtype):
 
 def _backward(last):
     """The gradients of `last`, a number, by the identity of the variables behind it."""
-    gradients = {id(last): _creation.ones_like(last.value)}
+    gradients, parts = {id(last): _creation.ones_like(last.value)}, {}
     for variable in _order(last):
+        if id(variable) in parts:
+            gradients[id(variable)] = parts.pop(id(variable)).total(gradients.get(id(variable)))
         dy = gradients.get(id(variable))
         if dy is None or variable.backward is None:
             continue
@@ -338,6 +420,10 @@ def _backward(last):
                                "change a copy, compute.asarray(x, copy=True)")
         for source, gradient in zip(variable.inputs, variable.backward(dy)):
             if source is None or gradient is None:
+                continue
+            if isinstance(gradient, _Part):
+                gradient.gradient = _fitted(gradient.gradient, source.dtype)
+                parts.setdefault(id(source), _Parts(source.value)).add(gradient)
                 continue
             gradient = _fitted(gradient() if callable(gradient) else gradient, source.dtype)
             known = gradients.get(id(source))
