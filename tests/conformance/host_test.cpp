@@ -103,8 +103,9 @@ void memory_at_any_address(const Session& session) {
   const int64_t rest = kBytes - kBegin;
   check(compute_tensor_wrap_host(dtype::UINT8, 1, &rest, nullptr, memory + kBegin, COMPUTE_WRAP_TRACKED, nullptr,
                                  nullptr, all.out()));
-  for (const oracle::DtypeInfo& info : oracle::kDtypes) {
-    if (oracle::is_bool(info.id) || !session.supports(info.id, COMPUTE_DTYPE_ARITHMETIC)) continue;
+  for (const Dtype dtype : tested_dtypes(session.level())) {
+    if (oracle::is_bool(dtype) || !session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) continue;
+    const oracle::DtypeInfo& info = oracle::info(dtype);
     const auto size = static_cast<int64_t>(info.size_bytes);
     const int64_t alignment = oracle::is_complex(info.id) ? size / 2 : size;
     const Array values = inputs.operand("add", 0, 2, info.id, {kCount + 1});

@@ -77,8 +77,9 @@ void test_affine(Case& c) {
   for (const char* activation : {"none", "relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"}) {
     const Attributes plain = affine(activation), transposed = affine(activation, true);
     c.run(plain, {numbers({5, 3, 17}), numbers({17, 9}), numbers({9})}, activation);
-    c.run(plain, {c.numbers({7, 40}, Layout::CONTIGUOUS, -8, 8), numbers({40, 5})}, "wide range");
+    c.run(plain, {c.numbers({7, 40}, Layout::CONTIGUOUS, -8, 8), numbers({40, 5}), numbers({5})}, "wide range");
     if (!c.full()) continue;
+    c.run(plain, {numbers({5, 3, 17}), numbers({17, 9})}, "without a bias");
     for (Layout layout : layouts_of(c)) {
       c.run(plain, {numbers({5, 3, 17}, layout), numbers({17, 9}), numbers({9})}, name(layout));
       c.run(transposed, {numbers({11, 17}), numbers({9, 17}, layout), numbers({9}, layout)}, name(layout));
@@ -92,6 +93,7 @@ void test_affine(Case& c) {
     c.run(plain, {numbers({0, 17}), numbers({17, 9}), numbers({9})}, "no row");
     c.run(plain, {numbers({4, 17}), numbers({17, 0}), numbers({0})}, "no column");
   }
+  c.run(affine("relu"), {numbers({5, 3, 17}), numbers({17, 9})}, "without a bias");
   if (!c.full()) return;
   c.run(affine("gelu"), {numbers({2, 150, 60}), numbers({60, 270}), numbers({270})}, "several tiles");
   c.run(affine("silu", true), {numbers({300, 60}), numbers({270, 60})}, "several tiles");

@@ -293,6 +293,7 @@ void arg_reduction(const Session& session, const std::string& op, Dtype dtype) {
   };
   run({1009}, {});
   run({23, 31}, {{"axis", int64_t{1}}});
+  if (dtype != dtype::FLOAT32 && session.level() != Level::FULL) return;
   run_broadcast({1}, {1000}, {});
   run_broadcast({8, 1, 1}, {8, 64, 64}, {{"axis", int64_t{2}}});
   run_broadcast({8, 1, 64}, {8, 64, 64}, {{"axis", int64_t{1}}});
@@ -351,6 +352,7 @@ void sums_negative_zeros(const Session& session, Dtype dtype) {
       for (int64_t i = 0; i < x.size(); ++i) x.set(i, zero);
       const Operand operand = session.upload(x);
       for (const char* op : {"sum", "mean"}) {
+        if (std::string_view(op) == "mean" && session.level() != Level::FULL) continue;
         const Array result = session.download(session.run(op, with_axes({axis}), std::span(&operand, 1)));
         for (int64_t i = 0; i < result.size(); ++i) {
           EXPECT_TRUE(std::signbit(result.at(i).re))

@@ -229,6 +229,7 @@ void test_segment_reduce(Case& c) {
     if (is_ordered && oracle::is_complex(c.dtype)) continue;
     for (Layout layout : c.layouts()) {
       c.run({{"kind", std::string(kind)}}, {c.uniform({20, 7}, 0.5L, 1.5L, layout), at}, kind);
+      if (!c.full() && std::string_view(kind) != "sum") continue;
       c.run({{"kind", std::string(kind)}}, {c.uniform({20}, 0.5L, 1.5L, layout), at}, kind);
     }
   }

@@ -82,6 +82,7 @@ void complex_at_halves_of(const Session& session, Dtype dtype) {
 
 void complex_at_halves(const Session& session) {
   for (const Dtype dtype : {dtype::COMPLEX64, dtype::COMPLEX128}) {
+    if (dtype != dtype::COMPLEX64 && session.level() != Level::FULL) continue;
     if (session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) complex_at_halves_of(session, dtype);
   }
 }
