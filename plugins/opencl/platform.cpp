@@ -122,6 +122,7 @@ void describe(DeviceInfo& info) {
       info.faults.push_back({row.avoid, row.argument, row.reason});
     }
   }
+  if (const KnownFault* fault = info.known(Fault::kDevice)) info.unusable = fault->reason;
   if (device_number<cl_uint>(device, CL_DEVICE_AVAILABLE, 1) == 0)
     info.unusable = "the driver reports that it is not available";
   if (device_number<cl_uint>(device, CL_DEVICE_COMPILER_AVAILABLE, 1) == 0)

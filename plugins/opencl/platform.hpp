@@ -16,7 +16,8 @@ enum class Fault : uint8_t {
   kWideIntrinsic,  // the float32 form of an intrinsic exceeds its bound
   kBinaries,       // programs are not stored on disk
   kFp64,           // float64 is not used
-  kClblast         // CLBlast is used only where the setting asks for it
+  kClblast,        // CLBlast is used only where the setting asks for it
+  kDevice          // the device is not used
 };
 
 struct KnownFault {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -32,6 +33,13 @@ cl_int CL_API_CALL enqueue_fill(cl_command_queue queue, cl_mem memory, const voi
 
 cl_int CL_API_CALL get_device_info(cl_device_id device, cl_device_info name, size_t size, void* value,
                                    size_t* out_size) {
+  if (const char* const text = getenv("COMPUTE_LAYER_NAME"); text != nullptr && name == CL_DEVICE_NAME) {
+    const size_t needed = std::strlen(text) + 1;
+    if (value != nullptr && size < needed) return CL_INVALID_VALUE;
+    if (value != nullptr) std::memcpy(value, text, needed);
+    if (out_size != nullptr) *out_size = needed;
+    return CL_SUCCESS;
+  }
   const cl_int status = target->clGetDeviceInfo(device, name, size, value, out_size);
   if (status == CL_SUCCESS && name == CL_DEVICE_TYPE && value != nullptr && getenv("COMPUTE_LAYER_GPU") != nullptr)
     *static_cast<cl_device_type*>(value) = CL_DEVICE_TYPE_GPU;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL layer whose calls fail on demand: the loader puts it between the programs and every driver where
-// OPENCL_LAYERS names it. With COMPUTE_LAYER_GPU in the environment every device says that it is a GPU.
+// OPENCL_LAYERS names it. With COMPUTE_LAYER_GPU in the environment every device says that it is a GPU, and with
+// COMPUTE_LAYER_NAME that it has that name.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL plugin without a platform, and with a platform without devices.
+// The OpenCL plugin without a platform, with a platform without devices, and on a device whose results may be wrong.
 #include <gtest/gtest.h>
 
 #include "device.hpp"
@@ -56,6 +56,26 @@ TEST(OpenclPlatforms, AreSelectedByName) {
       EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND) << error.what();
     }
   }
+}
+
+// The layer gives PoCL's devices the name of Mesa's.
+TEST(OpenclLlvmpipe, IsRefused) {
+  for (const DeviceInfo& info : Device::list()) {
+    if (std::string(info.plugin) != "opencl") continue;
+    if (std::string(info.description).find("llvmpipe") == std::string::npos)
+      GTEST_SKIP() << "the loader knows no layers";
+    EXPECT_NE(std::string(info.unusable).find("after 65535 iterations"), std::string::npos) << info.unusable;
+  }
+  for (const char* selector : {"opencl0:0", "opencl", "opencl@name~llvmpipe"}) {
+    try {
+      static_cast<void>(Device::open(selector));
+      FAIL() << selector << " opened";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), COMPUTE_ERROR_NOT_FOUND);
+      EXPECT_NE(std::string(error.what()).find("after 65535 iterations"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(Device::open("opencl,cpu").name(), "cpu");
 }
 
 }  // namespace
