@@ -41,6 +41,7 @@ RULES = [
     (r"(sudo )?apt-get |git clone |pip install (scikit-build-core|-r) |bindgen ", ELSEWHERE),
     (r"compute-bench ", ELSEWHERE),  # tests/abi/bench.cmake
     (r"gfortran ", ELSEWHERE),  # tests/languages
+    (r"(COMPUTE_\w+=\S+ )+python3 (spiral|program).py", ELSEWHERE),  # tests/python/tutorial_test.py
     (r"pip install /opt/compute/share/compute/bindings/python$", PIP),
     (r"COMPUTE_DEVICE=cuda0 \./program|\./program --compute-device=opencl0:1|compute which auto,-opencl", DEVICE),
     (r"compute doctor", DEVICE),
