@@ -100,6 +100,7 @@ foreach(
   share/bash-completion/completions/compute
   share/compute/bench/compute_bench/network_rows.py
   share/compute/bench/compute_bench/peers/torch.py
+  share/compute/bench/compute_bench/programs/networks.py
   share/compute/bench/compute_bench/rows.py
   share/compute/LICENSE
   share/compute/bindings/fortran/ops.f90

@@ -5,7 +5,7 @@ import os
 import statistics
 import time
 
-from . import core_rows, layer_rows, network_rows, observation, peers, programs, python_rows, rows
+from . import core_rows, example_rows, layer_rows, network_rows, observation, peers, programs, python_rows, rows
 from .library import Library, Machine
 
 WARMUPS = 5
@@ -18,7 +18,8 @@ SECTIONS = {body.__name__: body for body in (
 MORE = {body.__name__: body for body in (
     core_rows.calls, core_rows.ops, core_rows.bandwidth, core_rows.matrices, layer_rows.layers, layer_rows.layout, layer_rows.transfers)}
 # Measured only by name.
-NAMED = {body.__name__: body for body in (rows.tf32, python_rows.python, programs.loops, programs.epochs)}
+NAMED = {body.__name__: body for body in (rows.tf32, python_rows.python, example_rows.loops, example_rows.epochs)}
+SUITES = {"rows": {**SECTIONS, **MORE, **NAMED}, "programs": programs.SECTIONS}
 
 
 def wait_until_quiet():
@@ -42,12 +43,13 @@ class Bench:
             self.machine = Machine(options.machine)
         except (OSError, AttributeError):  # of an older build
             self.machine = None
-        self.peers, self.missing = peers.installed(options.peers.split(",") if options.peers else [], options.device, threads, self.lib)
+        names = [name for name in options.peers.split(",") if name and (options.suite == "rows" or name in programs.PEERS)]
+        self.peers, self.missing = peers.installed(names, options.device, threads, self.lib)
         self.sizes = [100000, 1000000, 1 << 22, 1 << 24] + ([] if self.quick else [60000000])
         self.side = 2048 if self.is_cpu or self.quick else 8192
         self.rows, self.seed, self.section, self.rate = [], 0, "", 0
         asked = options.only.split(",") if options.only else []
-        self.named = [word for word in asked if word in {**SECTIONS, **MORE, **NAMED, "observation": None, "start": None}]
+        self.named = [word for word in asked if word in {**SUITES[options.suite], "observation": None, "start": None}]
         self.words = [word for word in asked if word not in self.named]
         # One thread is measured in its own time, so that other programs matter less.
         self.clock = time.CLOCK_THREAD_CPUTIME_ID if self.is_cpu and threads == 1 else time.CLOCK_MONOTONIC
@@ -287,18 +289,18 @@ def measure(options, threads):
     bench = Bench(options, threads)
     found = {"threads": threads, "missing": bench.missing, "peers": {one.name: one.version() for one in bench.peers}}
     found["description"] = bench.lib.description()
-    found["limits"] = bench.limits(threads) if not bench.named or set(bench.named) & set(SECTIONS) else {}
+    known, is_rows = SUITES[options.suite], options.suite == "rows"
+    found["limits"] = bench.limits(threads) if is_rows and (not bench.named or set(bench.named) & set(SECTIONS)) else {}
     bench.rate = found["limits"].get("multiply_add", 0)
-    known = {**SECTIONS, **MORE, **NAMED}
-    wanted = [known[name] for name in bench.named if name in known] if bench.named else [*SECTIONS.values(), *(MORE.values() if bench.words else [])]
-    for body in wanted:
-        bench.section = body.__name__
+    unnamed = [*SECTIONS, *(MORE if bench.words else [])] if is_rows else known
+    for name in [name for name in bench.named if name in known] if bench.named else unnamed:
+        bench.section = name
         try:
-            body(bench)
+            known[name](bench)
         except Exception as reason:  # the table shows what there is
             entry = bench.entry(f"{bench.section} ends early") if not bench.words else None
             if entry:
                 entry["note"] = f"{type(reason).__name__}: {reason}"
     found["rows"] = bench.rows
-    found["observation"] = observation.observation(bench) if not options.only or "observation" in bench.named else {}
+    found["observation"] = observation.observation(bench) if is_rows and (not options.only or "observation" in bench.named) else {}
     return found

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results as text."""
+import statistics
 
 
 def rate_of(row, seconds, limits):
@@ -60,6 +61,20 @@ def show(results):
             notes += [f"{who} {time['seconds'] / seconds:.2f}" for who, time in at["times"].items() if who not in runs[0]["peers"] and who != "ours"]
             notes += [at["note"]] if at["note"] else []
         print(f"{row['row']:<{names}}{cells}  {'; '.join(dict.fromkeys(notes))}".rstrip())
+
+
+def show_means(results):
+    """Prints the geometric mean of the ratios to each peer, and the rows that are slower than there."""
+    for run in results["runs"]:
+        for peer in run["peers"]:
+            ratios = {row["row"]: row["times"][peer]["seconds"] / row["times"]["ours"]["seconds"]
+                      for row in run["rows"] if peer in row["times"] and "ours" in row["times"]}
+            if not ratios:
+                continue
+            print(f"{peer}, {run['threads'] or 'all'} threads: geometric mean {statistics.geometric_mean(ratios.values()):.2f} of {len(ratios)} rows")
+            for name, low, high in (("below 0.9", 0, 0.9), ("from 0.9 to 1", 0.9, 1)):
+                found = [f"{row} {ratio:.2f}" for row, ratio in sorted(ratios.items(), key=lambda one: one[1]) if low <= ratio < high]
+                print(f"  {name}: {', '.join(found) or 'none'}")
 
 
 def compare(old, new, tolerance):

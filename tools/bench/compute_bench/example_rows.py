@@ -10,7 +10,7 @@ WORDS = {"each result read back": "read", "results left on the device": "left", 
 
 
 def run(b, name, *arguments):
-    folder = b.options.programs or os.path.join(os.path.dirname(os.path.abspath(b.options.library)), "..", "bin")
+    folder = b.options.examples or os.path.join(os.path.dirname(os.path.abspath(b.options.library)), "..", "bin")
     done = subprocess.run([os.path.join(folder, name), *arguments], env={**os.environ, "COMPUTE_DEVICE": b.device}, capture_output=True,
                           text=True)
     if done.returncode != 0:
