@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch, on the processor and on CUDA devices."""
+"""PyTorch, on the processor and on CUDA devices. An OpenCL device is compared with the same GPU by CUDA."""
 from . import Peer
 
 
@@ -18,11 +18,18 @@ class Torch(Peer):
             self.place = "cpu"
             if threads:
                 torch.set_num_threads(threads)
-        elif device.startswith("cuda") and torch.cuda.is_available():
-            self.place = "cuda:" + (device[4:] or "0")
+        elif torch.cuda.is_available() and (gpu := self.gpu(device, lib)) is not None:
+            self.place = f"cuda:{gpu}"
             torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = os.environ.get("COMPUTE_MATH") == "tf32"
         else:
             raise ImportError(f"torch does not have {device}")
+
+    def gpu(self, device, lib):
+        """The number of the device, or of the first one with the name of an OpenCL device."""
+        if device.startswith("cuda"):
+            return device[4:] or "0"
+        names = [self.module.cuda.get_device_name(i) for i in range(self.module.cuda.device_count())]
+        return names.index(lib.description()) if lib.description() in names else None
 
     def array(self, data, dtype, shape):
         torch = self.module
