@@ -13,7 +13,7 @@
  *   another device.
  * - A stream is an in-order queue of work on one device.
  * - A scalar is a tensor of rank 0 that holds a value but has no buffer. A slot is a scalar whose value in a recorded
- *   graph can be changed. A weak scalar takes no part in dtype promotion.
+ *   graph can be changed. A weak scalar takes the dtype of the other operands if its kind is not higher.
  * - A hazard is a pair of accesses to one buffer, at least one of which is a write. The library runs the two accesses
  *   in the order in which they were queued.
  *
@@ -978,7 +978,8 @@ COMPUTE_API compute_error* compute_tensor_touch(compute_tensor* tensor);
 /*
  * Creates a scalar, which cannot be changed. *value has the type `dtype` and is copied. A scalar needs no memory and no
  * transfer, and plans do not depend on its value. With `weak` = 1 the scalar is weak: like a literal, it takes the
- * dtype of the other operands and takes no part in promotion. `weak` is 0 or 1.
+ * dtype of the other operands if its kind (bool, integer, real, complex) is not higher than theirs. docs/ops.md has
+ * the table of common dtypes. `weak` is 0 or 1.
  */
 COMPUTE_API compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak,
                                                  compute_tensor** out_tensor);

@@ -3,8 +3,8 @@
 // operators.hpp: the operators of tensors. Include compute.hpp.
 //
 // They are elementwise ops: operands broadcast and promote, a number on either side is a weak scalar, and the result is
-// a new tensor. `/` divides floating-point numbers. `%` is the remainder with the sign of the divisor. `&`, `|`, `^`
-// and `~` are bitwise, and logical on bool. Comparisons return tensors of bool. && and || are not overloaded.
+// a new tensor. `/` of integers gives float32. `%` is the remainder with the sign of the divisor. `&`, `|`, `^` and `~`
+// are bitwise, and logical on bool. Comparisons return tensors of bool. && and || are not overloaded.
 #ifndef COMPUTE_OPERATORS_HPP_
 #define COMPUTE_OPERATORS_HPP_
 

@@ -7,11 +7,12 @@
  * Rules for all functions:
  *
  * - `compute_exp(stream, x, &out_y)` creates the result, and the caller releases it. `compute_exp_into(stream, x, y)`
- *   writes into `y`, which must have exactly the shape and dtype of the result. Any strides are allowed with which no
- *   two elements share memory. `y` may be the identical view of an input of an elementwise op (and of scatter's x);
- *   any other overlap is an error.
- * - Inputs of elementwise ops broadcast, and promote to a common dtype. Scalars made by compute_tensor_scalar can be
- *   inputs too.
+ *   writes into `y`, which must have the shape and dtype of the result. An elementwise op converts the result to the
+ *   dtype of `y` if its kind is not lower (bool, integer, real, complex). Any strides are allowed with which no two
+ *   elements share memory. `y` may be the identical view of an input of an elementwise op (and of scatter's x); any
+ *   other overlap is an error.
+ * - Inputs of elementwise ops broadcast, and are converted to a common dtype. Scalars made by compute_tensor_scalar can
+ *   be inputs too.
  * - Attributes with a default are in an options struct. NULL means all defaults. Set struct_size to the struct's sizeof
  *   and the rest to zero: a field that is zero has its default, which the comment beside the field states.
  * - An op with several results has one out-parameter for each. None of them may be NULL.

@@ -6,11 +6,12 @@
 //
 // Rules for all functions:
 //
-// - `exp(x)` creates the result. `exp_into(x, y)` writes into `y`, which must have exactly the shape and dtype of the
-//   result. Any strides are allowed with which no two elements share memory. `y` may be the identical view of an input
-//   of an elementwise op (and of scatter's x); any other overlap is an error.
-// - Inputs of elementwise ops broadcast, and promote to a common dtype. A number is a weak scalar: add(x, 1.0f) keeps
-//   the dtype of x.
+// - `exp(x)` creates the result. `exp_into(x, y)` writes into `y`, which must have the shape and dtype of the result.
+//   An elementwise op converts the result to the dtype of `y` if its kind is not lower (bool, integer, real, complex).
+//   Any strides are allowed with which no two elements share memory. `y` may be the identical view of an input of an
+//   elementwise op (and of scatter's x); any other overlap is an error.
+// - Inputs of elementwise ops broadcast, and are converted to a common dtype. A number is a weak scalar: add(x, 1.0f)
+//   keeps the dtype of a floating-point x.
 // - Axes are a number, a list in braces, or all_axes: sum(x, 0), sum(x, {0, 2}), sum(x, all_axes, true). Negative ones
 //   count from the end.
 // - The last parameter is the stream. Without it the op runs on the default stream of its device.

@@ -359,9 +359,9 @@ std::optional<Lowering> lower_equation(const OpCall& call, const LoweringTarget&
 // ---- einsum ---------------------------------------------------------------------------------------------------------
 
 std::vector<OutputDesc> infer_einsum(const OpCall& call) {
-  for (size_t i = 0; i < call.inputs.size(); ++i) require_class(call, static_cast<int32_t>(i), DtypeClass::kNumeric);
+  const compute_dtype dtype = promote_inputs(call, DtypeClass::kNumeric);
   const Equation equation = read_equation(call);
-  return {{promote_inputs(call), output_shape(equation, read_extents(call, equation))}};
+  return {{dtype, output_shape(equation, read_extents(call, equation))}};
 }
 
 std::optional<Lowering> lower_einsum(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
@@ -417,9 +417,9 @@ Equation tensordot_equation(const OpCall& call) {
 }
 
 std::vector<OutputDesc> infer_tensordot(const OpCall& call) {
-  for (int32_t i = 0; i < 2; ++i) require_class(call, i, DtypeClass::kNumeric);
+  const compute_dtype dtype = promote_inputs(call, DtypeClass::kNumeric);
   const Equation equation = tensordot_equation(call);
-  return {{promote_inputs(call), output_shape(equation, read_extents(call, equation))}};
+  return {{dtype, output_shape(equation, read_extents(call, equation))}};
 }
 
 std::optional<Lowering> lower_tensordot(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
@@ -430,9 +430,9 @@ std::optional<Lowering> lower_tensordot(const OpCall& call, const LoweringTarget
 
 // The other axes broadcast: they are named from the last on.
 std::vector<OutputDesc> infer_vecdot(const OpCall& call) {
+  const compute_dtype dtype = promote_inputs(call, DtypeClass::kNumeric);
   std::vector<std::vector<int64_t>> others;
   for (int32_t i = 0; i < 2; ++i) {
-    require_class(call, i, DtypeClass::kNumeric);
     const std::span<const int64_t> shape = call.inputs[static_cast<size_t>(i)].extents();
     const int32_t axis = axis_attribute(call, static_cast<int32_t>(shape.size()));
     others.emplace_back(shape.begin(), shape.end());
@@ -452,7 +452,7 @@ std::vector<OutputDesc> infer_vecdot(const OpCall& call) {
     descs.push_back(
         {call.inputs[i].dtype, static_cast<int32_t>(others[i].size()), others[i].data(), strides[i].data()});
   }
-  return {{promote_inputs(call), broadcast_shapes(call.schema.name, descs)}};
+  return {{dtype, broadcast_shapes(call.schema.name, descs)}};
 }
 
 std::optional<Lowering> lower_vecdot(const OpCall& call, const LoweringTarget& target, int32_t alternative) {

@@ -33,7 +33,7 @@ std::vector<OutputDesc> infer_concat(const OpCall& call) {
                   "concat: the extents along axis " + std::to_string(axis) + " do not fit in int64");
     }
   }
-  return {{promote_inputs(call), std::move(shape)}};
+  return {{promote_inputs(call, DtypeClass::kAny), std::move(shape)}};
 }
 
 std::vector<OutputDesc> infer_stack(const OpCall& call) {
@@ -45,7 +45,7 @@ std::vector<OutputDesc> infer_stack(const OpCall& call) {
   std::vector<int64_t> shape(first.begin(), first.end());
   const int32_t axis = axis_attribute(call, call.inputs[0].rank + 1);
   shape.insert(shape.begin() + axis, static_cast<int64_t>(call.inputs.size()));
-  return {{promote_inputs(call), std::move(shape)}};
+  return {{promote_inputs(call, DtypeClass::kAny), std::move(shape)}};
 }
 
 std::optional<Lowering> lower_join(const OpCall& call, const LoweringTarget& target, bool is_stack) {

@@ -15,7 +15,6 @@ struct Product {
 
 Product read_product(const OpCall& call) {
   for (int32_t i = 0; i < 2; ++i) {
-    require_class(call, i, DtypeClass::kNumeric);
     if (call.inputs[static_cast<size_t>(i)].rank == 0) {
       refuse(call, call.schema.input_name(i) + " has rank 0; use multiply for scalars", i);
     }
@@ -47,11 +46,12 @@ Product read_product(const OpCall& call) {
 }
 
 std::vector<OutputDesc> infer_matmul(const OpCall& call) {
+  const compute_dtype dtype = promote_inputs(call, DtypeClass::kNumeric);
   const Product product = read_product(call);
   std::vector<int64_t> shape = product.batch;
   if (call.inputs[0].rank > 1) shape.push_back(product.m);
   if (call.inputs[1].rank > 1) shape.push_back(product.n);
-  return {{promote_inputs(call), std::move(shape)}};
+  return {{dtype, std::move(shape)}};
 }
 
 std::vector<int64_t> joined(std::vector<int64_t> shape, std::initializer_list<int64_t> more) {

@@ -40,7 +40,7 @@ std::vector<OutputDesc> infer_scatter(const OpCall& call) {
   const PromotionOperand both[] = {{x.dtype, false, "x"},
                                    {updates.dtype, updates.is_scalar && updates.weak, "updates"}};
   PromotionFault fault;
-  if (common_dtype(both, &fault) != x.dtype) {
+  if (common_dtype(both, &fault, kinds_mix()) != x.dtype) {
     refuse(call,
            "updates is " + dtype_name(updates.dtype) + ", but x is " + dtype_name(x.dtype) +
                "; cast updates (cast(updates, " + dtype_name(x.dtype) + "))",

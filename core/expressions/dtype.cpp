@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.hpp"
+#include "core/process/process_config.hpp"
 
 namespace compute {
 
@@ -60,25 +61,10 @@ compute_dtype integer_of(bool is_signed, int32_t size_bytes) {
   return COMPUTE_DTYPE_NONE;
 }
 
-// bool, integer, real, complex: promotion never crosses kinds, except from real to complex.
-int kind_rank(compute_dtype dtype) {
-  switch (dtype_info(dtype).category) {
-    case kBool:
-      return 0;
-    case kSigned:
-    case kUnsigned:
-      return 1;
-    case kFloat:
-      return 2;
-    default:
-      return 3;
-  }
-}
-
 PromotionFault promotion_fault(size_t first, compute_dtype first_dtype, size_t second, compute_dtype second_dtype) {
   PromotionFault fault{static_cast<int32_t>(first), static_cast<int32_t>(second), first_dtype, 0, COMPUTE_DTYPE_NONE};
   // The operand of the lesser kind is the one to cast; of uint64 and a signed integer, uint64.
-  const int a = kind_rank(first_dtype), b = kind_rank(second_dtype);
+  const int a = kind_of(first_dtype), b = kind_of(second_dtype);
   const bool cast_first = a != b ? a < b : !is_signed_integer(first_dtype);
   fault.cast = cast_first ? fault.first : fault.second;
   fault.target = a == b ? COMPUTE_DTYPE_INT64 : cast_first ? second_dtype : first_dtype;
@@ -86,11 +72,13 @@ PromotionFault promotion_fault(size_t first, compute_dtype first_dtype, size_t s
 }
 
 // What a weak number makes of the strong dtype `strong`; NONE if its kind does not fit.
-compute_dtype adapt(compute_dtype strong, compute_dtype weak) {
-  const int have = kind_rank(strong), need = kind_rank(weak);
-  if (have == 0 || need == 0) return have == need ? strong : COMPUTE_DTYPE_NONE;
+compute_dtype adapt(compute_dtype strong, compute_dtype weak, bool mixes) {
+  const int have = kind_of(strong), need = kind_of(weak);
+  if (!mixes && (have == 0) != (need == 0)) return COMPUTE_DTYPE_NONE;
   if (need <= have) return strong;
-  return need == 3 && have == 2 ? complex_dtype(strong) : COMPUTE_DTYPE_NONE;
+  if (have == 2) return complex_dtype(strong);
+  if (!mixes) return COMPUTE_DTYPE_NONE;
+  return need == 1 ? weak : need == 2 ? COMPUTE_DTYPE_FLOAT32 : COMPUTE_DTYPE_COMPLEX64;
 }
 
 // ---- Values ---------------------------------------------------------------------------------------------------------
@@ -225,6 +213,20 @@ bool is_signed_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).
 bool is_unsigned_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kUnsigned; }
 bool is_float(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kFloat; }
 
+int kind_of(compute_dtype dtype) noexcept {
+  switch (dtype_info(dtype).category) {
+    case kBool:
+      return 0;
+    case kSigned:
+    case kUnsigned:
+      return 1;
+    case kFloat:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
 compute_dtype real_part_dtype(compute_dtype dtype) noexcept {
   if (dtype == COMPUTE_DTYPE_COMPLEX64) return COMPUTE_DTYPE_FLOAT32;
   if (dtype == COMPUTE_DTYPE_COMPLEX128) return COMPUTE_DTYPE_FLOAT64;
@@ -303,31 +305,43 @@ compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexc
   }
 }
 
+bool kinds_mix() {
+  static const bool mix = setting(SettingId::kPromotion).text != "strict";
+  return mix;
+}
+
+bool are_of_one_kind(compute_dtype a, compute_dtype b) noexcept {
+  return std::min(kind_of(a), 2) == std::min(kind_of(b), 2);
+}
+
 compute_dtype promote(compute_dtype a, compute_dtype b) noexcept {
   if (a == b) return a;
   const DtypeInfo &x = dtype_info(a), &y = dtype_info(b);
-  if (x.name == nullptr || y.name == nullptr || is_bool(a) || is_bool(b)) return COMPUTE_DTYPE_NONE;
-  if (is_integer(a) && is_integer(b)) {
+  if (x.name == nullptr || y.name == nullptr || !are_of_one_kind(a, b)) return COMPUTE_DTYPE_NONE;
+  if (is_integer(a)) {
     if (x.category == y.category) return x.size_bytes > y.size_bytes ? a : b;
     const int32_t signed_size = x.category == kSigned ? x.size_bytes : y.size_bytes;
     const int32_t unsigned_size = x.category == kSigned ? y.size_bytes : x.size_bytes;
     return integer_of(true, std::max(signed_size, unsigned_size * 2));
   }
-  if (is_integer(a) || is_integer(b)) return COMPUTE_DTYPE_NONE;
   const bool wide = real_part_dtype(a) == COMPUTE_DTYPE_FLOAT64 || real_part_dtype(b) == COMPUTE_DTYPE_FLOAT64;
   if (is_complex(a) || is_complex(b)) return wide ? COMPUTE_DTYPE_COMPLEX128 : COMPUTE_DTYPE_COMPLEX64;
   return wide ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
 }
 
-compute_dtype common_dtype(std::span<const PromotionOperand> operands, PromotionFault* fault) noexcept {
+compute_dtype common_dtype(std::span<const PromotionOperand> operands, PromotionFault* fault, bool mixes) noexcept {
   size_t first = operands.size();
   compute_dtype result = COMPUTE_DTYPE_NONE;
   const auto refuse = [&](size_t second) {
     *fault = promotion_fault(first, result, second, operands[second].dtype);
     return COMPUTE_DTYPE_NONE;
   };
+  int highest = 0;
+  for (const PromotionOperand& x : operands) {
+    if (!x.weak) highest = std::max(highest, std::min(kind_of(x.dtype), 2));
+  }
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i].weak) continue;
+    if (operands[i].weak || (mixes && kind_of(operands[i].dtype) < highest)) continue;
     const compute_dtype both = first == operands.size() ? operands[i].dtype : promote(result, operands[i].dtype);
     if (both == COMPUTE_DTYPE_NONE) return refuse(i);
     first = std::min(first, i);
@@ -336,19 +350,19 @@ compute_dtype common_dtype(std::span<const PromotionOperand> operands, Promotion
   if (first < operands.size()) {
     for (size_t i = 0; i < operands.size(); ++i) {
       if (!operands[i].weak) continue;
-      const compute_dtype adapted = adapt(result, operands[i].dtype);
+      const compute_dtype adapted = adapt(result, operands[i].dtype, mixes);
       if (adapted == COMPUTE_DTYPE_NONE) return refuse(i);
       result = adapted;
     }
     return result;
   }
-  // Only numbers: the highest kind decides, and bool mixes with none.
+  // Only numbers: the highest kind decides.
   first = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     const compute_dtype dtype = operands[i].dtype;
-    const int have = kind_rank(result), need = kind_rank(dtype);
-    if (i > 0 && (have == 0) != (need == 0)) return refuse(i);
-    if (i == 0 || (need > have && have == 1)) {
+    const int have = kind_of(result), need = kind_of(dtype);
+    if (!mixes && i > 0 && (have == 0) != (need == 0)) return refuse(i);
+    if (i == 0 || (need > have && have <= 1)) {
       result = dtype;
     } else if (need >= 2 || need == have) {
       const compute_dtype both = promote(result, dtype);
@@ -358,9 +372,13 @@ compute_dtype common_dtype(std::span<const PromotionOperand> operands, Promotion
   return result;
 }
 
+const char* promotion_remedy(compute_dtype a, compute_dtype b) noexcept {
+  return are_of_one_kind(a, b) ? "" : kMixedRemedy;
+}
+
 compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands) {
   PromotionFault fault;
-  const compute_dtype result = common_dtype(operands, &fault);
+  const compute_dtype result = common_dtype(operands, &fault, kinds_mix());
   if (result != COMPUTE_DTYPE_NONE) return result;
   const PromotionOperand& second = operands[static_cast<size_t>(fault.second)];
   const std::string_view name = operands[static_cast<size_t>(fault.cast)].name;
@@ -370,8 +388,14 @@ compute_dtype result_type(std::string_view op, std::span<const PromotionOperand>
                                                   (second.weak ? "the number " : "") + dtype_name(second.dtype) +
                                                   " have no common dtype; cast one of them (cast(" +
                                                   std::string(name.empty() ? "x" : name) + ", " +
-                                                  dtype_name(narrows ? COMPUTE_DTYPE_FLOAT32 : fault.target) + "))")
+                                                  dtype_name(narrows ? COMPUTE_DTYPE_FLOAT32 : fault.target) + "))" +
+                                                  promotion_remedy(fault.first_dtype, second.dtype))
       .with_argument(second.argument);
+}
+
+compute_dtype dtype_in_class(compute_dtype dtype, DtypeClass wanted, bool mixes) noexcept {
+  const bool is_inexact = wanted == DtypeClass::kFloat || wanted == DtypeClass::kInexact;
+  return mixes && is_inexact && kind_of(dtype) < 2 ? compute_dtype{COMPUTE_DTYPE_FLOAT32} : dtype;
 }
 
 bool scalars_equal(const ScalarBits& a, const ScalarBits& b) noexcept {

@@ -46,6 +46,8 @@ bool is_signed_integer(compute_dtype dtype) noexcept;
 bool is_unsigned_integer(compute_dtype dtype) noexcept;
 bool is_float(compute_dtype dtype) noexcept;
 inline bool is_complex(compute_dtype dtype) noexcept { return dtype_info(dtype).category == DtypeCategory::kComplex; }
+// 0 bool, 1 integer, 2 real, 3 complex: the order of kinds in promotion.
+int kind_of(compute_dtype dtype) noexcept;
 // float32 for complex64, float64 for complex128, else the dtype itself.
 compute_dtype real_part_dtype(compute_dtype dtype) noexcept;
 // complex128 for float64 and complex128, complex64 for the other floats; NONE for the rest.
@@ -62,8 +64,10 @@ compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexc
 
 // ---- Promotion ------------------------------------------------------------------------------------------------------
 
-// A dtype that takes part in promotion. A weak one adapts to the others as far as its kind (integer, float, complex)
-// allows.
+// Whether operands of different kinds promote, as of the first query: COMPUTE_PROMOTION.
+bool kinds_mix();
+
+// A dtype that takes part in promotion. A weak one adapts to the others if its kind is not higher than theirs.
 struct PromotionOperand {
   compute_dtype dtype;
   bool weak = false;
@@ -71,8 +75,10 @@ struct PromotionOperand {
   int32_t argument = -1;       // its position among the operands of a call
 };
 
-// The common dtype of both by the table of the array API standard, with float32 for float16 and bfloat16; NONE if they
-// do not promote.
+// Whether both are bool, both integers, or both real or complex: these promote in the array API standard.
+bool are_of_one_kind(compute_dtype a, compute_dtype b) noexcept;
+// The common dtype of both by the table of the standard, with float32 for float16 and bfloat16. NONE for two kinds, and
+// for uint64 with signed integers.
 compute_dtype promote(compute_dtype a, compute_dtype b) noexcept;
 
 // Two operands that do not promote, and the cast that solves it.
@@ -84,12 +90,21 @@ struct PromotionFault {
   compute_dtype target = COMPUTE_DTYPE_NONE;  // and to what
 };
 
-// The common dtype of one or more operands; NONE and *fault if there is none.
-compute_dtype common_dtype(std::span<const PromotionOperand> operands, PromotionFault* fault) noexcept;
+// The common dtype of one or more operands; NONE and *fault if there is none. If kinds mix, the strong operands of the
+// highest kind determine it. A weak number of a higher kind gives its own dtype if that is an integer, else float32 or
+// complex64.
+compute_dtype common_dtype(std::span<const PromotionOperand> operands, PromotionFault* fault, bool mixes) noexcept;
 
-// The same, but throws INVALID_ARGUMENT that names `op`, two dtypes and the cast that solves it: "add: int32 and
-// float32 do not promote; cast one of them (cast(x, float32))".
+// The same as kinds_mix() says, but throws INVALID_ARGUMENT that names `op`, two dtypes and the cast that solves it:
+// "add: int64 and uint64 have no common dtype; cast one of them (cast(y, int64))".
 compute_dtype result_type(std::string_view op, std::span<const PromotionOperand> operands);
+// The end of a message about operands that the setting refuses; of such a message for this pair.
+inline constexpr const char* kMixedRemedy = ", or set COMPUTE_PROMOTION=mixed";
+const char* promotion_remedy(compute_dtype a, compute_dtype b) noexcept;
+
+// The dtype in which operands of this common dtype are computed by an op or intrinsic that takes `wanted`: if kinds
+// mix, float32 for integers and bool where it takes floating-point dtypes alone.
+compute_dtype dtype_in_class(compute_dtype dtype, DtypeClass wanted, bool mixes) noexcept;
 
 // ---- Values ---------------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,6 @@ namespace compute {
 
 namespace {
 
-int kind_of(compute_dtype dtype) { return is_bool(dtype) ? 0 : is_integer(dtype) ? 1 : is_float(dtype) ? 2 : 3; }
-
 // The dtype that represents a weak kind in promotion.
 constexpr compute_dtype kKindDtype[] = {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT64,
                                         COMPUTE_DTYPE_COMPLEX128};
@@ -136,8 +134,9 @@ class Typer {
       together = together.subspan(1);
     }
 
-    const compute_dtype common = unify(together);
+    compute_dtype common = unify(together);
     if (common != COMPUTE_DTYPE_NONE) {
+      common = dtype_in_class(common, info.operands, mixes_);
       if (!in_class(common, info.operands)) refuse_class(n, info, common);
       type(n).operands = common;
       type(n).dtype = result_dtype(info, common);
@@ -181,7 +180,7 @@ class Typer {
     if (a == COMPUTE_DTYPE_NONE || b == COMPUTE_DTYPE_NONE) return a != COMPUTE_DTYPE_NONE ? a : b;
     const PromotionOperand both[] = {{a, true}, {b, true}};
     PromotionFault fault;
-    return common_dtype(both, &fault);
+    return common_dtype(both, &fault, true);
   }
 
   static compute_dtype result_dtype(const IntrinsicInfo& info, compute_dtype operand) {
@@ -208,7 +207,7 @@ class Typer {
     }
     if (all_weak) return COMPUTE_DTYPE_NONE;
     PromotionFault found;
-    const compute_dtype common = common_dtype({list, nodes.size()}, &found);
+    const compute_dtype common = common_dtype({list, nodes.size()}, &found, mixes_);
     if (common != COMPUTE_DTYPE_NONE) return common;
     const int32_t second = nodes[static_cast<size_t>(found.second)];
     const int32_t cast = nodes[static_cast<size_t>(found.cast)];
@@ -216,7 +215,7 @@ class Typer {
         found.target == COMPUTE_DTYPE_FLOAT64 && type(second).weak() ? COMPUTE_DTYPE_FLOAT32 : found.target;
     fault(second, dtype_name(found.first_dtype) + " and " + describe(second) +
                       " have no common dtype; convert one of them (convert(" + std::string(data_.source(at(cast))) +
-                      ", " + dtype_name(target) + "))");
+                      ", " + dtype_name(target) + "))" + promotion_remedy(found.first_dtype, list[found.second].dtype));
   }
 
   [[noreturn]] void refuse_class(int32_t n, const IntrinsicInfo& info, compute_dtype given) {
@@ -226,6 +225,7 @@ class Typer {
     if (given != COMPUTE_DTYPE_NONE && hint != COMPUTE_DTYPE_NONE) {
       what +=
           "; convert it (convert(" + std::string(data_.source(at(at(n).operands[0]))) + ", " + dtype_name(hint) + "))";
+      if (!mixes_ && in_class(dtype_in_class(given, info.operands, true), info.operands)) what += kMixedRemedy;
     }
     fault(n, what);
   }
@@ -287,7 +287,8 @@ class Typer {
         fault(n, name + " is " + kKindName[t.kind] + " and does not fit in " + dtype_name(dtype));
       }
       t.dtype = dtype;
-    } else if (dtype != COMPUTE_DTYPE_NONE && kind_of(dtype) != kind_of(t.dtype)) {
+    } else if (dtype != COMPUTE_DTYPE_NONE &&
+               (mixes_ ? kind_of(dtype) < kind_of(t.dtype) : kind_of(dtype) != kind_of(t.dtype))) {
       fault(n, name + " is " + dtype_name(t.dtype) + ", not " + dtype_name(dtype) + "; write convert(…, " +
                    dtype_name(dtype) + ") around it");
     }
@@ -415,6 +416,7 @@ class Typer {
   std::span<const TypedLeaf> leaves_;
   std::span<const compute_dtype> wanted_;
   std::string_view op_;
+  const bool mixes_ = kinds_mix();
   std::vector<Typing> types_;
 };
 

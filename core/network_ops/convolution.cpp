@@ -117,13 +117,7 @@ Extents spatial_of(const OperandDesc& x) { return {x.shape + 2, x.shape + x.rank
 
 // Checks dtypes and ranks of the two factors.
 void read_factors(const OpCall& call, Convolution& c) {
-  std::vector<PromotionOperand> operands;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.inputs[i].dtype == COMPUTE_DTYPE_NONE) continue;
-    require_class(call, static_cast<int32_t>(i), DtypeClass::kNumeric);
-    operands.push_back({call.inputs[i].dtype, false, call.schema.inputs[i], static_cast<int32_t>(i)});
-  }
-  c.dtype = result_type(call.schema.name, operands);
+  c.dtype = promote_inputs(call, DtypeClass::kNumeric);
   for (int32_t i = 0; i < 2; ++i) {
     const OperandDesc& x = call.inputs[static_cast<size_t>(i)];
     if (x.rank < 3 || x.rank > 2 + kMostSpatial) {

@@ -57,7 +57,10 @@ std::vector<OutputDesc> infer_composition(const OpCall& call) {
 Inference infer(const OpCall& call) {
   Inference result;
   if (call.schema.is_elementwise) {
-    const RowTypes types = row_types(call.schema, call.inputs);
+    RowTypes types = row_types(call.schema, call.inputs);
+    // Kernels and plugins take registered ops with one dtype.
+    const compute_dtype wanted = call.wanted.empty() || call.schema.is_registered ? COMPUTE_DTYPE_NONE : call.wanted[0];
+    if (wanted != COMPUTE_DTYPE_NONE && kinds_mix() && kind_of(types.output) <= kind_of(wanted)) types.output = wanted;
     result.outputs.push_back({types.output, broadcast_shapes(call.schema.name, call.inputs)});
     result.map = type_row(call.schema, call.inputs, types);
   } else if (call.schema.composition) {

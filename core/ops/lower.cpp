@@ -126,17 +126,27 @@ bool may_be_composite(const OpCall& call) {
          });
 }
 
+// Whether operands that promote are of another kind than the result. Then steps convert them: plugins and kernels take
+// an op as a whole only without that.
+bool converts_kinds(const OpCall& call, const LoweringTarget& target) {
+  if (!call.schema.is_elementwise && call.schema.dtype_rule != "promote") return false;
+  return !std::all_of(call.inputs.begin(), call.inputs.end(), [&](const OperandDesc& x) {
+    return x.dtype == COMPUTE_DTYPE_NONE || x.is_scalar || are_of_one_kind(x.dtype, target.outputs[0].dtype);
+  });
+}
+
 }  // namespace
 
 std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
                               int32_t alternative) {
   if (!any_elements(target)) return alternative == 0 ? std::optional(Lowering()) : std::nullopt;
   const bool is_row = call.schema.is_elementwise && !call.schema.is_registered;
-  if (!is_row && may_be_composite(call)) {
+  const bool is_whole = !converts_kinds(call, target);
+  if (!is_row && is_whole && may_be_composite(call)) {
     if (alternative == 0) return composite_lowering(call, target);
     --alternative;
   }
-  if (call.schema.kernels != nullptr) {
+  if (call.schema.kernels != nullptr && is_whole) {
     if (std::optional<Lowering> lowering = lower_to_kernel(call, target, alternative)) return lowering;
     alternative -= std::min(alternative, static_cast<int32_t>(call.schema.kernels->list.size()));
   }

@@ -29,6 +29,7 @@ struct OpCall {
   const OpSchema& schema;
   const Attributes& attributes;
   std::span<const OperandDesc> inputs;
+  std::span<const compute_dtype> wanted = {};  // of given outputs, or NONE; empty: none is given
 };
 
 // What compute_reduce does with the values of an expression.

@@ -49,19 +49,8 @@ RowTypes row_types(const OpSchema& schema, std::span<const OperandDesc> operands
     list[count++] = {operands[i].dtype, operands[i].is_scalar && operands[i].weak, schema.inputs[i],
                      static_cast<int32_t>(i)};
   }
-  // An operand outside the class is the better news than two that do not promote.
-  const std::span<const PromotionOperand> joined(list, count);
-  for (const PromotionOperand& x : joined) {
-    if (!x.weak && !in_class(x.dtype, schema.input_class)) {
-      refuse_dtype(schema.name, x.name, x.dtype, schema.input_class,
-                   static_cast<int32_t>(&x - list) + (has_condition ? 1 : 0));
-    }
-  }
   RowTypes types;
-  types.common = result_type(schema.name, joined);
-  if (!in_class(types.common, schema.input_class)) {
-    refuse_dtype(schema.name, joined[0].name, types.common, schema.input_class, -1);
-  }
+  types.common = common_in_class(schema.name, {list, count}, schema.input_class);
   types.output = row_output(schema, types.common);
   return types;
 }
@@ -89,16 +78,5 @@ TypedExpression type_row(const OpSchema& schema, std::span<const OperandDesc> op
       build_expression(builder, schema.expression.data(), leaves, {&types.output, 1}, schema.name);
   return builder.finish(outputs, std::move(input_leaves));
 }
-
-void refuse_dtype(std::string_view op, std::string_view input, compute_dtype given, DtypeClass wanted,
-                  int32_t argument) {
-  std::string message = std::string(op) + ": " + std::string(input) + " is " + dtype_name(given) + "; " +
-                        std::string(op) + " takes " + class_description(wanted);
-  const compute_dtype hint = class_cast_hint(given, wanted);
-  if (hint != COMPUTE_DTYPE_NONE) message += "; cast it (cast(" + std::string(input) + ", " + dtype_name(hint) + "))";
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::move(message)).with_argument(argument);
-}
-
-// ---- Shapes ---------------------------------------------------------------------------------------------------------
 
 }  // namespace compute

@@ -95,15 +95,43 @@ compute_dtype dtype_attribute(const OpCall& call, std::string_view name) {
   return call.attributes.dtype(attribute_index(call, name));
 }
 
-compute_dtype promote_inputs(const OpCall& call) {
+void refuse_dtype(std::string_view op, std::string_view input, compute_dtype given, DtypeClass wanted, int32_t argument,
+                  std::string_view remedy) {
+  std::string message = std::string(op) + ": " + std::string(input) + " is " + dtype_name(given) + "; " +
+                        std::string(op) + " takes " + class_description(wanted);
+  const compute_dtype hint = class_cast_hint(given, wanted);
+  if (hint != COMPUTE_DTYPE_NONE) message += "; cast it (cast(" + std::string(input) + ", " + dtype_name(hint) + "))";
+  message += remedy;
+  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, std::move(message)).with_argument(argument);
+}
+
+compute_dtype common_in_class(std::string_view op, std::span<const PromotionOperand> operands, DtypeClass wanted) {
+  const bool mixes = kinds_mix();
+  const auto refuse_operand = [&](const PromotionOperand& x) {
+    const bool is_strict = !mixes && in_class(dtype_in_class(x.dtype, wanted, true), wanted);
+    refuse_dtype(op, x.name, x.dtype, wanted, x.argument, is_strict ? kMixedRemedy : "");
+  };
+  // In one kind, an operand outside the class is the better news than two that do not promote.
+  for (const PromotionOperand& x : operands) {
+    if (!mixes && !x.weak && !in_class(x.dtype, wanted)) refuse_operand(x);
+  }
+  const compute_dtype common = dtype_in_class(result_type(op, operands), wanted, mixes);
+  for (const PromotionOperand& x : operands) {
+    if (!in_class(common, wanted) && kind_of(x.dtype) == kind_of(common)) refuse_operand(x);
+  }
+  return common;
+}
+
+compute_dtype promote_inputs(const OpCall& call, DtypeClass wanted) {
   std::vector<std::string> names;
   for (size_t i = 0; i < call.inputs.size(); ++i) names.push_back(call.schema.input_name(static_cast<int32_t>(i)));
   std::vector<PromotionOperand> operands;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    operands.push_back(
-        {call.inputs[i].dtype, call.inputs[i].is_scalar && call.inputs[i].weak, names[i], static_cast<int32_t>(i)});
+    const OperandDesc& input = call.inputs[i];
+    if (input.dtype == COMPUTE_DTYPE_NONE) continue;
+    operands.push_back({input.dtype, input.is_scalar && input.weak, names[i], static_cast<int32_t>(i)});
   }
-  return result_type(call.schema.name, operands);
+  return common_in_class(call.schema.name, operands, wanted);
 }
 
 std::string even_step(const std::string& a, const std::string& b, const std::string& c, const std::string& i) {

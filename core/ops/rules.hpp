@@ -45,7 +45,7 @@ const OpRules& op_rules(OpId id);
 [[noreturn]] void refuse(const OpCall& call, const std::string& what, int32_t argument = -1);
 [[noreturn]] void refuse_attribute(const OpCall& call, std::string_view name, const std::string& what);
 [[noreturn]] void refuse_dtype(std::string_view op, std::string_view input, compute_dtype given, DtypeClass wanted,
-                               int32_t argument);
+                               int32_t argument, std::string_view remedy = "");
 // Refuses input `index` unless its dtype is in the class.
 void require_class(const OpCall& call, int32_t index, DtypeClass wanted);
 // Refuses input `index` unless it has the dtype and the shape of input `like`.
@@ -65,8 +65,11 @@ int64_t extent_attribute(const OpCall& call, std::string_view name);
 // The attribute `axis` of a tensor of that rank, from 0.
 int32_t axis_attribute(const OpCall& call, int32_t rank);
 compute_dtype dtype_attribute(const OpCall& call, std::string_view name);
-// The common dtype of all inputs.
-compute_dtype promote_inputs(const OpCall& call);
+// The dtype in which an op of the class `wanted` computes with the operands; refuses the one that gives a dtype outside
+// of the class.
+compute_dtype common_in_class(std::string_view op, std::span<const PromotionOperand> operands, DtypeClass wanted);
+// The same of all inputs that are present.
+compute_dtype promote_inputs(const OpCall& call, DtypeClass wanted);
 
 // ---- Formulas that several ops share --------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class Call {
   Plan* find_or_make_plan();
   Plan* add_plan(std::span<const uint64_t> key, uint64_t hash);
   bool can_move() const noexcept;
-  void fall_back(const Error& refusal);
+  void fall_back();
   void note_inputs() const noexcept;
 
   const Callee& callee_;
@@ -368,7 +368,8 @@ Plan* Call::add_plan(std::span<const uint64_t> key, uint64_t hash) {
   std::optional<MapCall> map_call;
   Inference inference;
   if (callee_.op != nullptr) {
-    op_call.emplace(OpCall{*callee_.op, *callee_.attributes, operands});
+    for (const Tensor* tensor : out_) wanted.push_back(tensor != nullptr ? tensor->dtype : COMPUTE_DTYPE_NONE);
+    op_call.emplace(OpCall{*callee_.op, *callee_.attributes, operands, wanted});
     inference = infer(*op_call);
     plan->flops = flops_of(*op_call, inference.outputs);
   } else {
@@ -438,7 +439,7 @@ bool Call::can_move() const noexcept {
 }
 
 // Runs a call that the device refuses on the host, with its operands and results moved.
-void Call::fall_back(const Error& refusal) {
+void Call::fall_back() {
   std::vector<TensorReference> moved;
   std::vector<Tensor*> inputs;
   Device& host = host_device();
@@ -451,9 +452,17 @@ void Call::fall_back(const Error& refusal) {
   for (Tensor* tensor : inputs_) {
     inputs.push_back(tensor != nullptr && tensor->buffer != nullptr ? move(*tensor, host) : tensor);
   }
+  // Results have the dtypes of given outputs.
   std::vector<compute_tensor*> results(out_.size(), nullptr);
+  for (size_t i = 0; i < out_.size(); ++i) {
+    if (out_[i] == nullptr) continue;
+    results[i] = make_tensor(host, out_[i]->dtype, out_[i]->shape_span(), &default_timeline(host));
+    moved.emplace_back(results[i]);
+  }
   Call(callee_, nullptr, inputs, results).run();
-  for (Tensor* result : results) moved.emplace_back(result);
+  for (size_t i = 0; i < out_.size(); ++i) {
+    if (out_[i] == nullptr) moved.emplace_back(results[i]);
+  }
   std::vector<TensorReference> made(out_.size());
   for (size_t i = 0; i < out_.size(); ++i) {
     if (out_[i] == nullptr) {
@@ -463,10 +472,6 @@ void Call::fall_back(const Error& refusal) {
       continue;
     }
     const Tensor& result = *results[i];
-    if (out_[i]->dtype != result.dtype || out_[i]->rank != result.rank ||
-        !std::equal(result.shape(), result.shape() + result.rank, out_[i]->shape())) {
-      throw refusal;
-    }
     if (out_[i]->is_row_major) {
       const int64_t size_bytes = out_[i]->size_bytes();
       if (size_bytes > 0)
@@ -512,7 +517,7 @@ void Call::run() {
       throw;
     }
     if (observes(kPlaces)) note_inputs();
-    fall_back(error);
+    fall_back();
     return;
   }
   try {

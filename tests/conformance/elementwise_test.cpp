@@ -189,6 +189,9 @@ class Case {
   std::string what_;
 };
 
+// Whether the op computes integers and bool in float32.
+bool computes_floats(const OpRow& row) { return row.classes == "FLOAT" || row.classes == "INEXACT"; }
+
 // A dtype that the op does not take is refused, before any device is asked.
 void refuses(const Session& session, const OpRow& row) {
   const Elementwise& op = *oracle::find_elementwise(row.name);
@@ -196,7 +199,8 @@ void refuses(const Session& session, const OpRow& row) {
     EXPECT_EQ(oracle::takes(op, dtype), in_class(dtype, row.classes))
         << row.name << ": the oracle and the schema's class " << row.classes << " differ about "
         << oracle::info(dtype).name;
-    if (in_class(dtype, row.classes) || !session.supports(dtype, COMPUTE_DTYPE_STORAGE)) continue;
+    const bool is_converted = computes_floats(row) && !oracle::is_inexact(dtype);
+    if (in_class(dtype, row.classes) || is_converted || !session.supports(dtype, COMPUTE_DTYPE_STORAGE)) continue;
     std::vector<Operand> operands;
     for (int i = 0; i < op.arity; ++i) operands.push_back(session.upload(Array(operand_dtype(op, i, dtype), {3})));
     Tensor result;
@@ -245,6 +249,17 @@ void add_elementwise_tests(Registry& registry) {
         c.in_place();
         c.exhaustive();
         c.long_one();
+      };
+      registry.add(std::move(test));
+    }
+    if (computes_floats(row)) {
+      Test test{"elementwise", row.name + "_of_integers",     nullptr, Level::FULL,
+                row.name,      {dtype::INT32, dtype::FLOAT32}};
+      test.body = [row, op](const Session& session) {
+        Inputs inputs(seed_of(row.name));
+        std::vector<Operand> x;
+        for (int i = 0; i < op->arity; ++i) x.push_back(session.upload(inputs.uniform(dtype::INT32, {41}, -5, 5)));
+        session.expect(row.name, {}, x, bound_of(row, dtype::FLOAT32), "of integers");
       };
       registry.add(std::move(test));
     }

@@ -63,10 +63,10 @@ void shapes(const Session& session) {
 
 void dtypes(const Session& session) {
   const Operand integers = session.upload(Array(dtype::INT32, {3}));
-  expect_error(run(session, "exp", {}, {integers}), kInvalid, {"exp", "int32", "cast"},
+  expect_error(run(session, "mean", {}, {integers}), kInvalid, {"mean", "int32", "cast"},
                "integers where floats are needed");
-  expect_error(run(session, "add", {}, {integers, floats(session, {3})}), kInvalid, {"add", "int32", "float32", "cast"},
-               "mixed kinds");
+  expect_error(run(session, "bitwise_and", {}, {integers, floats(session, {3})}), kInvalid,
+               {"bitwise_and", "y is float32"}, "floats where integers are needed");
   expect_error(run(session, "take", {}, {floats(session, {3}), floats(session, {3})}), kInvalid, {"take", "float32"},
                "float indices");
   expect_error(run(session, "where", {}, {floats(session, {3}), floats(session, {3}), floats(session, {3})}), kInvalid,

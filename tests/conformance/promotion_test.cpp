@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dtypes of mixed operands, weak and strong scalars, and refusals that suggest a cast.
+// Dtypes of mixed operands, weak and strong scalars, given outputs, and refusals that suggest a cast.
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "registry.hpp"
 
@@ -10,27 +12,102 @@ namespace {
 
 using oracle::Inputs;
 
+int kind(Dtype dtype) {
+  return oracle::is_bool(dtype) ? 0 : oracle::is_integer(dtype) ? 1 : oracle::is_float(dtype) ? 2 : 3;
+}
+
+// Ops on operands of two dtypes, in both orders where it matters.
+void pair(const Session& session, Inputs& inputs, Dtype a, Dtype b) {
+  const auto has = [&](Dtype dtype) { return session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC); };
+  if (!has(a) || !has(b)) return;
+  const Dtype common = oracle::promote(a, b);
+  const Operand x[] = {session.upload(inputs.operand("add", 0, 2, a, {97})),
+                       session.upload(inputs.operand("add", 1, 2, b, {97}))};
+  const std::string what = std::string(oracle::info(a).name) + " and " + oracle::info(b).name;
+  if (common == 0) {
+    Tensor result;
+    const Error error = session.try_run("add", {}, x, nullptr, result);
+    EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << "add of " << what;
+    EXPECT_TRUE(error.mentions(oracle::info(a).name) && error.mentions(oracle::info(b).name) && error.mentions("cast"))
+        << error.message();
+    return;
+  }
+  if (!has(common)) return;
+  const Operand reversed[] = {x[1], x[0]};
+  session.expect("add", {}, x, bound_of("add", common), what);
+  session.expect("multiply", {}, reversed, bound_of("multiply", common), what);
+  const Dtype quotient = oracle::is_inexact(common) ? common : Dtype{dtype::FLOAT32};
+  if (has(quotient)) session.expect("divide", {}, x, bound_of("divide", quotient), what);
+  session.expect("equal", {}, x, bound_of("equal", dtype::BOOL), what);
+  if (!oracle::is_complex(common)) session.expect("less", {}, reversed, bound_of("less", dtype::BOOL), what);
+  if (has(dtype::BOOL)) {
+    const Operand chosen[] = {session.upload(inputs.operand("where", 0, 3, dtype::BOOL, {97})), x[0], x[1]};
+    session.expect("where", {}, chosen, bound_of("where", common), what);
+  }
+  session.expect("concat", {{"axis", int64_t{0}}}, x, bound_of("concat", common), what);
+  for (const Operand* operands : {x, reversed}) {
+    if (operands[0].array.dtype() != common) continue;
+    const Operand copy = session.upload(operands[0].array);
+    session.expect("subtract", {}, std::array{copy, operands[1]}, bound_of("subtract", common), what + ", in place",
+                   nullptr, copy.tensor);
+  }
+}
+
 void pairs(const Session& session) {
   Inputs inputs(11);
   for (const oracle::DtypeInfo& a : oracle::kDtypes) {
     for (const oracle::DtypeInfo& b : oracle::kDtypes) {
-      if (a.id == b.id || oracle::is_bool(a.id) || oracle::is_bool(b.id)) continue;
-      const Dtype promoted = oracle::promote(a.id, b.id);
-      if (!session.supports(a.id, COMPUTE_DTYPE_ARITHMETIC) || !session.supports(b.id, COMPUTE_DTYPE_ARITHMETIC))
-        continue;
-      const Operand x[] = {session.upload(inputs.operand("add", 0, 2, a.id, {97})),
-                           session.upload(inputs.operand("add", 1, 2, b.id, {97}))};
-      if (promoted != 0) {
-        if (!session.supports(promoted, COMPUTE_DTYPE_ARITHMETIC)) continue;
-        session.expect("add", {}, x, bound_of("add", promoted), "mixed dtypes");
-        session.expect("multiply", {}, x, bound_of("multiply", promoted), "mixed dtypes");
-        session.expect("equal", {}, x, bound_of("equal", dtype::BOOL), "mixed dtypes");
+      if (a.id < b.id) pair(session, inputs, a.id, b.id);
+    }
+  }
+}
+
+// The pair that programs meet most often.
+void kinds(const Session& session) {
+  Inputs inputs(15);
+  pair(session, inputs, dtype::INT32, dtype::FLOAT32);
+}
+
+// Functions of floats take integers; ops whose kernels have one dtype take operands of two kinds.
+void other_ops(const Session& session) {
+  Inputs inputs(16);
+  const Operand i = session.upload(inputs.uniform(dtype::INT32, {6, 5}, 1, 50)),
+                f = session.upload(inputs.uniform(dtype::FLOAT32, {5, 7}, -4, 4));
+  for (const char* op : {"sqrt", "exp"}) {
+    session.expect(op, {}, std::array{i}, bound_of(op, dtype::FLOAT32), "of integers");
+  }
+  session.expect("matmul", {}, std::array{i, f}, bound_of("matmul", dtype::FLOAT32), "integers and floats");
+  if (!session.supports(dtype::BOOL, COMPUTE_DTYPE_ARITHMETIC)) return;
+  const Operand mask = session.upload(inputs.operand("where", 0, 3, dtype::BOOL, {4, 6}));
+  session.expect("matmul", {}, std::array{mask, i}, bound_of("matmul", dtype::INT32), "bool and integers");
+}
+
+// An output keeps its dtype, if its kind is not lower than the result's. The numbers are exact in all dtypes.
+void given_outputs(const Session& session) {
+  Inputs inputs(17);
+  const auto has = [&](Dtype dtype) { return session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC); };
+  constexpr Dtype kSome[] = {dtype::BOOL, dtype::INT32, dtype::FLOAT16, dtype::FLOAT32, dtype::COMPLEX64};
+  for (const Dtype from : kSome) {
+    for (const Dtype to : kSome) {
+      if (!has(from) || !has(to)) continue;
+      Array values = inputs.uniform(dtype::INT32, {33}, 0, 1), as(from, {33});
+      for (int64_t i = 0; i < 33; ++i) as.set(i, oracle::convert(dtype::INT32, from, values.at(i)));
+      const char* op = oracle::is_bool(from) ? "bitwise_xor" : "add";
+      const Operand x[] = {session.upload(as), session.upload(as)};
+      Tensor output = session.empty(to, {33});
+      const Error error = session.try_run(op, {}, x, nullptr, output);
+      if (kind(from) > kind(to)) {
+        EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT);
+        EXPECT_TRUE(error.mentions(oracle::info(from).name) && error.mentions(oracle::info(to).name))
+            << error.message();
         continue;
       }
-      Tensor result;
-      const Error error = session.try_run("add", {}, x, nullptr, result);
-      EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << "add of " << a.name << " and " << b.name;
-      EXPECT_TRUE(error.mentions(a.name) && error.mentions(b.name) && error.mentions("cast")) << error.message();
+      ASSERT_EQ(error.code(), COMPUTE_OK) << error.message();
+      oracle::Result expected = session.reference(op, {}, x);
+      for (oracle::Element& e : expected.elements) e.value = oracle::convert(from, to, e.value);
+      expected.dtype = to;
+      session.judge(output, expected, bound_of("add", to),
+                    std::string(oracle::info(from).name) + " into " + oracle::info(to).name);
     }
   }
 }
@@ -64,11 +141,11 @@ void scalars(const Session& session) {
   if (session.supports(dtype::FLOAT16, COMPUTE_DTYPE_ARITHMETIC))
     weak(session.upload(inputs.uniform(dtype::FLOAT16, {9}, -4, 4)), scalar(dtype::FLOAT64, 0.25L, true),
          "weak with float16");
-  // A float does not become an integer, weak or not.
+  // A number of a higher kind than the tensor's gives float32.
   const Operand mixed[] = {i8, scalar(dtype::FLOAT64, 2.5L, true)};
-  Tensor result;
-  const Error error = session.try_run("add", {}, mixed, nullptr, result);
-  EXPECT_EQ(error.code(), COMPUTE_ERROR_INVALID_ARGUMENT) << error.message();
+  const Operand meant[] = {i8, scalar(dtype::FLOAT32, 2.5L, false)};
+  session.judge(session.run("add", {}, mixed), reference("add", {}, meant), bound_of("add", dtype::FLOAT32),
+                "weak float64 with int8");
   // Scalars travel with the call: nothing is moved for them.
   const int64_t moved = session.statistics().transfers_to_device;
   session.run("multiply", {}, strong);
@@ -111,6 +188,9 @@ void scalars_make_no_plans(const Session& session) {
 
 void add_promotion_tests(Registry& registry) {
   registry.add({"promotion", "pairs", pairs, Level::FULL});
+  registry.add({"promotion", "kinds", kinds, Level::QUICK, "", {dtype::INT32, dtype::FLOAT32}});
+  registry.add({"promotion", "other_ops", other_ops, Level::FULL, "", {dtype::INT32, dtype::FLOAT32}});
+  registry.add({"promotion", "given_outputs", given_outputs, Level::FULL});
   registry.add({"promotion", "scalars", scalars});
   registry.add({"promotion", "scalars_make_no_plans", scalars_make_no_plans});
   registry.add({"promotion", "scalars_of_other_ops", scalars_of_other_ops});

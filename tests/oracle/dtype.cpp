@@ -95,7 +95,8 @@ Dtype promote(Dtype a, Dtype b) {
     }
     return 0;
   }
-  if (!is_inexact(a) || !is_inexact(b)) return 0;
+  if (is_bool(a) || (is_integer(a) && is_inexact(b))) return b;
+  if (is_bool(b) || (is_integer(b) && is_inexact(a))) return a;
   if (is_half(a) && is_half(b)) return dtype::FLOAT32;
   const bool wide = part(a) == dtype::FLOAT64 || part(b) == dtype::FLOAT64;
   if (is_complex(a) || is_complex(b)) return wide ? dtype::COMPLEX128 : dtype::COMPLEX64;

@@ -56,7 +56,7 @@ inline bool is_half(Dtype dtype) { return dtype == dtype::FLOAT16 || dtype == dt
 Dtype part(Dtype dtype);
 /// The dtype that expressions of `dtype` compute in, and in which sums of it are accumulated.
 Dtype computed_in(Dtype dtype);
-/// The array API standard's promotion, without mixed kinds; 0 if it has none.
+/// The common dtype: of two kinds that of the higher one, else the array API standard's; 0 if there is none.
 Dtype promote(Dtype a, Dtype b);
 
 /// Wide enough for every product of two 64-bit integers (as bits) and every 64-bit integer of either sign (as a value).

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "complex_functions.hpp"
+#include "ops.hpp"
 
 namespace compute::oracle {
 
@@ -492,6 +493,9 @@ Result evaluate(const Elementwise& op, std::span<const Array> inputs) {
     result.shape = broadcast(result.shape, inputs[i].shape());
     if (i >= first && promoted != 0) promoted = promote(promoted, inputs[i].dtype());
   }
+  // Functions of floats compute integers in float32.
+  if (promoted != 0 && !is_inexact(promoted) && !is_where(op) && op.integer == nullptr && op.real != nullptr)
+    promoted = dtype::FLOAT32;
   if (promoted == 0 || !takes(op, promoted) || (is_where(op) && !is_bool(inputs[0].dtype()))) {
     throw std::invalid_argument(std::string(op.name) + ": dtypes that it does not take");
   }
@@ -504,7 +508,10 @@ Result evaluate(const Elementwise& op, std::span<const Array> inputs) {
   result.elements.resize(static_cast<size_t>(element_count(result.shape)));
   for (size_t position = 0; position < result.elements.size(); ++position) {
     Value x[3];
-    for (size_t i = 0; i < inputs.size(); ++i) x[i] = views[i].at(static_cast<int64_t>(position));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      x[i] = views[i].at(static_cast<int64_t>(position));
+      if (i >= first && !is_inexact(inputs[i].dtype())) x[i] = convert(inputs[i].dtype(), computed_in(promoted), x[i]);
+    }
     if (is_where(op)) {
       result.elements[position] = {x[0].integer ? x[1] : x[2], kExactParts};
     } else {

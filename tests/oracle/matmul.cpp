@@ -126,7 +126,7 @@ Result reference_matmul(std::span<const Array> inputs, const Attributes&) {
 
   Result result;
   result.dtype = promote(a.dtype(), b.dtype());
-  if (result.dtype == 0) throw std::invalid_argument("matmul: dtypes of two kinds");
+  if (result.dtype == 0) throw std::invalid_argument("matmul: dtypes without a common one");
   result.accumulator = computed_in(result.dtype);
   result.terms = k;
   if (is_complex(result.dtype)) result.roundings = 4;  // the bound of the intrinsic mul
@@ -134,7 +134,14 @@ Result reference_matmul(std::span<const Array> inputs, const Attributes&) {
   if (!row) result.shape.push_back(m);
   if (!column) result.shape.push_back(n);
   result.elements.resize(static_cast<size_t>(element_count(result.shape)));
-  const std::vector<Value> left = a.values(), right = b.values();
+  std::vector<Value> left = a.values(), right = b.values();
+  if (is_inexact(result.dtype)) {
+    for (auto [values, from] : {std::pair(&left, a.dtype()), std::pair(&right, b.dtype())}) {
+      for (Value& x : *values) {
+        if (!is_inexact(from)) x = convert(from, result.dtype, x);
+      }
+    }
+  }
   const int64_t batches = element_count(batch);
   for (int64_t i = 0; i < batches * m; ++i) {
     const int64_t matrix = i / m;

@@ -201,11 +201,14 @@ TEST(Dtypes, Promotion) {
   EXPECT_EQ(promote(dtype::INT8, dtype::UINT8), dtype::INT16);
   EXPECT_EQ(promote(dtype::UINT32, dtype::INT8), dtype::INT64);
   EXPECT_EQ(promote(dtype::UINT64, dtype::INT8), 0);
-  EXPECT_EQ(promote(dtype::FLOAT32, dtype::INT8), 0);
+  EXPECT_EQ(promote(dtype::FLOAT32, dtype::INT8), dtype::FLOAT32);
+  EXPECT_EQ(promote(dtype::INT64, dtype::FLOAT16), dtype::FLOAT16);
+  EXPECT_EQ(promote(dtype::UINT64, dtype::COMPLEX64), dtype::COMPLEX64);
   EXPECT_EQ(promote(dtype::FLOAT64, dtype::COMPLEX64), dtype::COMPLEX128);
   EXPECT_EQ(promote(dtype::FLOAT32, dtype::COMPLEX64), dtype::COMPLEX64);
   EXPECT_EQ(promote(dtype::FLOAT16, dtype::BFLOAT16), dtype::FLOAT32);
-  EXPECT_EQ(promote(dtype::BOOL, dtype::INT8), 0);
+  EXPECT_EQ(promote(dtype::BOOL, dtype::INT8), dtype::INT8);
+  EXPECT_EQ(promote(dtype::BFLOAT16, dtype::BOOL), dtype::BFLOAT16);
 }
 
 TEST(Integers, WrapAndEdges) {

@@ -177,13 +177,13 @@ class Messages(Case):
                 cp.ones((3, 2))[0, index]
 
     def test_words_of_the_package(self):
-        x, i, double = cp.ones(3), cp.asarray([1, 2, 3]), cp.asarray([1, 2, 3], dtype=cp.int16)
+        x, i, u = cp.ones(3), cp.asarray([1, 2, 3]), cp.asarray([1, 2, 3], dtype=cp.uint64)
         for call, message in {
-                lambda: i + 0.5: r"int64 and a float have no common dtype; convert one of them \(astype\(x, float32\)\)$", lambda: i + x: r"convert one of them \(astype\(x, float32\)\)$",
-                lambda: i / 2: r"convert it \(astype\(x, float32\)\)$", lambda: i * 1j: r"int64 and a complex number have no common dtype", lambda: (i > 1) + 1: r"bool",
-                lambda: cp.concat([i, x]): r"convert one of them \(astype\(xs\[0\], float32\)\)$", lambda: cp.take(x, x): r"convert it \(astype\(indices, int64\)\)$",
-                lambda: cp.scatter(x, i, i): r"convert updates \(astype\(updates, float32\)\)$", lambda: cp.clip(x, i, i): "convert",
-                lambda: i.__setitem__(0, x[0]): "convert one of them$", lambda: double.__setitem__(0, i[0]): "convert the value$"}.items():
+                lambda: i + u: r"int64 and uint64 have no common dtype; convert one of them \(astype\(y, int64\)\)$", lambda: i & x: "integer dtypes and bool$",
+                lambda: cp.var(i): r"convert it \(astype\(x, float32\)\)$", lambda: (i > 1) + True: r"bool",
+                lambda: cp.concat([i, u]): r"convert one of them \(astype\(xs\[1\], int64\)\)$", lambda: cp.take(x, x): r"convert it \(astype\(indices, int64\)\)$",
+                lambda: cp.scatter(i, i, x): r"convert updates \(astype\(updates, int64\)\)$", lambda: cp.clip(i, x, x): "convert",
+                lambda: i.__setitem__(0, x[0]): "convert the value$", lambda: i.__setitem__(0, 0.5): "cannot be set to 0.5$"}.items():
             with self.assertRaisesRegex(TypeError, message) as caught:
                 call()
             self.assertNotRegex(str(caught.exception), r"\bcast\b|the number float64")

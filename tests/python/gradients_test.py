@@ -251,6 +251,31 @@ class Attributes(Case):
         self.assert_same(found[1], np.int64([0, 0]))
 
 
+class Kinds(Case):
+    def test_operands_of_several_kinds(self):
+        """Integers and bool have no gradient; that of a real operand beside a complex one is real."""
+        x, i, mask, z = cp.asarray([0.5, 1.5]), cp.asarray([2, 3]), cp.asarray([True, False]), cp.asarray([1 + 2j, 3 - 1j])
+
+        def check(function, expected, argument=x):
+            found = grad.gradients(function)(argument)
+            self.assertIs(found.dtype, argument.dtype)
+            np.testing.assert_allclose(np.asarray(found), expected, 1e-14 if found.dtype is cp.float64 else 1e-6)
+
+        check(lambda v: cp.sum(v * i), [2, 3])
+        check(lambda v: cp.sum(v * mask + i), [1, 0])
+        check(lambda v: cp.sum(v / i - i / v), [1 / 2 + 2 / 0.25, 1 / 3 + 3 / 2.25])
+        check(lambda v: cp.sum(cp.where(mask, v, i)), [1, 0])
+        check(lambda v: cp.sum(cp.concat([i, v]) * 2), [2, 2])
+        check(lambda v: v @ i, [2, 3])
+        check(lambda v: cp.sum(cp.xlogy(i, v)), [4, 2])
+        check(lambda v: cp.sum(cp.real(v * z)), [1, 3])
+        check(lambda v: cp.sum(cp.imag(v * z)), [2, -1])
+        check(lambda v: cp.sum(v * i), [2, 3], cp.astype(x, cp.float16))
+        check(lambda v: cp.sum(cp.real(v * i)), [2, 3], z)
+        if not NARROW:  # an integer that float32 does not have
+            check(lambda v: cp.sum(cp.xlogy(cp.asarray([2 ** 24 + 1, 1]), v)), [(2 ** 24 + 1) / 0.5, 1 / 1.5], cp.astype(x, cp.float64))
+
+
 class Points(Case):
     """Where there is no derivative, and at the ends of ranges. Rows of docs/gradients.md."""
 

@@ -22,6 +22,26 @@ def run_python(code, **settings):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, env=os.environ | settings)
 
 
+class Promotion(Case):
+    def test_strict_promotion_refuses_mixed_kinds(self):
+        result = run_python("""
+import compute as cp
+x, i, m = cp.ones(2), cp.asarray([1, 2]), cp.asarray([True, False])
+for call in (lambda: i + x, lambda: i + 0.5, lambda: m * x, lambda: m + 1, lambda: i / 2, lambda: cp.exp(i), lambda: cp.where(m, i, x),
+             lambda: cp.concat([i, x]), lambda: x.__iadd__(i), lambda: x.__setitem__(0, i[0]), lambda: i.__setitem__(0, 0.5), lambda: cp.result_type(i, x),
+             lambda: cp.result_type(m, 1), lambda: cp.isin(i, 1.5)):
+    try:
+        call()
+    except TypeError as error:
+        print(error)
+print((x + 1j).dtype.name, cp.can_cast(cp.int8, cp.float32))
+""", COMPUTE_PROMOTION="strict")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        *refusals, last = result.stdout.splitlines()
+        self.assertEqual((len(refusals), last), (14, "complex64 False"), result.stdout)
+        self.assertEqual(refusals[0], "add: int64 and float32 have no common dtype; convert one of them (astype(x, float32)), or set COMPUTE_PROMOTION=mixed")
+
+
 class Errors(Case):
     def test_types_and_fields(self):
         with self.assertRaises(ValueError) as caught:
@@ -31,7 +51,7 @@ class Errors(Case):
         self.assertEqual((error.code, error.op), ("INVALID_ARGUMENT", "add"))
         self.assertIn("[2,3]", str(error))
         for expected, call in {
-            cp.InvalidTypeError: lambda: cp.exp(cp.asarray([1])),
+            cp.InvalidTypeError: lambda: cp.var(cp.asarray([1])),
             cp.NotFoundError: lambda: cp.device("cpu7"),
             ValueError: lambda: cp.device("nonsense!"),
             MemoryError: lambda: cp.empty((2 ** 40, 2 ** 10)),

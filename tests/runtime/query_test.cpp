@@ -82,12 +82,14 @@ TEST(Query, KnowsScalars) {
   EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_INT64, COMPUTE_SPEC_SCALAR | COMPUTE_SPEC_WEAK)}).support,
             COMPUTE_SUPPORT_NATIVE);
   // The same as the run: one that is not weak takes part in promotion.
-  const Answer mixed = ask("add", {x, scalar(COMPUTE_DTYPE_FLOAT32, COMPUTE_SPEC_SCALAR)});
-  EXPECT_EQ(mixed.thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  const compute_tensor_spec y = matrix(COMPUTE_DTYPE_INT64);
+  const Answer refused = ask("add", {y, scalar(COMPUTE_DTYPE_UINT64, COMPUTE_SPEC_SCALAR)});
+  EXPECT_EQ(refused.thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
   const Thrown run = thrown_by([&] {
-    static_cast<void>(compute::add(remote().empty(COMPUTE_DTYPE_INT32, {4, 4}), compute::Tensor::scalar(1.0f)));
+    static_cast<void>(compute::add(remote().empty(COMPUTE_DTYPE_INT64, {4, 4}), compute::Tensor::scalar(uint64_t{1})));
   });
-  EXPECT_EQ(mixed.thrown.message, run.message);
+  EXPECT_EQ(refused.thrown.message, run.message);
+  EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_FLOAT32, COMPUTE_SPEC_SCALAR)}).support, COMPUTE_SUPPORT_NATIVE);
 }
 
 TEST(Query, RefusesWhatIsNoOperand) {

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "core/base/error.hpp"
+#include "tests/unit/strict_promotion.hpp"
 
 namespace compute {
 namespace {
@@ -84,6 +85,63 @@ TEST(Dtype, Promotion) {
   }
 }
 
+// Rows and columns in the order of ids.
+constexpr const char* kCommon[] = {
+    "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8 c4 c8",  // bool
+    "i1 i1 i2 i4 i8 i2 i4 i8 -- f2 bf f4 f8 c4 c8",  // int8
+    "i2 i2 i2 i4 i8 i2 i4 i8 -- f2 bf f4 f8 c4 c8",  // int16
+    "i4 i4 i4 i4 i8 i4 i4 i8 -- f2 bf f4 f8 c4 c8",  // int32
+    "i8 i8 i8 i8 i8 i8 i8 i8 -- f2 bf f4 f8 c4 c8",  // int64
+    "u1 i2 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8 c4 c8",  // uint8
+    "u2 i4 i4 i4 i8 u2 u2 u4 u8 f2 bf f4 f8 c4 c8",  // uint16
+    "u4 i8 i8 i8 i8 u4 u4 u4 u8 f2 bf f4 f8 c4 c8",  // uint32
+    "u8 -- -- -- -- u8 u8 u8 u8 f2 bf f4 f8 c4 c8",  // uint64
+    "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c4 c8",  // float16
+    "bf bf bf bf bf bf bf bf bf f4 bf f4 f8 c4 c8",  // bfloat16
+    "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c4 c8",  // float32
+    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c8 c8",  // float64
+    "c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c8 c4 c8",  // complex64
+    "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8",  // complex128
+};
+
+std::string short_name(compute_dtype dtype) {
+  constexpr const char* kShort[] = {"--", "b1", "i1", "i2", "i4", "i8", "u1", "u2",
+                                    "u4", "u8", "f2", "bf", "f4", "f8", "c4", "c8"};
+  return kShort[dtype];
+}
+
+TEST(Dtype, EveryPairHasItsCommonDtype) {
+  static_assert(std::size(kCommon) == kDtypeCount - 1);
+  for (compute_dtype a = 1; a < kDtypeCount; ++a) {
+    for (compute_dtype b = 1; b < kDtypeCount; ++b) {
+      const std::string expected(kCommon[a - 1] + 3 * (b - 1), 2);
+      const PromotionOperand pair[] = {{a}, {b}};
+      PromotionFault fault;
+      EXPECT_EQ(short_name(common_dtype(pair, &fault, true)), expected) << dtype_name(a) << " " << dtype_name(b);
+      const compute_dtype strict = common_dtype(pair, &fault, false);
+      EXPECT_EQ(short_name(strict), are_of_one_kind(a, b) ? expected : "--") << dtype_name(a) << " " << dtype_name(b);
+      // A third operand gives the same wherever it stands.
+      for (compute_dtype c = 1; c < kDtypeCount; ++c) {
+        const PromotionOperand first[] = {{c}, {a}, {b}}, last[] = {{a}, {b}, {c}};
+        EXPECT_EQ(common_dtype(first, &fault, true), common_dtype(last, &fault, true));
+      }
+    }
+  }
+}
+
+TEST(Dtype, LowerKindsDoNotTakePart) {
+  const auto r = [](std::vector<PromotionOperand> operands) { return result_type("add", operands); };
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT64}, {COMPUTE_DTYPE_UINT64}, {COMPUTE_DTYPE_FLOAT16}}), COMPUTE_DTYPE_FLOAT16);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT64}, {COMPUTE_DTYPE_COMPLEX64}, {COMPUTE_DTYPE_FLOAT64}}), COMPUTE_DTYPE_COMPLEX128);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_BOOL}, {COMPUTE_DTYPE_INT8}, {COMPUTE_DTYPE_BOOL}}), COMPUTE_DTYPE_INT8);
+  EXPECT_EQ(dtype_in_class(COMPUTE_DTYPE_INT64, DtypeClass::kInexact, true), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(dtype_in_class(COMPUTE_DTYPE_BOOL, DtypeClass::kFloat, true), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(dtype_in_class(COMPUTE_DTYPE_FLOAT16, DtypeClass::kFloat, true), COMPUTE_DTYPE_FLOAT16);
+  EXPECT_EQ(dtype_in_class(COMPUTE_DTYPE_COMPLEX64, DtypeClass::kFloat, true), COMPUTE_DTYPE_COMPLEX64);
+  EXPECT_EQ(dtype_in_class(COMPUTE_DTYPE_INT64, DtypeClass::kReal, true), COMPUTE_DTYPE_INT64);
+  EXPECT_EQ(dtype_in_class(COMPUTE_DTYPE_INT64, DtypeClass::kInexact, false), COMPUTE_DTYPE_INT64);
+}
+
 TEST(Dtype, WeakOperandsAdapt) {
   const auto r = [](std::vector<PromotionOperand> operands) { return result_type("add", operands); };
   EXPECT_EQ(r({{COMPUTE_DTYPE_INT8}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_INT8);
@@ -96,19 +154,39 @@ TEST(Dtype, WeakOperandsAdapt) {
   EXPECT_EQ(r({{COMPUTE_DTYPE_FLOAT32, true}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_FLOAT32);
   EXPECT_EQ(r({{COMPUTE_DTYPE_UINT64, true}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_INT64);
   EXPECT_EQ(r({{COMPUTE_DTYPE_BOOL, true}, {COMPUTE_DTYPE_BOOL}}), COMPUTE_DTYPE_BOOL);
+  // Of a higher kind than every array.
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT64}, {COMPUTE_DTYPE_FLOAT64, true}}), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_FLOAT16, true}, {COMPUTE_DTYPE_UINT8}}), COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_BOOL}, {COMPUTE_DTYPE_COMPLEX128, true}}), COMPUTE_DTYPE_COMPLEX64);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_BOOL}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_INT64);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_BOOL}, {COMPUTE_DTYPE_INT64, true}, {COMPUTE_DTYPE_FLOAT64, true}}),
+            COMPUTE_DTYPE_FLOAT32);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_INT8}, {COMPUTE_DTYPE_BOOL, true}}), COMPUTE_DTYPE_INT8);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_BOOL, true}, {COMPUTE_DTYPE_INT64, true}}), COMPUTE_DTYPE_INT64);
+  EXPECT_EQ(r({{COMPUTE_DTYPE_FLOAT64, true}, {COMPUTE_DTYPE_BOOL, true}}), COMPUTE_DTYPE_FLOAT64);
 }
 
 TEST(Dtype, RefusalsNameTheCast) {
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT8, false, "x"}, {COMPUTE_DTYPE_UINT64, false, "y"}}),
+            "add: int8 and uint64 have no common dtype; cast one of them (cast(y, int64))");
+}
+
+TEST(Dtype, StrictRefusalsNameTheCast) {
+  COMPUTE_REQUIRE_STRICT_PROMOTION();
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT32, false, "x"}, {COMPUTE_DTYPE_FLOAT32, false, "y"}}),
-            "add: int32 and float32 have no common dtype; cast one of them (cast(x, float32))");
+            "add: int32 and float32 have no common dtype; cast one of them (cast(x, float32)), or set "
+            "COMPUTE_PROMOTION=mixed");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_FLOAT64, false, "x"}, {COMPUTE_DTYPE_BOOL, false, "y"}}),
-            "add: float64 and bool have no common dtype; cast one of them (cast(y, float64))");
+            "add: float64 and bool have no common dtype; cast one of them (cast(y, float64)), or set "
+            "COMPUTE_PROMOTION=mixed");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT8, false, "x"}, {COMPUTE_DTYPE_UINT64, false, "y"}}),
             "add: int8 and uint64 have no common dtype; cast one of them (cast(y, int64))");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_INT32, false, "x"}, {COMPUTE_DTYPE_FLOAT64, true, "y"}}),
-            "add: int32 and the number float64 have no common dtype; cast one of them (cast(x, float32))");
+            "add: int32 and the number float64 have no common dtype; cast one of them (cast(x, float32)), or set "
+            "COMPUTE_PROMOTION=mixed");
   EXPECT_EQ(refusal({{COMPUTE_DTYPE_BOOL, false, "x"}, {COMPUTE_DTYPE_INT64, true, "y"}}),
-            "add: bool and the number int64 have no common dtype; cast one of them (cast(x, int64))");
+            "add: bool and the number int64 have no common dtype; cast one of them (cast(x, int64)), or set "
+            "COMPUTE_PROMOTION=mixed");
 }
 
 TEST(Dtype, HalfRoundsToNearestEven) {

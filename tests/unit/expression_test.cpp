@@ -12,6 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/ops/rows.hpp"
 #include "core/ops/schema.hpp"
+#include "tests/unit/strict_promotion.hpp"
 
 namespace compute {
 namespace {
@@ -327,18 +328,8 @@ TEST(ExpressionType, EqualNodesMergeAndDeadOnesGo) {
 }
 
 TEST(ExpressionType, Refusals) {
-  EXPECT_EQ(fault_line("a + b", {{kInt}, {kFloat}}),
-            "int32 and float32 have no common dtype; convert one of them (convert(a, float32))");
-  EXPECT_EQ(fault_line("a + 0.5", {{kInt}}),
-            "int32 and the real number have no common dtype; convert one of them (convert(a, float32))");
-  EXPECT_EQ(fault_line("a + 1", {{kBool}}),
-            "bool and the integer number have no common dtype; convert one of them (convert(a, int64))");
-  EXPECT_EQ(fault_line("a * true", {{kFloat}}),
-            "float32 and bool have no common dtype; convert one of them (convert(true, float32))");
   EXPECT_EQ(fault_line("a + b", {{kLong}, {COMPUTE_DTYPE_UINT64}}),
             "int64 and uint64 have no common dtype; convert one of them (convert(b, int64))");
-  EXPECT_EQ(fault_line("a / b", {{kInt}, {kInt}}),
-            "div takes floating-point and complex dtypes, not int32; convert it (convert(a, float32))");
   EXPECT_EQ(fault_line("~a", {{kFloat}}), "bit_not takes integer dtypes and bool, not float32");
   EXPECT_EQ(fault_line("a < b", {{kComplex}, {kComplex}}), "lt takes integer and floating-point dtypes, not complex64");
   EXPECT_EQ(fault_line("1.5 & 2", {}, {}, {kInt}), "bit_and takes integer dtypes and bool, not numbers of that kind");
@@ -367,9 +358,49 @@ TEST(ExpressionType, Refusals) {
             "expression, column 1: lt takes integer and floating-point dtypes, not complex64\n  a < b\n  ^");
 }
 
-TEST(ExpressionType, WantedOutputsKeepTheirKind) {
+TEST(ExpressionType, KindsMix) {
+  EXPECT_EQ(text_of("a + b", {{kInt}, {kFloat}}),
+            "n0 = input 0: int32\nn1 = input 1: float32\nn2 = convert(n0): float32\nn3 = add(n1, n2): "
+            "float32\noutput n3");
+  EXPECT_EQ(typed("a + 0.5", {{kLong}}).output_dtype(0), kFloat);
+  EXPECT_EQ(typed("a + 1", {{kBool}}).output_dtype(0), kLong);
+  EXPECT_EQ(typed("a * true", {{kDouble}}).output_dtype(0), kDouble);
+  EXPECT_EQ(typed("a / b", {{kInt}, {kLong}}).output_dtype(0), kFloat);
+  EXPECT_EQ(typed("exp(a)", {{kBool}}).output_dtype(0), kFloat);
+  EXPECT_EQ(typed("where(a < b, a, b)", {{kByte}, {kHalf}}).output_dtype(0), kHalf);
+  EXPECT_EQ(typed("a * s", {{kInt}}, {{COMPUTE_DTYPE_COMPLEX128, true}}).output_dtype(0), kComplex);
+  // An integer is converted once to what float16 computes in.
+  EXPECT_EQ(text_of("a * b", {{kLong}, {kHalf}}),
+            "n0 = input 0: int64\nn1 = input 1: float16\nn2 = convert(n0): float32\nn3 = convert(n1): float32\n"
+            "n4 = mul(n2, n3): float32\nn5 = convert(n4): float16\noutput n5");
+}
+
+TEST(ExpressionType, StrictRefusals) {
+  COMPUTE_REQUIRE_STRICT_PROMOTION();
+  EXPECT_EQ(fault_line("a + b", {{kInt}, {kFloat}}),
+            "int32 and float32 have no common dtype; convert one of them (convert(a, float32)), or set "
+            "COMPUTE_PROMOTION=mixed");
+  EXPECT_EQ(fault_line("a + 0.5", {{kInt}}),
+            "int32 and the real number have no common dtype; convert one of them (convert(a, float32)), or set "
+            "COMPUTE_PROMOTION=mixed");
+  EXPECT_EQ(fault_line("a + 1", {{kBool}}),
+            "bool and the integer number have no common dtype; convert one of them (convert(a, int64)), or set "
+            "COMPUTE_PROMOTION=mixed");
+  EXPECT_EQ(fault_line("a * true", {{kFloat}}),
+            "float32 and bool have no common dtype; convert one of them (convert(true, float32)), or set "
+            "COMPUTE_PROMOTION=mixed");
+  EXPECT_EQ(fault_line("a / b", {{kInt}, {kInt}}),
+            "div takes floating-point and complex dtypes, not int32; convert it (convert(a, float32)), or set "
+            "COMPUTE_PROMOTION=mixed");
+  EXPECT_EQ(fault_line("a", {{kInt}}, {}, {kFloat}),
+            "the output is int32, not float32; write convert(…, float32) around it");
+}
+
+TEST(ExpressionType, WantedOutputsKeepTheirKindOrRaiseIt) {
   EXPECT_EQ(typed("a * 2", {{kDouble}}, {}, {kHalf}).output_dtype(0), kHalf);
   EXPECT_EQ(typed("a * 2", {{kLong}}, {}, {kByte}).output_dtype(0), kByte);
+  EXPECT_EQ(typed("a * 2", {{kLong}}, {}, {kHalf}).output_dtype(0), kHalf);
+  EXPECT_EQ(typed("a < 2", {{kLong}}, {}, {kComplex}).output_dtype(0), kComplex);
   EXPECT_EQ(typed("a * 2; a", {{kLong}}, {}, {COMPUTE_DTYPE_NONE, kByte}).output_dtype(0), kLong);
 }
 
@@ -487,16 +518,17 @@ TEST(ExpressionCanonical, EveryRowOfEveryDtype) {
         if (schema->result == RowResult::kSecond) operands[0].dtype = kBool;
         if (scalar) operands.back() = {dtype, 0, nullptr, nullptr, true, true};
         const std::string what = schema->name + " of " + dtype_name(dtype);
-        if (!in_class(dtype, schema->input_class)) {
+        const compute_dtype common = dtype_in_class(dtype, schema->input_class, true);
+        if (!in_class(common, schema->input_class)) {
           EXPECT_THROW(row_types(*schema, operands), Error) << what;
           continue;
         }
         const RowTypes types = row_types(*schema, operands);
-        EXPECT_EQ(types.common, dtype) << what;
+        EXPECT_EQ(types.common, common) << what;
         const TypedExpression e = type_row(*schema, operands, types);
         EXPECT_EQ(e.output_dtype(0), schema->result == RowResult::kBool   ? kBool
-                                     : schema->result == RowResult::kPart ? real_part_dtype(dtype)
-                                                                          : dtype)
+                                     : schema->result == RowResult::kPart ? real_part_dtype(common)
+                                                                          : common)
             << what;
         check_canonical(e, what);
         digests.insert(e.digest());

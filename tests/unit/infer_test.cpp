@@ -2,6 +2,7 @@
 #include "core/ops/infer.hpp"
 
 #include "tests/unit/op_caller.hpp"
+#include "tests/unit/strict_promotion.hpp"
 
 namespace compute {
 namespace {
@@ -47,27 +48,21 @@ TEST(Infer, ElementwiseRefusals) {
   EXPECT_EQ(refused("where", {like(kBool, {2}), like(kFloat, {1}), like(kFloat, {3})}),
             "where: shapes [2] and [3] do not broadcast");
   EXPECT_EQ(refused("add", {like(kFloat, {0}), like(kFloat, {2})}), "add: shapes [0] and [2] do not broadcast");
-  EXPECT_EQ(refused("add", {like(kInt, {}), like(kFloat, {})}),
-            "add: int32 and float32 have no common dtype; cast one of them (cast(x, float32))");
-  EXPECT_EQ(refused("exp", {like(kInt, {})}),
-            "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x, float32))");
   EXPECT_EQ(refused("erf", {like(kComplex, {})}), "erf: x is complex64; erf takes floating-point dtypes");
   EXPECT_EQ(refused("add", {like(kBool, {}), like(kBool, {})}),
             "add: x is bool; add takes numeric dtypes; cast it (cast(x, uint8))");
-  EXPECT_EQ(refused("atan2", {like(kFloat, {}), like(kInt, {})}),
-            "atan2: y is int32; atan2 takes floating-point dtypes; cast it (cast(y, float32))");
   EXPECT_EQ(refused("logical_and", {like(kBool, {}), like(kInt, {})}),
             "logical_and: y is int32; logical_and takes bool; cast it (cast(y, bool))");
   EXPECT_EQ(refused("real", {like(kFloat, {})}),
             "real: x is float32; real takes complex dtypes; cast it (cast(x, complex64))");
   EXPECT_EQ(refused("where", {like(kInt, {}), like(kInt, {}), like(kInt, {})}),
             "where: x is int32, not bool; cast it (cast(x, bool))");
-  EXPECT_EQ(refused("where", {like(kBool, {}), like(kInt, {}), like(kFloat, {})}),
-            "where: int32 and float32 have no common dtype; cast one of them (cast(y, float32))");
-  EXPECT_EQ(refused("add", {like(kInt, {2}), scalar_like(kFloat, true)}),
-            "add: int32 and the number float32 have no common dtype; cast one of them (cast(x, float32))");
   EXPECT_EQ(refused("less", {like(kFloat, {2}), scalar_like(kComplex, true)}),
-            "less: x is complex64; less takes integer and floating-point dtypes");
+            "less: y is complex64; less takes integer and floating-point dtypes");
+  EXPECT_EQ(refused("bitwise_and", {like(kBool, {2}), like(kFloat, {2})}),
+            "bitwise_and: y is float32; bitwise_and takes integer dtypes and bool");
+  EXPECT_EQ(refused("bitwise_left_shift", {like(kInt, {2}), scalar_like(COMPUTE_DTYPE_FLOAT64, true)}),
+            "bitwise_left_shift: y is float64; bitwise_left_shift takes integer dtypes");
   EXPECT_EQ(refused("bitwise_left_shift", {like(kBool, {2}), like(kBool, {2})}),
             "bitwise_left_shift: x is bool; bitwise_left_shift takes integer dtypes; cast it (cast(x, uint8))");
   // The faulty operand's number goes with the message.
@@ -76,6 +71,77 @@ TEST(Infer, ElementwiseRefusals) {
   } catch (const Error& error) {
     EXPECT_EQ(error.argument, 1);
   }
+}
+
+TEST(Infer, KindsMix) {
+  EXPECT_EQ(inferred("add", {like(kInt, {2}), like(kFloat, {2})}), "float32 [2]");
+  EXPECT_EQ(inferred("multiply", {like(kBool, {2}), like(kByte, {2})}), "int8 [2]");
+  EXPECT_EQ(inferred("divide", {like(kLong, {2}), like(kBool, {2})}), "float32 [2]");
+  EXPECT_EQ(inferred("divide", {like(kLong, {2}), like(kHalf, {2})}), "float16 [2]");
+  EXPECT_EQ(inferred("exp", {like(kInt, {})}), "float32 []");
+  EXPECT_EQ(inferred("hypot", {like(kBool, {}), like(kInt, {})}), "float32 []");
+  EXPECT_EQ(inferred("less", {like(kInt, {2}), like(kHalf, {2})}), "bool [2]");
+  EXPECT_EQ(inferred("abs", {like(kInt, {2})}), "int32 [2]");
+  EXPECT_EQ(inferred("bitwise_or", {like(kBool, {2}), like(kInt, {2})}), "int32 [2]");
+  EXPECT_EQ(inferred("where", {like(kBool, {}), like(kInt, {2}), like(kComplex, {2})}), "complex64 [2]");
+  EXPECT_EQ(inferred("add", {like(kInt, {2}), scalar_like(COMPUTE_DTYPE_FLOAT64, true)}), "float32 [2]");
+  EXPECT_EQ(inferred("clip", {like(kByte, {2}), scalar_like(kLong, true), scalar_like(kFloat, true)}), "float32 [2]");
+  EXPECT_EQ(inferred("concat", {like(kByte, {2}), like(kBool, {3}), like(kHalf, {1})}), "float16 [6]");
+  EXPECT_EQ(inferred("stack", {like(kBool, {2}), like(kInt, {2})}), "int32 [2,2]");
+  EXPECT_EQ(inferred("matmul", {like(kBool, {2, 3}), like(kFloat, {3, 4})}), "float32 [2,4]");
+  EXPECT_EQ(inferred("einsum", {like(kInt, {2}), like(kComplex, {2})}, TestAttributes().string("equation", "i,i->")),
+            "complex64 []");
+  EXPECT_EQ(inferred("vecdot", {like(kInt, {2}), like(kFloat, {2})}), "float32 []");
+  EXPECT_EQ(inferred("convolution", {like(kByte, {1, 1, 4}), like(kFloat, {1, 1, 2})}), "float32 [1,1,3]");
+  EXPECT_EQ(inferred("scatter", {like(kFloat, {3}), like(kLong, {2}), like(kInt, {2})}), "float32 [3]");
+  EXPECT_EQ(inferred("searchsorted", {like(kInt, {3}), like(kFloat, {2})}), "int64 [2]");
+  EXPECT_EQ(refused("matmul", {like(kBool, {2, 3}), like(kBool, {3, 4})}),
+            "matmul: a is bool; matmul takes numeric dtypes; cast it (cast(a, uint8))");
+  EXPECT_EQ(refused("scatter", {like(kInt, {3}), like(kLong, {2}), like(kFloat, {2})}),
+            "scatter: updates is float32, but x is int32; cast updates (cast(updates, int32))");
+}
+
+// A given output keeps its dtype, if its kind is not lower than the result's.
+TEST(Infer, OutputsThatAreGiven) {
+  const auto into = [](std::string_view op, std::vector<TestTensor> inputs, compute_dtype wanted) {
+    const TestCall call(op, std::move(inputs));
+    OpCall given = call.call();
+    given.wanted = {&wanted, 1};
+    const Inference inference = infer(given);
+    if (inference.map) {
+      EXPECT_EQ(inference.map.output_dtype(0), inference.outputs[0].dtype);
+    }
+    return inference.outputs[0].dtype;
+  };
+  EXPECT_EQ(into("add", {like(kHalf, {2}), like(kFloat, {2})}, kHalf), kHalf);
+  EXPECT_EQ(into("add", {like(kByte, {2}), like(kInt, {2})}, kByte), kByte);
+  EXPECT_EQ(into("add", {like(kByte, {2}), like(kInt, {2})}, kComplex), kComplex);
+  EXPECT_EQ(into("less", {like(kFloat, {2}), like(kFloat, {2})}, kFloat), kFloat);
+  EXPECT_EQ(into("divide", {like(kInt, {2}), like(kInt, {2})}, kInt), kFloat);
+  EXPECT_EQ(into("multiply", {like(kFloat, {2}), like(kComplex, {2})}, kFloat), kComplex);
+  EXPECT_EQ(into("matmul", {like(kFloat, {2, 2}), like(kFloat, {2, 2})}, kHalf), kFloat);
+}
+
+TEST(Infer, StrictRefusals) {
+  COMPUTE_REQUIRE_STRICT_PROMOTION();
+  const std::string remedy = ", or set COMPUTE_PROMOTION=mixed";
+  EXPECT_EQ(refused("add", {like(kInt, {}), like(kFloat, {})}),
+            "add: int32 and float32 have no common dtype; cast one of them (cast(x, float32))" + remedy);
+  EXPECT_EQ(refused("exp", {like(kInt, {})}),
+            "exp: x is int32; exp takes floating-point and complex dtypes; cast it (cast(x, float32))" + remedy);
+  EXPECT_EQ(refused("atan2", {like(kFloat, {}), like(kInt, {})}),
+            "atan2: y is int32; atan2 takes floating-point dtypes; cast it (cast(y, float32))" + remedy);
+  EXPECT_EQ(refused("where", {like(kBool, {}), like(kInt, {}), like(kFloat, {})}),
+            "where: int32 and float32 have no common dtype; cast one of them (cast(y, float32))" + remedy);
+  EXPECT_EQ(refused("add", {like(kInt, {2}), scalar_like(kFloat, true)}),
+            "add: int32 and the number float32 have no common dtype; cast one of them (cast(x, float32))" + remedy);
+  EXPECT_EQ(refused("concat", {like(kByte, {2}), like(kFloat, {2})}),
+            "concat: int8 and float32 have no common dtype; cast one of them (cast(xs[0], float32))" + remedy);
+  EXPECT_EQ(refused("matmul", {like(kBool, {2, 3}), like(kFloat, {3, 4})}),
+            "matmul: a is bool; matmul takes numeric dtypes; cast it (cast(a, uint8))");
+  EXPECT_EQ(refused("scatter", {like(kFloat, {3}), like(kLong, {2}), like(kInt, {2})}),
+            "scatter: updates is int32, but x is float32; cast updates (cast(updates, float32))");
+  EXPECT_EQ(inferred("multiply", {like(kFloat, {2}), like(kComplex, {2})}), "complex64 [2]");
 }
 
 TEST(Infer, SizesThatDoNotFit) {
@@ -145,8 +211,6 @@ TEST(Infer, Movement) {
   EXPECT_EQ(inferred("concat", {like(kByte, {2, 3}), like(kInt, {4, 3})}), "int32 [6,3]");
   EXPECT_EQ(refused("concat", {like(kByte, {2, 3}), like(kInt, {2, 4})}),
             "concat: xs[1] has shape [2,4], which differs from [2,3] outside axis 0");
-  EXPECT_EQ(refused("concat", {like(kByte, {2}), like(kFloat, {2})}),
-            "concat: int8 and float32 have no common dtype; cast one of them (cast(xs[0], float32))");
   EXPECT_EQ(refused("concat", {like(kByte, {})}), "concat: xs[0] has rank 0; use stack to join scalars");
   EXPECT_EQ(refused("concat", {like(kByte, {2})}, axis(1)), "concat: axis 1 is out of range for a tensor of rank 1");
   EXPECT_EQ(inferred("stack", {like(kByte, {3}), like(kByte, {3})}, axis(-1)), "int8 [3,2]");

@@ -49,6 +49,25 @@ TEST(Decompose, ElementwiseScalarsBecomeScalarNodes) {
   EXPECT_EQ(lowering->steps[0].inputs.size(), 1u);
 }
 
+TEST(Decompose, ElementwiseConvertsKindsInItsOneStep) {
+  const std::optional<Lowering> lowering = TestCall("multiply", {like(kBool, {2}), like(kHalf, {2})}).lower(0);
+  ASSERT_EQ(lowering->steps.size(), 1u);
+  EXPECT_TRUE(lowering->temporaries.empty());
+  EXPECT_EQ(lowering->steps[0].inputs[0].dtype, kBool);
+  EXPECT_EQ(lowering->steps[0].outputs[0].dtype, kHalf);
+}
+
+// Plugins do not see an op as a whole whose operands mix kinds.
+TEST(Decompose, MixedKindsAreConvertedBySteps) {
+  const std::optional<Lowering> concat = TestCall("concat", {like(kInt, {2}), like(kFloat, {3})}).lower(0);
+  EXPECT_FALSE(concat->is_composite);
+  EXPECT_EQ(concat->steps.size(), 2u);
+  EXPECT_TRUE(TestCall("concat", {like(kDouble, {2}), like(kFloat, {3})}).lower(0)->is_composite);
+  const std::optional<Lowering> product = TestCall("matmul", {like(kInt, {2, 3}), like(kFloat, {3, 4})}).lower(0);
+  ASSERT_EQ(product->steps.size(), 2u);
+  EXPECT_EQ(product->steps[1].inputs[0].dtype, kFloat);
+}
+
 TEST(Decompose, NothingIsDoneForNoElements) {
   const std::optional<Lowering> lowering = TestCall("add", {like(kFloat, {0, 3}), like(kFloat, {3})}).lower(0);
   ASSERT_TRUE(lowering);

@@ -81,11 +81,10 @@ std::string elementwise_ops() {
   std::string text = R"(
 ## Elementwise ops
 
-Inputs are x, y, z in order. They broadcast, and promote to a common dtype by the table of the array API standard
-(float16 with bfloat16 is float32). bool, integers and floating-point numbers do not mix without a cast, and uint64 does
-not mix with signed integers. The output of every op may be one of its inputs. float16 and bfloat16 compute in float32
-and round once. The expression defines the op in terms of the intrinsics below. The ULP bound is in units in the last
-place of the result; 0 means exact or correctly rounded. For complex dtypes the bound is max(8, bound) by modulus.
+Inputs are x, y, z in order. They broadcast, and have a [common dtype](#common-dtypes). The output of every op may be one
+of its inputs. float16 and bfloat16 compute in float32 and round once. The expression defines the op in terms of the
+intrinsics below. The ULP bound is in units in the last place of the result; 0 means exact or correctly rounded. For
+complex dtypes the bound is max(8, bound) by modulus.
 
 | op | inputs | result | expression | ULP | gradient | source | meaning |
 | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -106,7 +105,7 @@ std::string other_ops() {
 The shape of an input is in brackets, and its [class of dtypes](#classes-of-dtypes) in capitals. `...` stands for any
 axes. An input without a shape or a class has that of the first input. If the first input has no shape, any shape is
 valid. `?` marks an optional input. `dtype` is the attribute of that name. If the dtype rule is *promote*, the inputs
-may have different dtypes of the class.
+may have different dtypes, and their [common dtype](#common-dtypes) is of the class.
 
 An attribute without a default is required. `[]` marks a list. `!` marks a run-time value: another value never needs a
 new plan. The rules for dtype and shape of the results are explained below.
@@ -183,6 +182,43 @@ Flags: an op with IN_PLACE may write into its first input.
   return text;
 }
 
+std::string common_dtypes() {
+  return R"(
+## Common dtypes
+
+The kinds of dtypes are ordered bool < integer < real < complex, as in PyTorch and JAX. Among operands of several dtypes,
+those of the highest kind determine the common dtype; the others are converted to it.
+
+| | bool | integer | real | complex |
+| --- | --- | --- | --- | --- |
+| **bool** | bool | the integer's dtype | the real operand's dtype | the complex operand's dtype |
+| **integer** | | by the table of the array API standard; uint64 with a signed integer is an error | the real operand's dtype | the complex operand's dtype |
+| **real** | | | the wider dtype; float16 with bfloat16 is float32 | complex128 if either is float64 or complex128, else complex64 |
+| **complex** | | | | the wider dtype |
+
+A weak number takes the dtype of the operands if its kind is not higher than theirs:
+
+| | bool operands | integer operands | real operands | complex operands |
+| --- | --- | --- | --- | --- |
+| **weak bool** | bool | their dtype | their dtype | their dtype |
+| **weak integer** | the number's dtype, int64 for literals | their dtype | their dtype | their dtype |
+| **weak real number** | float32 | float32 | their dtype | their dtype |
+| **weak complex number** | complex64 | complex64 | complex64, or complex128 for float64 | their dtype |
+
+- An op that takes only floating-point (FLOAT) or floating-point and complex dtypes (INEXACT) computes integers and bool
+  in float32: `divide`, `exp`. A binding with another default dtype converts an operand first: Python with
+  `COMPUTE_FLOAT=float64`.
+- The common dtype must be of the op's class. `add` of two bool operands is refused, and so is `bitwise_and` of an integer
+  and a float.
+- An elementwise op converts each operand once, in its kernel, to the dtype in which it computes: integers beside float16
+  become float32. Other ops convert to the common dtype first. int32 and int64 lose digits in float32 above 2^24.
+- An output that the program passes keeps its dtype. Elementwise ops convert the result to it if its kind is not lower
+  than the result's (`x += y` of float32 and float64, but not of int32 and float32). The output of another op has the
+  result's dtype.
+- `COMPUTE_PROMOTION=strict` refuses operands of different kinds, except real with complex. The message names the cast.
+)";
+}
+
 std::string intrinsics_table() {
   std::string text = R"(
 ## Intrinsics
@@ -214,6 +250,7 @@ std::string ops_reference() {
   text += elementwise_ops();
   text += other_ops();
   text += bounds_and_rules();
+  text += common_dtypes();
   text += "\n## Classes of dtypes\n\n" + class_table();
   text += intrinsics_table();
   text += "\n## Sources\n\n" + source_table();

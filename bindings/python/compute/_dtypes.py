@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import builtins
+import functools
 import math
 import operator
 import struct
@@ -207,8 +208,27 @@ def _promote_inexact(a, b):
     return complex128 if double else complex64
 
 
+_ORDER = {dtype: place for place, dtypes in enumerate(((bool,), INTEGERS, FLOATS, COMPLEX)) for dtype in dtypes}
+
+
+def kind(value):
+    """The place of a dtype, or of a number of Python, in the order bool < integer < real < complex."""
+    if isinstance(value, DType):
+        return _ORDER[value]
+    for place, one in enumerate(NUMBERS):
+        if isinstance(value, one):
+            return place
+    raise TypeError(f"{value!r} is neither a dtype nor a number")
+
+
+@functools.cache
+def kinds_mix():
+    """Whether dtypes of different kinds have a common one. The library, too, reads the setting once."""
+    return _core.config_get("COMPUTE_PROMOTION").split("\t")[0] != "strict"
+
+
 def promote(a, b):
-    """The dtype that two dtypes have in common, as in the tables of the standard."""
+    """The dtype that two dtypes have in common: of two kinds the higher one's, else as in the tables of the standard."""
     if a is b:
         return a
     found = None
@@ -216,6 +236,8 @@ def promote(a, b):
         found = _promote_integers(a, b)
     elif a in FLOATS + COMPLEX and b in FLOATS + COMPLEX:
         found = _promote_inexact(a, b)
+    elif kinds_mix():
+        found = a if kind(a) > kind(b) else b
     if found is None:
         raise TypeError(f"{a.name} and {b.name} have no common dtype; convert one of them")
     return found
@@ -223,19 +245,28 @@ def promote(a, b):
 
 def _promote_number(dtype, number):
     """The dtype of an array of `dtype` and a number of Python."""
-    if isinstance(number, builtins.bool):
-        fits = dtype is bool
-    elif isinstance(number, int):
-        fits = dtype is not bool
-    elif isinstance(number, float):
-        fits = dtype in FLOATS + COMPLEX
-    else:
-        fits = dtype in FLOATS + COMPLEX
-        if dtype in FLOATS:
-            return complex128 if dtype is float64 else complex64
-    if not fits:
+    have, need = kind(dtype), kind(number)
+    if not kinds_mix() and (need > have and have < 2 or need == 0 < have):
         raise TypeError(f"{dtype.name} and the number {number!r} have no common dtype")
-    return dtype
+    if need <= have:
+        return dtype
+    if have == 2:
+        return complex128 if dtype is float64 else complex64
+    if need == 1:
+        return DEFAULT_INTEGER if number < 2 ** 63 else uint64
+    return _from_object(float if need == 2 else complex)
+
+
+def check_stored(value, dtype):
+    """Refuses an array's dtype or a number whose kind is too high to be stored in elements of `dtype`."""
+    is_number = not isinstance(value, DType)
+    if kinds_mix():
+        stored = kind(value) <= kind(dtype)
+    else:
+        stored = (_promote_number if is_number else promote)(*((dtype, value) if is_number else (value, dtype))) is dtype
+    if not stored:
+        raise TypeError(f"elements of {dtype} cannot be set to {value!r}" if is_number else
+                        f"elements of {dtype} cannot be set to {value}; convert the value")
 
 
 def result_type(*arrays_and_dtypes):
@@ -249,8 +280,8 @@ def result_type(*arrays_and_dtypes):
             raise TypeError(f"{one!r} is neither an array, a dtype nor a number")
     if not dtypes:
         raise ValueError("result_type needs at least one array or dtype")
-    result = dtypes[0]
-    for dtype in dtypes[1:]:
+    result, *rest = sorted(dtypes, key=kind, reverse=True)  # lower kinds do not take part
+    for dtype in rest:
         result = promote(result, dtype)
     for one in numbers:
         result = _promote_number(result, one)
@@ -271,7 +302,7 @@ def can_cast(from_, to, /):
     dtype = from_.dtype if isinstance(from_, Array) else from_
     try:
         return promote(dtype, to) is to
-    except (AttributeError, TypeError):
+    except (AttributeError, KeyError, TypeError):
         if isinstance(dtype, DType) and isinstance(to, DType):
             return False
     return can_cast(_from_object(dtype), _from_object(to))  # names and the like

@@ -150,11 +150,6 @@ def where(condition, x1=None, x2=None, /):
     if len(numbers) == 2 and isinstance(condition, Array):
         dtype = _creation._common_dtype(numbers)
         x1, x2 = (_creation.full((), x, dtype=dtype, device=condition.device) for x in (x1, x2))
-    elif len(numbers) == 1 and hasattr(x2 if numbers[0] is x1 else x1, "dtype"):
-        array = x2 if numbers[0] is x1 else x1
-        dtype = _dtypes._promote_number(array.dtype, numbers[0])
-        if array.dtype is not dtype:
-            x1, x2 = (_ops.cast(x, dtype=dtype) if x is array else x for x in (x1, x2))
     return _ops.where(condition, x1, x2)
 
 

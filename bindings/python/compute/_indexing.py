@@ -156,8 +156,7 @@ def _getitem(x, key):
 def _check_assigned(value, target):
     if value.dtype is target.dtype:
         return value
-    if _dtypes.promote(value.dtype, target.dtype) is not target.dtype:
-        raise TypeError(f"elements of {target.dtype} cannot be set to {value.dtype}; convert the value")
+    _dtypes.check_stored(value.dtype, target.dtype)
     return _ops.cast(value, dtype=target.dtype)
 
 
@@ -165,9 +164,7 @@ def _as_value(value, target):
     """A value to assign, as an array of the target's dtype, or a number."""
     value = _dtypes.number(value)
     if isinstance(value, _dtypes.NUMBERS):
-        _dtypes._promote_number(target.dtype, value)
-        if isinstance(value, complex) and target.dtype not in _dtypes.COMPLEX:
-            raise TypeError(f"elements of {target.dtype} cannot be set to a complex number")
+        _dtypes.check_stored(value, target.dtype)
         return value
     if not isinstance(value, Array):
         numbers = isinstance(value, (list, tuple))  # whose range is checked

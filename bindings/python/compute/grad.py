@@ -163,6 +163,10 @@ def _row_gradients(name, inputs, dy, wanted):
         _derived[key] = expression.gradient(positions)
     arrays = [x for x, number in zip(inputs, numbers) if not number]
     scalars = [x for x, number in zip(inputs, numbers) if number]
+    if name != "where" and any(x.dtype not in _INEXACT for x in arrays):  # each part of the expression has the op's dtype
+        dtype = _dtypes.result_type(*inputs)
+        dtype = _dtypes.float32 if dtype in (_dtypes.float16, _dtypes.bfloat16) else dtype
+        arrays = [x if x.dtype in _INEXACT else _ops.cast(x, dtype=dtype) for x in arrays]
     found = _derived[key].map(arrays + [dy], scalars, None)
     gradients = [None] * len(inputs)
     for i, gradient in zip(wanted, found):

@@ -80,6 +80,7 @@ PyObject* config_set(PyObject*, PyObject* args) {
   const char *name = nullptr, *value = nullptr;
   if (PyArg_ParseTuple(args, "sz", &name, &value) == 0 || !succeeded(compute_config_set(name, value))) return nullptr;
   state.lines = State::Lines::kUnknown;
+  state.real = COMPUTE_DTYPE_NONE;
   Py_RETURN_NONE;
 }
 PyObject* config_get(PyObject*, PyObject* args) {

@@ -148,8 +148,9 @@ struct OpObject {
   int32_t output_count;
   bool variadic;
   bool elementwise;
-  bool promotes;  // its inputs have a common dtype
-  bool reduces;   // its result is no larger than its only input
+  bool promotes;    // its inputs have a common dtype
+  bool is_inexact;  // elementwise, on floating-point and complex numbers alone
+  bool reduces;     // its result is no larger than its only input
   std::vector<Attribute>* attributes;
 };
 
@@ -168,6 +169,7 @@ struct State {
   compute_device* cpu;  // once it was seen; see is_cpu
   PyObject* hooks;      // a dict of Python functions that the package sets
   bool profiles;        // a profile is being taken
+  compute_dtype real;   // the default dtype of floating-point numbers; NONE until it is asked for
   // Whether something reports places in the program.
   enum class Lines : int8_t { kUnknown, kNamed, kNotNamed } lines;
 };
@@ -271,8 +273,16 @@ PyObject* array_item(PyObject* self, Py_ssize_t index);
 /// The slots of Array for operators.
 const std::vector<PyType_Slot>& operator_slots();
 bool find_operators();
+/// Whether a class of dtypes of compute_op_info has floating-point and complex ones alone.
+inline bool is_inexact_class(std::string_view dtypes) { return dtypes == "FLOAT" || dtypes == "INEXACT"; }
 /// Runs an elementwise op on arrays and numbers of Python. Returns NotImplemented for other operands.
-PyObject* run_elementwise(const compute_op* op, PyObject* const* operands, int count, compute_tensor* output = nullptr);
+/// `is_inexact` is as in OpObject.
+PyObject* run_elementwise(const compute_op* op, bool is_inexact, PyObject* const* operands, int count,
+                          compute_tensor* output = nullptr);
+/// Core gives float32 for integers, bool and numbers where a floating-point dtype is needed. If float64 is the default,
+/// one of the operands must be float64: returns its place and the new operand, or -1. A bit of `numbers` stands for an
+/// operand that is a number of Python. With an exception *out is NULL and the place is not -1.
+int double_operand(bool is_inexact, compute_tensor* const* tensors, int count, unsigned numbers, compute_tensor** out);
 /// The number of Python that an object is or stands for, such as an integer of NumPy; empty, perhaps with an exception,
 /// if it is none.
 Ref number_from(PyObject* object);

@@ -82,7 +82,14 @@ class Operands {
   }
   [[nodiscard]] bool all_numbers() const { return owned_ + 1 == 1u << count_; }
   [[nodiscard]] bool is_number(int i) const { return (owned_ & (1u << i)) != 0; }
+  [[nodiscard]] unsigned numbers() const { return owned_; }
   [[nodiscard]] bool has_integers() const { return has_integers_; }
+  /// Takes `tensor`, which stands for operand i from now on.
+  void replace(int i, compute_tensor* tensor) {
+    if (is_number(i)) compute_tensor_release(tensors_[i]);
+    tensors_[i] = tensor;
+    owned_ |= 1u << i;
+  }
   [[nodiscard]] compute_tensor* const* tensors() const { return tensors_; }
   [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] bool brief() const {
@@ -107,6 +114,24 @@ class Operands {
   bool has_integers_ = false;
   int count_ = 0;
 };
+
+/// The default dtype of floating-point numbers: the setting COMPUTE_FLOAT.
+compute_dtype read_default_real() {
+  compute_text* text = nullptr;
+  if (compute_error* const error = compute_config_get("COMPUTE_FLOAT", &text)) {
+    compute_error_free(error);  // calls that need the settings report the error
+    return COMPUTE_DTYPE_FLOAT32;
+  }
+  const std::string_view value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
+  state.real = value.starts_with("float64") ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
+  compute_text_free(text);
+  return state.real;
+}
+compute_dtype default_real() {
+  if (state.real != COMPUTE_DTYPE_NONE) [[likely]]
+    return state.real;
+  return read_default_real();
+}
 
 /// Whether the integer `number` is in the range of an integer dtype. Other numbers are the library's to judge.
 bool in_range(PyObject* number, compute_dtype dtype) {
@@ -139,7 +164,10 @@ bool numbers_fit(const Operands& operands, PyObject* const* objects) {
   }
   if (!range.is_limited()) return true;
   for (int i = 0; i < operands.count(); ++i) {
-    if (!operands.is_number(i) || PyFloat_Check(objects[i]) != 0) continue;
+    if (PyFloat_Check(objects[i]) != 0 || PyComplex_Check(objects[i]) != 0) return true;  // the result is no integer
+  }
+  for (int i = 0; i < operands.count(); ++i) {
+    if (!operands.is_number(i)) continue;
     if (PyLong_Check(objects[i]) != 0) {
       if (!range.holds(objects[i])) return false;
       continue;
@@ -200,16 +228,19 @@ constexpr const char* kNames[kOperatorCount] = {"add",
                                                 "not_equal",
                                                 "greater",
                                                 "greater_equal"};
-const compute_op* operators[kOperatorCount];
+struct {
+  const compute_op* op;
+  bool is_inexact;
+} operators[kOperatorCount];
 
 template <Operator op>
 PyObject* unary(PyObject* self) {
-  return run_elementwise(operators[op], &self, 1);
+  return run_elementwise(operators[op].op, operators[op].is_inexact, &self, 1);
 }
 template <Operator op>
 PyObject* binary(PyObject* left, PyObject* right) {
   PyObject* const operands[] = {left, right};
-  return run_elementwise(operators[op], operands, 2);
+  return run_elementwise(operators[op].op, operators[op].is_inexact, operands, 2);
 }
 /// x op= y: into x itself, which keeps its shape and dtype.
 template <Operator op>
@@ -217,7 +248,7 @@ PyObject* in_place(PyObject* self, PyObject* other) {
   PyObject* const operands[] = {self, other};
   compute_tensor* const tensor = tensor_of(self);
   if (tensor == nullptr) return nullptr;
-  PyObject* const result = run_elementwise(operators[op], operands, 2, tensor);
+  PyObject* const result = run_elementwise(operators[op].op, operators[op].is_inexact, operands, 2, tensor);
   if (result != nullptr || PyDict_GetItemString(state.hooks, "in_place") == nullptr) return result;
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
@@ -243,7 +274,7 @@ PyObject* matmul(PyObject* left, PyObject* right) {
 PyObject* compare(PyObject* self, PyObject* other, int how) {
   constexpr Operator kOperators[] = {kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual};
   PyObject* const operands[] = {self, other};
-  return run_elementwise(operators[kOperators[how]], operands, 2);
+  return run_elementwise(operators[kOperators[how]].op, false, operands, 2);
 }
 
 template <class F>
@@ -294,19 +325,68 @@ namespace {
 
 /// Runs an elementwise op on operands of which some are neither arrays nor numbers. Lists and arrays of NumPy become
 /// arrays; of other operands returns NotImplemented.
-PyObject* run_converted(const compute_op* op, PyObject* const* objects, int count, compute_tensor* output) {
+PyObject* run_converted(const compute_op* op, bool is_inexact, PyObject* const* objects, int count,
+                        compute_tensor* output) {
   const Ref given(PyTuple_New(count));
   for (int i = 0; given && i < count; ++i) PyTuple_SetItem(given.get(), i, Ref::share(objects[i]).release());
   const Ref found(given ? call_hook("operands", "(O)", given.get()) : nullptr);
   if (!found || found.get() == Py_NotImplemented) return Ref::share(found.get()).release();
   PyObject* operands[4];
   for (int i = 0; i < count; ++i) operands[i] = PyTuple_GetItem(found.get(), i);
-  return run_elementwise(op, operands, count, output);
+  return run_elementwise(op, is_inexact, operands, count, output);
 }
 
 }  // namespace
 
-PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int count, compute_tensor* output) {
+int double_operand(bool is_inexact, compute_tensor* const* tensors, int count, unsigned numbers, compute_tensor** out) {
+  if (default_real() != COMPUTE_DTYPE_FLOAT64) [[likely]]
+    return -1;
+  *out = nullptr;
+  int array = -1, number = -1, inexact = -1;
+  for (int i = 0; i < count; ++i) {
+    if (tensors[i] == nullptr) continue;
+    const bool is_number = (numbers >> i & 1) != 0, is_real = compute_tensor_dtype(tensors[i]) >= COMPUTE_DTYPE_FLOAT16;
+    if (is_real && !is_number) return -1;
+    (is_real ? inexact : is_number ? number : array) = i;
+  }
+  const int place = inexact >= 0 ? inexact : !is_inexact ? -1 : number >= 0 ? number : array;
+  if (place < 0) return -1;
+  compute_tensor* const tensor = tensors[place];
+  if (place == array) {
+    const ProgramLine line;
+    succeeded(compute_cast(stream_for(compute_tensor_device(tensor)), tensor, COMPUTE_DTYPE_FLOAT64, nullptr, out));
+    return place;
+  }
+  union {
+    int64_t integer;
+    uint64_t large;
+    uint8_t flag;
+    double parts[2];
+  } value{};
+  if (!succeeded(compute_tensor_read(tensor, &value, compute_tensor_size_bytes(tensor)))) return place;
+  compute_dtype dtype = COMPUTE_DTYPE_FLOAT64;
+  switch (compute_tensor_dtype(tensor)) {
+    case COMPUTE_DTYPE_BOOL:
+      value.parts[0] = value.flag;
+      break;
+    case COMPUTE_DTYPE_INT64:
+      value.parts[0] = static_cast<double>(value.integer);
+      break;
+    case COMPUTE_DTYPE_UINT64:
+      value.parts[0] = static_cast<double>(value.large);
+      break;
+    case COMPUTE_DTYPE_COMPLEX128:
+      dtype = COMPUTE_DTYPE_COMPLEX128;
+      break;
+    default:
+      break;
+  }
+  succeeded(compute_tensor_scalar(dtype, value.parts, 0, out));
+  return place;
+}
+
+PyObject* run_elementwise(const compute_op* op, bool is_inexact, PyObject* const* objects, int count,
+                          compute_tensor* output) {
   Operands operands;
   for (int i = 0; i < count; ++i) {
     if (operands.add(objects[i])) [[likely]]
@@ -315,18 +395,24 @@ PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int co
     if (is_variable(objects[i])) Py_RETURN_NOTIMPLEMENTED;
     const Ref number(number_from(objects[i]));
     if (!number || !operands.add(number.get())) {
-      return PyErr_Occurred() != nullptr ? nullptr : run_converted(op, objects, count, output);
+      return PyErr_Occurred() != nullptr ? nullptr : run_converted(op, is_inexact, objects, count, output);
     }
   }
   if (operands.all_numbers()) Py_RETURN_NOTIMPLEMENTED;
-  if (operands.has_integers() && !numbers_fit(operands, objects)) return nullptr;
+  if (operands.has_integers() && !is_inexact && !numbers_fit(operands, objects)) return nullptr;
+  const bool brief = operands.brief();
+  compute_tensor* converted = nullptr;
+  const int place = double_operand(is_inexact, operands.tensors(), count, operands.numbers(), &converted);
+  if (place >= 0) [[unlikely]] {
+    if (converted == nullptr) return nullptr;
+    operands.replace(place, converted);
+  }
   compute_tensor* result = output;
   if (output != nullptr) note_write(output);
   compute_stream* stream = current_stream;
   if (stream != nullptr) stream = stream_for(operands.device());
   compute_error* error = nullptr;
   {
-    const bool brief = operands.brief();
     const ProgramLine line;
     const Unlocked unlocked(!brief);
     error = compute_op_run(op, stream, nullptr, 0, operands.tensors(), count, &result, 1);
@@ -342,7 +428,12 @@ PyObject* run_elementwise(const compute_op* op, PyObject* const* objects, int co
 
 bool find_operators() {
   for (int i = 0; i < kOperatorCount; ++i) {
-    if (!succeeded(compute_op_find(kNames[i], 0, &operators[i]))) return false;
+    compute_op_info info{};
+    info.struct_size = sizeof info;
+    if (!succeeded(compute_op_find(kNames[i], 0, &operators[i].op)) ||
+        !succeeded(compute_op_get_info(operators[i].op, &info)))
+      return false;
+    operators[i].is_inexact = is_inexact_class(info.dtypes);
   }
   return true;
 }

@@ -195,6 +195,7 @@ struct Tensors {
   std::vector<compute_tensor*> outputs;
   std::vector<compute_tensor*> owned;
   std::vector<Ref> integers;
+  bool has_reals = false;
 
   Tensors() = default;
   Tensors(const Tensors&) = delete;
@@ -213,6 +214,7 @@ struct Tensors {
       tensor = number ? weak_scalar(number.get()) : nullptr;
       if (tensor == nullptr) return false;  // with an exception only if a number does not fit
       owned.push_back(tensor);
+      has_reals |= PyLong_Check(number.get()) == 0;
       if (PyLong_Check(number.get()) != 0) integers.push_back(std::move(number));
     }
     inputs.push_back(tensor);
@@ -226,7 +228,22 @@ struct Tensors {
         range.add(compute_tensor_dtype(tensor));
       }
     }
+    if (has_reals) return true;  // the result is no integer
     return std::all_of(integers.begin(), integers.end(), [&](const Ref& number) { return range.holds(number.get()); });
+  }
+  /// For the default dtype float64; returns false with an exception.
+  bool use_double(bool is_inexact) {
+    unsigned numbers = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (std::find(owned.begin(), owned.end(), inputs[i]) != owned.end()) numbers |= 1u << i;
+    }
+    compute_tensor* converted = nullptr;
+    const int place = double_operand(is_inexact, inputs.data(), static_cast<int>(inputs.size()), numbers, &converted);
+    if (place < 0) return true;
+    if (converted == nullptr) return false;
+    owned.push_back(converted);
+    inputs[static_cast<size_t>(place)] = converted;
+    return true;
   }
   /// The device of the work: the first tensor's that is not on cpu.
   [[nodiscard]] compute_device* device() const {
@@ -363,7 +380,8 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
     if (tensors.add_input(args[i])) continue;
     return PyErr_Occurred() == nullptr ? dispatch(op, args, count, names) : nullptr;
   }
-  if (op.promotes && !tensors.integers.empty() && !tensors.integers_fit()) return nullptr;
+  if (op.promotes && !op.is_inexact && !tensors.integers.empty() && !tensors.integers_fit()) return nullptr;
+  if (op.elementwise && !tensors.use_double(op.is_inexact)) return nullptr;
   while (!op.variadic && tensors.inputs.size() < static_cast<size_t>(op.input_count)) tensors.inputs.push_back(nullptr);
   Attributes attributes;
   PyObject* out = nullptr;
@@ -406,7 +424,7 @@ PyObject* run_row(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObj
     return PyErr_Format(PyExc_TypeError, "%s takes %d argument%s, not %zd", op.name, static_cast<int>(op.input_count),
                         op.input_count == 1 ? "" : "s", count);
   }
-  PyObject* const result = run_elementwise(op.handle, args, static_cast<int>(count));
+  PyObject* const result = run_elementwise(op.handle, op.is_inexact, args, static_cast<int>(count));
   if (result != Py_NotImplemented) return result;
   Py_DECREF(result);
   return dispatch(op, args, count, nullptr);
@@ -486,6 +504,7 @@ OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
   op->name = info.name;
   op->elementwise = info.expression_size > 0;
   op->promotes = op->elementwise || std::string_view(info.dtypes) == "promote";
+  op->is_inexact = op->elementwise && is_inexact_class(info.dtypes);
   op->attributes = new std::vector<Attribute>;
   split(info.inputs, ' ', [&](std::string_view name) {
     ++op->input_count;
