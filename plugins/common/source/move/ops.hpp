@@ -11,6 +11,12 @@ BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_scatter(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_take_grad(const Op& op, const Dialect& dialect, bool with_text);
 
+/// The strides of a tensor of this shape in row-major order: the position in it as an offset.
+std::vector<int64_t> row_major(std::span<const int64_t> shape);
+
+constexpr int64_t kSteps = 4;  // elements that an item of a GPU has in flight, if they fill the device
+int64_t choose_steps(int64_t vectors, const Dialect& dialect);
+
 /// Why the kernels of take_grad are not for this op.
 std::optional<Refusal> refuse_take_grad(const Op& op, const Dialect& dialect);
 
