@@ -87,6 +87,8 @@ bool scatter_line(char* dst, int64_t axis_stride, const char* src, int64_t src_s
   constexpr int64_t kElement = sizeof(T), kIndex = sizeof(I);
   if (axis_stride == kElement && src_stride == kElement && index_stride == kIndex) {
     go(kElement, kElement, kIndex);
+  } else if (axis_stride == kElement && src_stride == 0 && index_stride == kIndex) {  // counts
+    go(kElement, 0, kIndex);
   } else {
     go(axis_stride, src_stride, index_stride);
   }
