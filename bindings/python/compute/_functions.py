@@ -15,6 +15,8 @@ from ._manipulation import _axes, _flat, _whole, concat, reshape
 
 
 _INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
+# An integer below 0 is at least 2^63: the greatest element tells whether there is one.
+_AS_UNSIGNED = _core.expression("bitcast(convert(x, int64), uint64)", ("x",), ())
 
 
 def _reduced(axis):
@@ -588,15 +590,15 @@ def bincount(x, /, weights=None, minlength=0):
         raise ValueError(f"bincount: minlength is {minlength}, which is negative")
     if rank != 1 or x.dtype not in _dtypes.INTEGERS:
         raise TypeError(f"bincount: {x.dtype} with {rank} axes is not a vector of integers")
-    if x.size and x.dtype in _dtypes.SIGNED and int(_ops.min(x)) < 0:
+    greatest = int(_AS_UNSIGNED.reduce("max", [x], [], None, False, None)) if x.size else -1
+    if greatest >= 2**63 and x.dtype in _dtypes.SIGNED:
         raise ValueError("bincount: an element is negative")
-    count = builtins.max(int(_ops.max(x)) + 1 if x.size else 0, minlength)
+    weights = None if weights is None else _weights(weights, x)
+    dtype = _dtypes.int64 if weights is None else weights.dtype
+    counts = _creation.zeros((builtins.max(greatest + 1, minlength),), dtype=dtype, device=x.device)
     if weights is None:
-        weights = _creation.ones((x.size,), dtype=_dtypes.int64, device=x.device)
-    else:
-        weights = _weights(weights, x)
-    return _ops.scatter(_creation.zeros((count,), dtype=weights.dtype, device=x.device), x, weights, axis=0,
-                        reduction="add")
+        return _ops.scatter(counts, x, 1, axis=0, reduction="add", out=counts)
+    return _ops.scatter(counts, x, weights, axis=0, reduction="add")
 
 
 def _unique(x):
