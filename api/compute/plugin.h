@@ -760,9 +760,9 @@ typedef struct compute_plugin_op {
  *           access of output 0 is INPUT | OUTPUT, and it is listed once, as an output. Inputs 0 and 1 have the shape of
  *           the index space. The output has this shape too, except along `axis`. Indices are as in gather. An index out
  *           of range is a fault and writes nothing. With the flag COMPUTE_PLUGIN_OP_DETERMINISTIC, values for the same
- *           element are combined in row-major order of p, and for `set` the last one wins. Without the flag they are
- *           combined in any order, and for `set` any one of them wins. Core does not ask for add and mul of float16 and
- *           bfloat16: it accumulates in float32 and converts once.
+ *           element are combined in the same order in every run, and for `set` the last one in row-major order of p
+ *           wins. Without the flag the order is any, and for `set` any one of them wins. Core does not ask for add and
+ *           mul of float16 and bfloat16: it accumulates in float32 and converts once.
  *           Version 2 also has input 2, of the shape and dtype of output 0, which first gets its values. The access of
  *           output 0 is then OUTPUT. If a plugin refuses version 2, core asks for a copy and for version 1.
  *

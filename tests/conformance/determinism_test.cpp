@@ -45,12 +45,16 @@ void repeated_updates(const Session& session) {
                 x = session.upload(numbers.uniform(dtype::FLOAT32, {16, 8}, -1, 1)),
                 rows = session.upload(numbers.indices(dtype::INT64, {5000}, 16, false)),
                 places = session.upload(numbers.indices(dtype::INT64, {5000, 8}, 16, false));
+  const Operand factors = session.upload(numbers.uniform(dtype::FLOAT32, {5000, 8}, 0.5L, 1.5L));
   const int64_t yes = 1;
   expect_same_bits(session, "take_grad", {{"size", int64_t{16}}, {"deterministic", yes}}, {updates, rows});
   for (const char* reduction : {"set", "add"}) {
     expect_same_bits(session, "scatter", {{"reduction", std::string(reduction)}, {"deterministic", yes}},
                      {x, places, updates});
   }
+  if (session.level() != Level::FULL) return;
+  expect_same_bits(session, "scatter", {{"reduction", std::string("mul")}, {"deterministic", yes}},
+                   {x, places, factors});
 }
 
 // Ops that have no attribute for it.

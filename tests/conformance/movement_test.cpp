@@ -203,9 +203,64 @@ Operand distinct_indices(Case& c, int64_t count, int64_t extent, int64_t columns
   return c.session().upload(indices);
 }
 
+// Many updates of few elements, which a plugin may combine in tables that it adds to the result once.
+void test_scatter_to_few(Case& c) {
+  const bool is_ordered = !oracle::is_complex(c.dtype());
+  const Bound bound = bound_of("scatter", c.dtype());
+  const auto numbers = [&](const Shape& shape) {
+    return c.session().upload(oracle::is_inexact(c.dtype()) ? c.inputs().uniform(c.dtype(), shape, 0.5L, 1.5L)
+                                                            : c.array(shape));
+  };
+  const auto updates = [](const char* how, int64_t deterministic = 0, int64_t axis = 0) {
+    return Attributes{{"reduction", std::string(how)}, {"deterministic", deterministic}, {"axis", axis}};
+  };
+  if (!c.full() && c.dtype() != dtype::FLOAT32) return;
+  c.run(updates("add"), {numbers({7}), c.indices({5000}, 7), numbers({5000})}, "add to few", bound);
+  if (!c.full()) return;
+  for (const int64_t deterministic : {0, 1}) {
+    const auto run = [&](const char* how, const std::vector<Operand>& inputs, const std::string& what,
+                         int64_t axis = 0) {
+      const bool is_exact = std::string_view(how) == "min" || std::string_view(how) == "max";
+      const std::string text = std::string(how) + ", " + what + (deterministic ? ", deterministic" : "");
+      c.run(updates(how, deterministic, axis), inputs, text, is_exact ? kExact : bound);
+    };
+    run("add", {numbers({1}), c.indices({3000}, 1, dtype::INT32), numbers({3000})}, "one place");
+    run("mul", {numbers({50}), c.indices({5000}, 50), numbers({5000})}, "few places");
+    for (const char* how : {"min", "max"}) {
+      if (!is_ordered) continue;
+      run(how, {c.operand({5}), c.indices({4000}, 5), c.operand({4000})}, "few places");
+      run(how, {c.operand({9, 3}), c.indices({2000, 3}, 9, dtype::INT32), c.operand({2000, 3})}, "rows");
+    }
+    // Just below 64 updates for each place on average, and as many.
+    for (const int64_t count : {2559, 2560})
+      run("add", {numbers({40}), c.indices({count}, 40), numbers({count})}, std::to_string(count) + " updates");
+    run("add", {numbers({4, 70}), c.indices({4, 3000}, 70, dtype::INT32), numbers({4, 3000})}, "along rows", 1);
+    run("add", {numbers({3, 5, 2}), c.indices({3, 2000, 2}, 5), numbers({3, 2000, 2})}, "the middle axis", 1);
+    run("add", {numbers({11, 6}), c.indices({3000, 4}, 11), numbers({3000, 4})}, "some columns");
+    for (Layout layout : kEveryLayout) {
+      const Shape shape = {1500, 4};
+      const Operand base = c.session().upload(numbers(base_shape(layout, shape)).array),
+                    at = c.session().upload(c.inputs().indices(dtype::INT64, base_shape(layout, shape), 6, true));
+      run("add", {numbers({6, 4}), view(layout, at, shape), view(layout, base, shape)}, name(layout));
+      run("add", {numbers({6, 4}), view(layout, at, shape), numbers(shape)}, std::string("indices, ") + name(layout));
+      if (layout == Layout::BROADCAST) continue;
+      const Operand x = view(layout, numbers(base_shape(layout, {6, 4})), {6, 4});
+      const std::vector<Operand> inputs = {x, c.indices(shape, 6), numbers(shape)};
+      c.session().expect("scatter", updates("add", deterministic), inputs, bound,
+                         std::string("few places in place, ") + name(layout), nullptr, x.tensor);
+    }
+  }
+  // A table of 16 KiB that is full, and one column more.
+  if (c.dtype() != dtype::FLOAT32) return;
+  for (const int64_t columns : {64, 65})
+    c.run(updates("add"), {numbers({64, columns}), c.indices({4200, columns}, 64), numbers({4200, columns})},
+          std::to_string(columns) + " columns", bound);
+}
+
 void test_scatter(Case& c) {
   c.run({}, {c.operand({19, 5}), distinct_indices(c, 7, 19, 5), c.operand({7, 5})}, "set");
   if (oracle::is_bool(c.dtype())) return;
+  test_scatter_to_few(c);
   const auto reduced = [](const char* how) { return Attributes{{"reduction", std::string(how)}}; };
   const Bound bound = bound_of("scatter", c.dtype());
   const auto numbers = [&](const Shape& shape) {
@@ -309,6 +364,24 @@ void index_out_of_range(const Session& session) {
     Error error = session.try_run("take", {}, inputs, stream, result);
     if (!error) error = Error(compute_stream_synchronize(stream));
     EXPECT_TRUE(error) << "index 2^64 - 1";
+  }
+  // Where many updates go to few elements.
+  for (const char* reduction : {"add", "mul"}) {
+    for (const int64_t deterministic : {0, 1}) {
+      if (session.level() != Level::FULL && (deterministic || std::string_view(reduction) != "add")) continue;
+      constexpr int64_t kCount = 3000;
+      Array bad(dtype::INT64, {kCount});
+      bad.set(kCount - 700, Value::of(oracle::Integer{-6}));
+      const Operand inputs[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(bad),
+                                session.upload(Array(dtype::FLOAT32, {kCount}))};
+      const Stream stream = session.stream();
+      Tensor result;
+      Error error = session.try_run(
+          "scatter", {{"reduction", std::string(reduction)}, {"deterministic", deterministic}}, inputs, stream, result);
+      if (!error) error = Error(compute_stream_synchronize(stream));
+      EXPECT_TRUE(error.mentions("index -6 is out")) << error.message();
+      EXPECT_EQ(error.mentions(" at indices"), error.mentions("at indices[2300]")) << error.message();
+    }
   }
   // The device still works.
   const Operand good[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(Array(dtype::INT64, {3}))};

@@ -291,6 +291,14 @@ void test_scatter_nd(Case& c) {
       c.run(given, {c.uniform({4, 5}, 0.5L, 1.5L, layout), at, c.uniform(updates, 0.5L, 1.5L, layout)}, reduction);
     if (!sets)
       c.run(given, {c.uniform({4, 5, 3}, 0.5L, 1.5L), pairs(c, 6, 4, 5), c.uniform({6, 3}, 0.5L, 1.5L)}, reduction);
+    if (sets || !c.full()) continue;
+    // Many rows that go to few.
+    for (const int64_t deterministic : {0, 1}) {
+      const Attributes many = {{"reduction", std::string(reduction)}, {"deterministic", deterministic}};
+      c.run(many, {c.uniform({6, 5}, 0.5L, 1.5L), c.indices({1000, 1}, 6), c.uniform({1000, 5}, 0.5L, 1.5L)},
+            "few rows");
+      c.run(many, {c.uniform({2, 3, 4}, 0.5L, 1.5L), pairs(c, 600, 2, 3), c.uniform({600, 4}, 0.5L, 1.5L)}, "pairs");
+    }
   }
 }
 

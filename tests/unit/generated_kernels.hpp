@@ -85,6 +85,10 @@ class TestOp {
     attributes_.dtype(name, value);
     return *this;
   }
+  TestOp& deterministic(bool is_deterministic) {
+    flags_ = is_deterministic ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC} : 0;
+    return *this;
+  }
   TestOp& reals(const char* name, std::vector<double> values) {
     attributes_.float64s(name, std::move(values));
     return *this;
@@ -94,6 +98,7 @@ class TestOp {
     description_.struct_size = sizeof description_;
     description_.name = {name_, static_cast<int64_t>(std::strlen(name_))};
     description_.version = 1;
+    description_.flags = flags_;
     description_.input_count = static_cast<int32_t>(tensors_.size()) - outputs_;
     description_.output_count = outputs_;
     description_.tensors = tensors_.data();
@@ -114,6 +119,7 @@ class TestOp {
   std::vector<const compute_plugin_expression*> expressions_;
   std::vector<int32_t> scalar_dtypes_;
   int32_t outputs_ = 0;
+  uint32_t flags_ = 0;
   compute_plugin_op description_{};
 };
 

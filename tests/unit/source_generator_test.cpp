@@ -498,32 +498,57 @@ TEST(SourceGenerator, GradientsOfTakeSortByTheBytesOfRows) {
   EXPECT_EQ(refusal->argument, 1);
 }
 
+// Updates [lines, terms] of an output [lines, length] along axis 1, or of [length, terms] along axis 0.
 TestOp scatter(compute_dtype dtype, int64_t lines, int64_t length, int64_t terms, const char* reduction,
                int64_t axis = 1) {
   TestOp op("scatter");
   op.tensor(COMPUTE_DTYPE_INT64, {lines, terms}).tensor(dtype, {lines, terms});
-  op.tensor(dtype, {lines, length}, {}, COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT);
+  op.tensor(dtype, axis == 1 ? std::vector<int64_t>{lines, length} : std::vector<int64_t>{length, terms}, {},
+            COMPUTE_PLUGIN_TENSOR_INPUT | COMPUTE_PLUGIN_TENSOR_OUTPUT);
   op.text("reduction", reduction).integers("axis", {axis});
   return op;
 }
 
-// Many long lines of words that have many updates.
-TEST_F(GeneratedText, CompilesScattersInLocalMemory) {
-  const auto name = [](TestOp op) { return plan_launches(op.view(), gpu()).launches.front().name; };
-  const std::string local = "compute_scatter_local";
-  for (const char* reduction : {"add", "mul", "min", "max"}) {
-    for (const compute_dtype dtype : std::initializer_list<compute_dtype>{kF32, COMPUTE_DTYPE_INT32}) {
-      EXPECT_EQ(name(scatter(dtype, 4096, 1000, 1024, reduction)), local);
-      TestOp op = scatter(dtype, 4096, 1000, 1024, reduction);
-      expect_compiles(op);
+std::vector<std::string> kernel_names(TestOp& op, const Dialect& dialect = gpu()) {
+  std::vector<std::string> names;
+  for (const Launch& launch : plan_launches(op.view(), dialect).launches) names.push_back(launch.name);
+  return names;
+}
+using Names = std::vector<std::string>;
+
+// Lines that have many updates and few places, which one group each combines in local memory; and elements.
+TEST_F(GeneratedText, CompilesScattersByTables) {
+  const Names tables = {"compute_scatter_tables"}, joined = {"compute_scatter_tables", "compute_scatter_join"},
+              plain = {"compute_scatter"}, lines = {"compute_scatter_lines"};
+  for (compute_dtype dtype = COMPUTE_DTYPE_INT8; dtype < kDtypeLimit; ++dtype) {
+    SCOPED_TRACE(dtype_name(dtype));
+    const auto wide_lines = static_cast<int64_t>(4096 / std::max(dtype_size(dtype), 4));
+    for (const char* reduction : {"add", "mul", "min", "max"}) {
+      const std::string_view name = reduction;
+      if (is_complex(dtype) && name != "add") continue;
+      SCOPED_TRACE(reduction);
+      TestOp many = scatter(dtype, 4096, wide_lines, 1024, reduction);
+      EXPECT_EQ(kernel_names(many), tables);
+      const bool has_sum =
+          name == "add" && dtype_size(dtype) >= 4 && part_of(dtype) != COMPUTE_DTYPE_FLOAT64 && !is_half(dtype);
+      const bool is_native = has_sum || (dtype == COMPUTE_DTYPE_INT32 && name != "mul");
+      for (const bool in_order : {false, true}) {
+        TestOp few = scatter(dtype, 100000, 64, 1, reduction, 0);
+        TestOp rows = scatter(dtype, 100000, 10, 64, reduction, 0);
+        for (TestOp* op : {&few, &rows}) {
+          op->deterministic(in_order);
+          EXPECT_EQ(kernel_names(*op), is_native && !in_order ? tables : joined);
+          if (op == &rows || dtype == kF32) expect_compiles(*op);
+        }
+      }
     }
-    EXPECT_NE(name(scatter(COMPUTE_DTYPE_FLOAT16, 4096, 1000, 1024, reduction)), local);
   }
-  EXPECT_NE(name(scatter(kF32, 4096, 1000, 1024, "set")), local);
-  EXPECT_NE(name(scatter(kF32, 100, 1000, 1024, "add")), local);
-  EXPECT_NE(name(scatter(kF32, 4096, 1000, 200, "add")), local);
-  EXPECT_NE(name(scatter(kF32, 4096, 10000, 10000, "add")), local);
-  EXPECT_NE(name(scatter(kF32, 1024, 4096, 1024, "add", 0)), local);
+  const auto names = [](TestOp op) { return kernel_names(op); };
+  EXPECT_EQ(names(scatter(kF32, 4096, 1000, 1024, "set")), plain);
+  EXPECT_EQ(names(scatter(kF32, 100, 1000, 1024, "add")), plain);
+  EXPECT_EQ(names(scatter(kF32, 4096, 1000, 200, "add")), plain);
+  EXPECT_EQ(names(scatter(kF32, 4096, 10000, 10000, "add")), plain);
+  EXPECT_EQ(names(scatter(COMPUTE_DTYPE_COMPLEX64, 4096, 100, 1024, "mul")), plain);
 }
 
 // Sums of float32 in memory: NVIDIA's instruction where it can be written, and an exchange elsewhere.
