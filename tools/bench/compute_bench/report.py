@@ -73,7 +73,7 @@ def show_means(results):
                 continue
             print(f"{peer}, {run['threads'] or 'all'} threads: geometric mean {statistics.geometric_mean(ratios.values()):.2f} of {len(ratios)} rows")
             for name, low, high in (("below 0.9", 0, 0.9), ("from 0.9 to 1", 0.9, 1)):
-                found = [f"{row} {ratio:.2f}" for row, ratio in sorted(ratios.items(), key=lambda one: one[1]) if low <= ratio < high]
+                found = [f"{row} {ratio:.3f}" for row, ratio in sorted(ratios.items(), key=lambda one: one[1]) if low <= ratio < high]
                 print(f"  {name}: {', '.join(found) or 'none'}")
 
 

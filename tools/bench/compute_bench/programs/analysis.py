@@ -144,7 +144,8 @@ def rank_correlation(xp, given, n):
 @text("weighted counts of words", quick=100, full=2000)
 def word_counts(xp, given, n):
     words, length = 2000, 300
-    documents = xp.astype(given.uniform(n, length) ** 3 * words, xp.int64)
+    chosen = given.uniform(n, length)
+    documents = xp.astype(chosen * chosen * chosen * words, xp.int64)
 
     def run():
         at = xp.arange(n)[:, None] * words + documents
@@ -159,7 +160,8 @@ def word_counts(xp, given, n):
 
 @text("hashed n-grams", quick=10000, full=4000000, tolerance=0)
 def ngrams(xp, given, n):
-    letters, kinds = xp.astype(given.uniform(n) ** 2 * 26, xp.int64), 1 << 16
+    chosen, kinds = given.uniform(n), 1 << 16
+    letters = xp.astype(chosen * chosen * 26, xp.int64)
 
     def run():
         hashes = letters[:-3]

@@ -123,7 +123,8 @@ def sobel(xp, given, n):
 
 @image("histogram equalisation", quick=128, full=2048, tolerance=1e-3)
 def equalisation(xp, given, n):
-    x = given.uniform(n, n) ** 2
+    x = given.uniform(n, n)
+    x = x * x
 
     def run():
         levels = xp.astype(x * 255, xp.int64)
