@@ -355,6 +355,10 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     verdict.reason = "a generated kernel is faster for a few rows or columns along the depth";
     return verdict;
   }
+  if (common::is_of_small_matrices(op, device.dialect())) {
+    verdict.reason = "a generated kernel is faster for many small matrices";
+    return verdict;
+  }
   if (cublas_lt() == nullptr) {
     report_missing_library();
     verdict.reason = "cuBLASLt was not found: tried " + tried_in_short(cublas_lt_report());

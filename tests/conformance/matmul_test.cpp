@@ -112,6 +112,17 @@ class Case {
     run(session_.upload(special), view(Layout::TRANSPOSED, session_.upload(ones), {128, 70}), "special values by ones");
   }
 
+  // So many that a group of a GPU computes several.
+  void small_matrices() {
+    run({7000, 2, 3}, {7000, 3, 2});
+    run({3000, 8, 8}, {8, 8});
+    run({70, 40, 5, 8}, {8, 9}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+    run({1200, 13, 16}, {1200, 16, 11}, Layout::PERMUTED, Layout::CONTIGUOUS);
+    run({1100, 16, 6}, {1100, 6, 16}, Layout::NEGATIVE, Layout::PERMUTED);
+    run({20'000, 4}, {4, 3});
+    if (dtype_ == dtype::FLOAT32) run({300, 64, 64}, {300, 64, 64});
+  }
+
   // Empty sums give zeros, not the memory's previous contents.
   void degenerate_extents() {
     run({3, 0}, {0, 4});
@@ -185,6 +196,7 @@ void add_matmul_tests(Registry& registry) {
       c.outputs();
       c.special_values();
       c.few_lines();
+      c.small_matrices();
     };
     registry.add(std::move(test));
   }

@@ -135,6 +135,40 @@ TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   EXPECT_FALSE(other(4, 64, {1, 64}));
 }
 
+// Many small matrices: sides of 2 to 64, in each layout and dtype, with a right side of their own or a common one.
+TEST_F(GeneratedText, CompilesProductsOfSmallMatrices) {
+  const auto is_taken = [](TestOp& op) {
+    return is_of_small_matrices(op.view(), gpu()) && plan_launches(op.view(), gpu()).launches.size() == 1;
+  };
+  for (const compute_dtype dtype : std::array<compute_dtype, 5>{kF32, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_FLOAT64,
+                                                                COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_INT32}) {
+    for (const int64_t side : {2, 8, 13, 32}) {
+      const int64_t area = side * side;
+      TestOp own("contraction"), common("contraction"), turned("contraction");
+      own.tensor(dtype, {9000, side, side}).tensor(dtype, {9000, side, side}).output(dtype, {9000, side, side});
+      common.tensor(dtype, {300, 30, side, side}).tensor(dtype, {300, 30, side, side}, {0, 0, side, 1});
+      common.output(dtype, {300, 30, side, side});
+      turned.tensor(dtype, {9000, side, side}, {area, 1, side}).tensor(dtype, {9000, side, side}, {area, 1, side});
+      turned.output(dtype, {9000, side, side}, {area, 1, side});
+      for (TestOp* op : {&own, &common, &turned}) {
+        EXPECT_TRUE(is_taken(*op)) << dtype << side;
+        if (side != 32 || dtype == kF32) expect_compiles(*op);
+      }
+    }
+  }
+  const auto other = [](int64_t count, int64_t m, int64_t k, int64_t n) {
+    TestOp op("contraction");
+    op.tensor(kF32, {count, m, k}).tensor(kF32, {count, k, n}).output(kF32, {count, m, n});
+    return is_of_small_matrices(op.view(), gpu());
+  };
+  EXPECT_TRUE(other(1000, 64, 64, 64));
+  EXPECT_TRUE(other(100, 1000, 5, 7));
+  EXPECT_FALSE(other(1000, 64, 65, 64));
+  EXPECT_FALSE(other(1000, 64, 64, 65));
+  EXPECT_FALSE(other(10, 8, 8, 8));
+  EXPECT_FALSE(other(100'000, 1, 8, 8));
+}
+
 // The result comes after absent inputs.
 TEST(VectorProducts, AreReductions) {
   for (const bool is_row : {false, true}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// contraction. Four forms:
+// contraction. Five forms:
 //
+//   small   for many products with a small right side: a work item computes a part of a row, a group several matrices
 //   lines   for a few rows or columns, where both operands lie along the depth: several work items share a line of the
 //           matrix and read it in words of 16 bytes
 //   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
@@ -12,6 +13,7 @@
 // Other products with a vector on one side are reductions, see vector_products.cpp.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 
 #include "plugins/common/op/matrix_product.hpp"
@@ -77,6 +79,42 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   return form;
 }
 
+// The form of many small products: a right side of at most kMostSmall by kMostSmall. A group has `slots` pieces of
+// `rows` rows and all columns; a work item has kSmallColumns columns of a row.
+struct Small {
+  int slots = 0;
+  int rows = 0, blocks = 0;  // work items along a piece's rows and columns
+  int depth = 0;             // at least the number of terms: a power of two
+
+  bool is_taken() const { return slots > 0; }
+  int items() const { return rows * blocks; }
+};
+
+constexpr int kMostSmall = 64, kSmallColumns = 8;
+constexpr int64_t kMostSmallBytes = 32 << 10;
+
+Small choose_small(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& c = op.output(0);
+  const compute_dtype wide = computed_in(c.dtype);
+  const int32_t rank = c.rank;
+  Small form;
+  if (dialect.is_host || rank < 2 || wide == COMPUTE_DTYPE_BOOL || op.input(0).dtype != c.dtype) return form;
+  const int64_t m = c.shape[rank - 2], n = c.shape[rank - 1], k = op.input(0).shape[rank - 1];
+  if (n > kMostSmall || k > kMostSmall || n < 2 || k < 2 || m < 2) return form;
+  form.blocks = static_cast<int>(divide_up(n, kSmallColumns));
+  const auto power = [](int64_t x) { return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(x))); };
+  form.rows = std::min(
+      power(m), std::max(static_cast<int>(std::bit_floor(static_cast<unsigned>(dialect.group_size / form.blocks))), 1));
+  form.depth = power(k);
+  int64_t pieces = divide_up(m, form.rows);
+  for (int32_t axis = 0; axis < rank - 2; ++axis) pieces *= c.shape[axis];
+  const int slots = dialect.group_size / form.items();
+  const int64_t matrix_bytes = int64_t{form.depth} * form.blocks * kSmallColumns * dtype_size(wide);
+  if (2 * pieces < int64_t{slots} * dialect.compute_units || slots * matrix_bytes > kMostSmallBytes) return form;
+  form.slots = slots;
+  return form;
+}
+
 // The side of a tile: large ones read less, but have to fill the device.
 int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int32_t value_size) {
   for (const int tile : {128, 64}) {
@@ -113,15 +151,18 @@ class ContractionBuilder {
         b_along_n_(std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0))),
         b_in_rows_(stride(1, 1) == 1),
         lines_(choose_lines(op, dialect)),
-        has_units_(!lines_.is_taken() && takes_units()),
+        small_(lines_.is_taken() ? Small() : choose_small(op, dialect)),
+        has_units_(!lines_.is_taken() && !small_.is_taken() && takes_units()),
         units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
         tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
         rows_(dialect.is_host     ? kRows
               : lines_.is_taken() ? lines_of_group(0)
+              : small_.is_taken() ? small_.rows
               : has_units_        ? units_.rows()
                                   : tile_),
         columns_(dialect.is_host     ? kColumns
                  : lines_.is_taken() ? lines_of_group(1)
+                 : small_.is_taken() ? small_.blocks * kSmallColumns
                  : has_units_        ? units_.columns()
                                      : tile_),
         tile_rows_(divide_up(m_, rows_)),
@@ -146,7 +187,9 @@ class ContractionBuilder {
     if (is_join_) {
       built.add(builder_, divide_up(results(), dialect_.group_size));
     } else {
-      built.add(builder_, dialect_.is_host ? divide_up(tiles(), dialect_.group_size) : tiles() * parts_);
+      built.add(builder_, dialect_.is_host    ? divide_up(tiles(), dialect_.group_size)
+                          : small_.is_taken() ? divide_up(tiles(), small_.slots)
+                                              : tiles() * parts_);
     }
   }
 
@@ -168,7 +211,7 @@ class ContractionBuilder {
   // Of operand `i` along rows (0) or columns (1).
   int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
 
-  bool is_tiled() const { return !dialect_.is_host && !has_units_ && !lines_.is_taken(); }
+  bool is_tiled() const { return !dialect_.is_host && !has_units_ && !lines_.is_taken() && !small_.is_taken(); }
   int few_lines() const { return static_cast<int>(std::min(m_, n_)); }
   int lines_of_group(int side) const {
     return side == lines_.side ? dialect_.group_size / lines_.along * lines_.lines : few_lines();
@@ -243,6 +286,14 @@ class ContractionBuilder {
       builder_.sign(lines_.steps);
       builder_.sign(lines_.along);
     }
+    builder_.sign(small_.slots);
+    if (small_.is_taken()) {
+      builder_.sign(small_.rows);
+      builder_.sign(small_.blocks);
+      builder_.sign(small_.depth);
+      builder_.sign(is_right_shared());
+      builder_.sign(left_lanes());
+    }
     if (has_units_) {
       builder_.sign(units_.rows() * 1024 + units_.columns());
       builder_.sign(units_.is_swapped);
@@ -275,7 +326,7 @@ class ContractionBuilder {
 
   void add_words() {
     builder_.sign(is_tiled() ? tile_ : 0);
-    builder_.sign(dialect_.is_host && b_in_rows_);
+    builder_.sign((dialect_.is_host || small_.is_taken()) && b_in_rows_);
     m_word_ = builder_.word(m_);
     n_word_ = builder_.word(n_);
     k_word_ = builder_.word(k_);
@@ -306,21 +357,25 @@ class ContractionBuilder {
   int lines_of_item(int side) const { return side == lines_.side ? lines_.lines : few_lines(); }
   int side_m() const {
     if (lines_.is_taken()) return lines_of_item(0);
+    if (small_.is_taken()) return 1;
     return dialect_.is_host ? kRows : has_units_ ? 2 : tile_ / lines();
   }
   int side_n() const {
     if (lines_.is_taken()) return lines_of_item(1);
+    if (small_.is_taken()) return kSmallColumns;
     return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16;
   }
   std::string row_of() const {
-    if (lines_.is_taken()) return lines_.side == 0 ? cat("line0 + i") : "i";
+    if (lines_.is_taken()) return lines_.side == 0 ? "line0 + i" : "i";
+    if (small_.is_taken()) return "line";
     if (dialect_.is_host) return "i";
     if (has_units_) return units_.is_swapped ? units_.tile.column_of_j() : units_.tile.row_of_i();
     const int run = std::min(side_m(), 4);
     return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
   }
   std::string column_of() const {
-    if (lines_.is_taken()) return lines_.side == 1 ? cat("line0 + j") : "j";
+    if (lines_.is_taken()) return lines_.side == 1 ? "line0 + j" : "j";
+    if (small_.is_taken()) return "block0 + j";
     if (dialect_.is_host) return "j";
     if (has_units_) return units_.is_swapped ? units_.tile.row_of_i() : units_.tile.column_of_j();
     const int run = std::min(side_n(), 4);
@@ -385,11 +440,10 @@ class ContractionBuilder {
   }
 
   std::vector<Value> place_values() {
-    const std::string group = "(ix)COMPUTE_GROUP_ID(0)";
     return {{"m", word(m_word_)},
             {"n", word(n_word_)},
             {"depth", word(k_word_)},
-            {"tile", dialect_.is_host ? cat(group, " * ", dialect_.group_size, " + COMPUTE_LOCAL_ID(0)") : group},
+            {"tile", tile_of_item()},
             {"tile_columns", word(columns_word_)},
             {"tile_rows", word(rows_word_)},
             {"is_host", dialect_.is_host},
@@ -408,10 +462,61 @@ class ContractionBuilder {
                                          : std::string("const ix depth_begin = 0, depth_end = depth;\n")},
             {"terms", dialect_.is_host    ? block_text()
                       : lines_.is_taken() ? lines_text()
+                      : small_.is_taken() ? small_text()
                       : has_units_        ? units_text()
                                           : tile_text()},
             {"row_of_i", row_of()},
             {"column_of_j", column_of()}};
+  }
+
+  std::string tile_of_item() const {
+    const std::string group = "(ix)COMPUTE_GROUP_ID(0)";
+    if (dialect_.is_host) return cat(group, " * ", dialect_.group_size, " + COMPUTE_LOCAL_ID(0)");
+    if (!small_.is_taken()) return group;
+    const std::string own = cat("(", group, " * ", small_.slots, " + COMPUTE_LOCAL_ID(0) / ", small_.items(), ")");
+    return cat("(", own, " < ", word(tiles_word_), " ? ", own, " : ", word(tiles_word_), " - 1)");
+  }
+
+  // ---- small
+
+  bool is_right_shared() const {
+    for (int loop = 0; loop < space_.rank(); ++loop)
+      if (space_.nest().strides[1][loop] != 0) return false;
+    return true;
+  }
+  // Elements of a row of the left side that are loaded at once.
+  int left_lanes() const {
+    const bool lies =
+        lies_in_words(op_.input(0), rank_ - 1, size_) && space_.nest().offsets[0] * size_ % kWordBytes == 0;
+    return lies ? kWordBytes / size_ : 1;
+  }
+
+  std::string small_text() {
+    const int lanes = left_lanes(), width = small_.blocks * kSmallColumns;
+    const VectorText vector = vector_type(builder_, type_text(dtype_).storage, size_, lanes);
+    const auto& strides = stride_words_[0];
+    const std::string left =
+        cat("(b0 + left_row * ", word(strides[0]), " + d", lanes > 1 ? "" : " * " + word(strides[1]), ")");
+    return fill(kContractionSmall,
+                {{"items", small_.items()},
+                 {"blocks", small_.blocks},
+                 {"columns", kSmallColumns},
+                 {"slots", small_.slots},
+                 {"is_shared", is_right_shared()},
+                 {"copies", is_right_shared() ? 1 : small_.slots},
+                 {"depth_limit", small_.depth},
+                 {"width", width},
+                 {"group_size", dialect_.group_size},
+                 {"tiles", word(tiles_word_)},
+                 {"type", value()},
+                 {"zero", zero()},
+                 {"right_place", b_along_n_ ? cat("const int t = e / ", width, ", j = e % ", width, ";")
+                                            : cat("const int j = e / ", small_.depth, ", t = e % ", small_.depth, ";")},
+                 {"right", wide_value(element(1, "t", "j", b_in_rows_))},
+                 {"vector", vector.type},
+                 {"lanes", lanes},
+                 {"left_word", cat("*(COMPUTE_GLOBAL const ", vector.word, "*)(x0 + ", left, ")")},
+                 {"left", wide_value("word.e[e]")}});
   }
 
   // ---- lines
@@ -609,6 +714,7 @@ class ContractionBuilder {
   const int64_t m_, n_, k_;
   const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
   const Lines lines_;
+  const Small small_;
   const bool has_units_;
   const UnitTiles units_;
   const int tile_;
@@ -625,6 +731,7 @@ class ContractionBuilder {
 }  // namespace
 
 bool has_few_lines(const Op& op, const Dialect& dialect) { return choose_lines(op, dialect).is_taken(); }
+bool is_of_small_matrices(const Op& op, const Dialect& dialect) { return choose_small(op, dialect).is_taken(); }
 
 BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text) {
   if (!has_few_lines(op, dialect) && is_vector_product(op)) return build_vector_product(op, dialect, with_text);

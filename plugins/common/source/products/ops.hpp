@@ -13,6 +13,9 @@ BuiltKernels build_vector_product(const Op& op, const Dialect& dialect, bool wit
 /// Whether build_contraction reads a matrix along the depth for a few rows or columns of the other operand.
 bool has_few_lines(const Op& op, const Dialect& dialect);
 
+/// Whether build_contraction computes many small products in each group.
+bool is_of_small_matrices(const Op& op, const Dialect& dialect);
+
 /// Whether a contraction is one that build_vector_product is for.
 bool is_vector_product(const Op& op);
 
