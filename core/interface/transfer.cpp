@@ -87,8 +87,11 @@ void copy_element(void* dst, const void* src, int64_t size_bytes) {
   }
 }
 
-// One element of host memory, if it has a value and no work writes it any more. It is copied under the lock that a
-// write takes before it begins, so it needs no submission. False: nothing was read.
+// At most so many bytes are copied under a buffer's lock.
+constexpr int64_t kBytesAtOnce = 1024;
+
+// Few elements of host memory that lie side by side, if they have values and no work writes them any more. They are
+// copied under the lock that a write takes before it begins, so they need no submission. False: nothing was read.
 bool read_at_once(Buffer& buffer, int64_t offset_bytes, int64_t size_bytes, void* dst) {
   const bool is_home = buffer.device.is_host && buffer.newest.load(std::memory_order_acquire) == nullptr;
   if (!is_home || observes(kWatchesWork)) return false;
@@ -98,6 +101,21 @@ bool read_at_once(Buffer& buffer, int64_t offset_bytes, int64_t size_bytes, void
       last.timeline == nullptr || (last.timeline->has_ended(last.number) && !last.timeline->has_unsettled());
   if (!has_ended || any_failure()) return false;  // checked last: work that has ended may have failed just before
   copy_element(dst, buffer.host_address() + offset_bytes, size_bytes);
+  return true;
+}
+
+// The same for a write: if no work reads or writes the memory any more. Copies on other devices become stale.
+bool write_at_once(Buffer& buffer, int64_t offset_bytes, int64_t size_bytes, const void* src) {
+  const bool is_home = buffer.device.is_host && buffer.newest.load(std::memory_order_acquire) == nullptr;
+  if (!is_home || observes(kWatchesWork)) return false;
+  const std::lock_guard guard(buffer.lock);
+  for (const Access* const last : {&buffer.last_write, &buffer.last_read}) {
+    if (last->timeline == nullptr) continue;
+    if (!last->timeline->has_ended(last->number) || last->timeline->has_unsettled()) return false;
+  }
+  if (!buffer.more_reads.empty() || any_failure()) return false;  // checked last, as above
+  copy_element(buffer.host_address() + offset_bytes, src, size_bytes);
+  buffer.version.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -404,8 +422,8 @@ compute_error* compute_tensor_read(compute_tensor* tensor, void* dst, int64_t si
     check_size(kName, self, size_bytes);
     if (size_bytes == 0) return;
     require_not_null(dst, "dst");
-    const bool is_element = self.buffer != nullptr && self.element_count == 1;
-    if (is_element && read_at_once(*self.buffer, self.offset_bytes, size_bytes, dst)) return;
+    const bool are_few = self.buffer != nullptr && size_bytes <= kBytesAtOnce && self.is_row_major;
+    if (are_few && read_at_once(*self.buffer, self.offset_bytes, size_bytes, dst)) return;
     const DefaultFloatEnvironment environment;
     read(self, dst);
   });
@@ -439,6 +457,8 @@ compute_error* compute_tensor_write(compute_tensor* tensor, const void* src, int
     check_size(kName, self, size_bytes);
     if (size_bytes == 0) return;
     require_not_null(src, "src");
+    const bool are_few = size_bytes <= kBytesAtOnce && self.is_row_major;
+    if (are_few && write_at_once(*self.buffer, self.offset_bytes, size_bytes, src)) return;
     write(self, src);
   });
 }

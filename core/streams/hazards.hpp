@@ -18,7 +18,7 @@ struct Access {
   uint64_t number = 0;
 };
 
-// Guarded by `lock`, which is held only for look-ups and copies of one element, and never while work is submitted.
+// Guarded by `lock`, which is held only for look-ups and copies of few elements, and never while work is submitted.
 struct Hazards {
   explicit Hazards(bool is_versioned) : is_versioned(is_versioned) {}
   Hazards(const Hazards&) = delete;

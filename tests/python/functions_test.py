@@ -23,6 +23,38 @@ class Creation(Case):
         with self.assertRaises(TypeError):
             cp.asarray(["a"])
 
+    def test_numbers_of_each_kind(self):
+        for values in ([0, 1], [True, False], [0.0, 2.75, -0.0], [1, 2.5, True], (3, 4), [[1, 2], (3, 4)], [[[0.5]], [[1]]], [[], []], [1j, 2, 0.5], 7, 2.5, True):
+            for dtype in ALL + ("float16",):
+                if np.array(values).dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
+                    continue
+                expected = np.array(values).astype(dtype)
+                self.assert_same(cp.asarray(values, dtype=getattr(cp, dtype)), expected, note=f"{values} as {dtype}")
+        self.assert_same(cp.asarray([2 ** 63, 1]), np.uint64([2 ** 63, 1]))
+        self.assert_same(cp.asarray([300.7, -0.9, 1e300], dtype=cp.float32), np.float32([300.7, -0.9, np.inf]))
+        self.assert_same(cp.asarray([2 ** 63 - 1, -2 ** 63]), np.int64([2 ** 63 - 1, -2 ** 63]))
+        self.assert_same(cp.asarray([127.9, -128.9], dtype=cp.int8), np.int8([127, -128]))
+        for values, dtype in (([300], cp.int8), ([-1], cp.uint8), ([2 ** 64], None), ([-1, 2 ** 63], None), ([1, 10 ** 400], cp.float32), ([2 ** 31], cp.int32), ([128.0], cp.int8)):
+            with self.assertRaises(OverflowError, msg=str(values)):
+                cp.asarray(values, dtype=dtype)
+        for values in ([cp.nan], [1j], [cp.inf]):
+            with self.assertRaises((ValueError, OverflowError, TypeError)):
+                cp.asarray(values, dtype=cp.int32)
+        for values, message in (([[1], [1, 2]], "lengths"), ([1, [2]], "depths"), ([[1, 2], 3], "lengths"), ([[[1]], [1]], "lengths"), ([[1], [[2]]], "depths")):
+            with self.assertRaisesRegex(ValueError, f"^asarray: the sequences have different {message}$"):
+                cp.asarray(values)
+        deep = 1
+        for _ in range(40):
+            deep = [deep]
+        with self.assertRaises((ValueError, NotImplementedError)):
+            cp.asarray(deep)
+        self.assert_same(cp.asarray([np.float64(1.5), np.float64(2.0)]), np.float64([1.5, 2]))
+        self.assert_same(cp.asarray([np.arange(3), np.arange(3)]), np.stack([np.arange(3)] * 2))
+        self.assert_same(cp.asarray([[np.int8(1), np.int8(2)]]), np.int8([[1, 2]]))
+        self.assert_same(cp.asarray([[cp.ones(2), cp.zeros(2)]]), np.float32([[[1, 1], [0, 0]]]))
+        with self.assertRaises((ValueError, TypeError)):
+            cp.asarray([np.arange(3), np.arange(2)])
+
     def test_filled(self):
         for dtype in ALL:
             kind = getattr(cp, dtype)

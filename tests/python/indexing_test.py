@@ -393,3 +393,79 @@ class Indexing(Case):
         with self.assertRaisesRegex(IndexError, r"take: index 9 .* axis 0 of extent 5, at indices\[1\]"):
             step.run()
             taken.tolist()
+
+    def test_few_elements(self):
+        for dtype in ("float32", "int64", "bool", "complex128", "int8"):
+            for shape in ((7,), (6, 3), (2, 3, 4), (1,)):
+                x = self.numbers(dtype, shape)
+                for a, y in ((self.device_array(x), x), (self.device_array(np.repeat(x, 2, axis=0))[::2], x), (self.device_array(x)[::-1], x[::-1])):
+                    for index in (self.random.integers(-shape[0], shape[0], 5), self.random.integers(0, shape[0], (2, 2)), np.int32([0]), np.zeros((0,), np.int64), np.int64(0), np.uint8([0])):
+                        self.assert_same(a[cp.asarray(np.array(index))], y[np.array(index)])
+                    for mask in (self.numbers("bool", shape), np.ones(shape, bool), np.zeros(shape[:1], bool), self.numbers("bool", shape[:1])):
+                        self.assert_same(a[self.device_array(mask)], y[mask])
+                    self.assert_same(a[[0, -1]], y[[0, -1]])
+                    self.assert_same(a[[]], y[[]])
+        x = cp.arange(5)
+        for index in ([5], [-6], [0, 2 ** 40]):
+            with self.assertRaises(IndexError):
+                np.asarray(x[cp.asarray(index)])
+        with self.assertRaisesRegex(IndexError, "mask of the shape"):
+            x[cp.ones(4, dtype=cp.bool)]
+        with self.assertRaises(IndexError):
+            x[cp.ones(5)]
+
+    def test_numbers_for_few_elements(self):
+        for dtype in ALL:
+            for key in (2, -1, slice(1, 3), slice(None, None, -2), (1, 2), (slice(None), 1), (Ellipsis, 0), None, Ellipsis, slice(3, 3), (0, slice(None, None, 2))):
+                y = self.numbers(dtype, (4, 3))
+                a = self.device_array(y)
+                for target, theirs in ((a, y), (a.mT, y.T), (a[::-1], y[::-1])):
+                    for value in (True,) if dtype == "bool" else (3, 2.5) if dtype in ("float32", "float64", "complex64", "complex128") else (3,):
+                        target[key] = value
+                        theirs[key] = value
+                        self.assert_same(a, y)
+        i, x = cp.asarray([1, 2, 3], dtype=cp.int8), cp.ones(3)
+        for call, error in ((lambda: i.__setitem__(0, 300), OverflowError), (lambda: i.__setitem__(0, 1.5), TypeError), (lambda: i.__setitem__(3, 1), IndexError),
+                            (lambda: x.__setitem__(2 ** 70, 1), IndexError), (lambda: x.__setitem__((0, 0), 1), IndexError), (lambda: x.__setitem__("a", 1.0), IndexError), (lambda: x.__setitem__(0, 2 ** 70), OverflowError)):
+            with self.assertRaises(error):
+                call()
+        i[0], x[1] = True, False
+        self.assertEqual((i.tolist(), x.tolist()), ([1, 2, 3], [1, 0, 1]))
+        values = np.arange(3.0)
+        values.flags.writeable = False
+        with self.assertRaises(Exception):
+            cp._core.wrap_buffer(values)[0] = 1.0
+        self.assertEqual(values.tolist(), [0, 1, 2])
+
+        def changes(v):
+            y = cp.exp(w * v)
+            w[0] = 5.0
+            return cp.sum(y)
+
+        w = cp.ones(3)
+        with self.assertRaisesRegex(RuntimeError, "changed in place"):
+            cp.grad.gradients(changes)(cp.ones(3))
+
+    def test_numbers_reach_other_devices(self):
+        host, x = cp.asarray([1.0, 2.0, 3.0], device="cpu", copy=True), cp.zeros(3)
+        self.assertEqual((x + host).tolist(), [1, 2, 3])
+        host[1] = 7.0
+        self.assertEqual((x + host).tolist(), [1, 7, 3])
+        self.assertEqual(host[cp.asarray([1, 0], device="cpu")].tolist(), [7, 1])
+
+    def test_few_elements_with_threads(self):
+        x, failed = cp.zeros(64, device="cpu"), []
+
+        def work(first):
+            for i in range(2000):
+                x[first + i % 16] = float(i)
+                if cp.asarray(x[first + i % 16]).item() != float(i):
+                    failed.append(i)
+
+        threads = [threading.Thread(target=work, args=(16 * i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+        self.assertEqual(x[:16].tolist(), [float(1984 + i) for i in range(16)])

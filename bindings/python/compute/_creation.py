@@ -95,7 +95,11 @@ def zeros(shape, *more, dtype=None, device=None):
 
 
 def ones(shape, *more, dtype=None, device=None):
-    """An array of ones. For `more` see zeros."""
+    """An array of ones. For `more` see zeros.
+
+    >>> compute.ones(2, dtype=compute.int32)
+    Array([1, 1], dtype=int32)
+    """
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 1)
@@ -108,13 +112,21 @@ def empty_like(x, /, dtype=None, *, device=None):
 
 
 def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """An array of the shape of `x` whose elements all are `fill_value`."""
+    """An array of the shape of `x` whose elements all are `fill_value`.
+
+    >>> compute.full_like(compute.asarray([1, 2]), 7)
+    Array([7, 7], dtype=int64)
+    """
     x = array_of(x)
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
 def zeros_like(x, /, dtype=None, *, device=None):
-    """An array of zeros of the shape of `x`."""
+    """An array of zeros of the shape of `x`.
+
+    >>> compute.zeros_like([1.5, 2.5])
+    Array([0., 0.], dtype=float32)
+    """
     return _fill(empty_like(x, dtype=dtype, device=device), 0)
 
 
@@ -168,7 +180,12 @@ def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None, 
 
 
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
-    """A matrix with ones on its `k`-th diagonal and zeros elsewhere."""
+    """A matrix with ones on its `k`-th diagonal and zeros elsewhere.
+
+    >>> compute.eye(2, dtype=int)
+    Array([[1, 0],
+           [0, 1]], dtype=int64)
+    """
     columns = n_rows if n_cols is None else n_cols
     try:
         out = _core.empty((n_rows, columns), dtype or _dtypes.DEFAULT_FLOAT, device)
@@ -180,21 +197,38 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
 
 
 def tril(x, /, k=0, **names):
-    """`x` on and below the `k`-th diagonal of its matrices, zeros elsewhere."""
+    """`x` on and below the `k`-th diagonal of its matrices, zeros elsewhere.
+
+    >>> compute.tril([[1, 2], [3, 4]])
+    Array([[1, 0],
+           [3, 4]], dtype=int64)
+    """
     if names:
         return renamed(tril, names, x, k=k)
     return _ops.tril(x, k=k)
 
 
 def triu(x, /, k=0, **names):
-    """`x` on and above the `k`-th diagonal of its matrices, zeros elsewhere."""
+    """`x` on and above the `k`-th diagonal of its matrices, zeros elsewhere.
+
+    >>> compute.triu([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [0, 4]], dtype=int64)
+    """
     if names:
         return renamed(triu, names, x, k=k)
     return _ops.triu(x, k=k)
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """Coordinate arrays from coordinate vectors."""
+    """Coordinate arrays from coordinate vectors.
+
+    With "xy" the first two axes are exchanged, as images have them. Raises ValueError for arrays of different dtypes or
+    with several axes.
+
+    >>> compute.meshgrid([1, 2], [3])
+    (Array([[1, 2]], dtype=int64), Array([[3, 3]], dtype=int64))
+    """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}")
     arrays = [array_of(x) for x in arrays]
@@ -301,7 +335,21 @@ def bytes_of(number, dtype):
         return struct.pack(_FORMATS[dtype], math.copysign(math.inf, number))
 
 
+class _Defaults:
+    """The dtypes of numbers of Python by their kinds."""
+
+    def __getitem__(self, kind):
+        return (_dtypes.DEFAULT_FLOAT if kind == "f" else DEFAULT_INTEGER if kind == "i" else _dtypes.bool if kind == "b" else
+                _dtypes.DEFAULT_COMPLEX)
+
+
+_DEFAULTS = _Defaults()
+
+
 def _from_numbers(obj, dtype, device):
+    x = _core.from_sequence(obj, dtype, device, _DEFAULTS)
+    if x is not None:
+        return x
     shape = _shape_of(obj)
     numbers = []
     _flatten(obj, shape, 0, numbers)
@@ -315,11 +363,28 @@ def _from_numbers(obj, dtype, device):
 
 def _from_arrays(items, shape, dtype, device):
     """Stacks arrays, and numbers beside them, that stand in nested sequences."""
+    if len(set(map(type, items))) == 1 and hasattr(items[0], "dtype") and len({x.dtype for x in items}) == 1 and dtype in (None, items[0].dtype):
+        x = _of_one_kind(items, shape, device)
+        if x is not None:
+            return x
     plain = [x if type(x) in _dtypes.NUMBERS else asarray(x, dtype=dtype, device=device) for x in items]
     common = dtype or _dtypes.common("asarray", *plain)
     arrays = [asarray(x, dtype=common, device=device) for x in plain]
     stacked = _ops.stack(*arrays, axis=0)
     return _core.reshape_view(stacked, shape + arrays[0].shape)
+
+
+def _of_one_kind(items, shape, device):
+    """Stacks arrays of one dtype, or scalars or arrays of NumPy of one dtype."""
+    first = items[0]
+    if isinstance(first, Array):
+        if any(x.device is not first.device for x in items) or (device is not None and _core.device(device) is not first.device):
+            return None
+        return _core.reshape_view(_ops.stack(*items, axis=0), shape + first.shape)
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(first, (numpy.ndarray, numpy.generic)):
+        return None
+    return asarray(numpy.asarray(items).reshape(shape + first.shape), device=device)
 
 
 def _is_buffer(obj):
@@ -391,6 +456,8 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     """
     if dtype is not None and not isinstance(dtype, _core.DType):
         dtype = _dtypes._from_object(dtype)
+    if isinstance(obj, (list, tuple)) and copy is not False:
+        return _from_numbers(obj, dtype, device)
     if isinstance(obj, Array):
         if device is not None and _core.device(device) is not obj.device:
             if copy is False:

@@ -139,6 +139,8 @@ def _broadcast(arrays):
 
 
 def _getitem(x, key):
+    if isinstance(key, list):
+        return x[_as_index(key)]
     keys = _expand(x, key)
     if not any(isinstance(one, Array) for one in keys):
         return x[tuple(keys)]
@@ -284,6 +286,9 @@ def take_along_axis(x, indices, /, axis=-1):
     """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`.
 
     Without an axis, of the flattened array; `indices` is then a vector.
+
+    >>> compute.take_along_axis(compute.asarray([[3, 1]]), [[1, 0]])
+    Array([[1, 3]], dtype=int64)
     """
     x = array_of(x)
     indices = _placed(indices, x)
@@ -316,6 +321,9 @@ def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
     `indices` has as many axes as `x`, and is no longer along the other axes. `updates` broadcasts to its shape. It is
     written ("set"), or combined with what is there by "add", "mul", "min" or "max". Of several updates of one element
     "set" keeps any one. Negative indices count from the end.
+
+    >>> compute.scatter(compute.asarray([1, 2, 3]), [0, 2], 10, reduction="add")
+    Array([11,  2, 13], dtype=int64)
     """
     x = array_of(x)
     axis, indices = _whole(axis, "scatter"), _placed(indices, x)

@@ -3,6 +3,7 @@
 // Basic indices: integers, slices, None and an ellipsis, whose results are views. compute/_indexing.py has the other
 // kinds.
 #include <algorithm>
+#include <cstring>
 
 #include "module.hpp"
 
@@ -154,20 +155,232 @@ struct Keys {
   int32_t used = 0;
 };
 
+/// Applies the keys of a basic index to the axes of an array. Returns false with an exception set.
+bool apply_all(View& view, const Keys& keys) {
+  if (keys.ellipses > 1) {
+    PyErr_Format(PyExc_IndexError, "an index has at most one ellipsis");
+    return false;
+  }
+  if (keys.used > view.rank) {
+    PyErr_Format(PyExc_IndexError, "%d indices for an array with %d axes", static_cast<int>(keys.used),
+                 static_cast<int>(view.rank));
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < keys.count; ++i) {
+    if (!apply(view, keys.at(i), view.rank - keys.used)) return false;
+  }
+  return true;
+}
+
 /// The view of a basic index; None if `key` is not basic.
 PyObject* basic_view(PyObject* self, PyObject* key) {
   Keys keys(key);
   if (!keys.classify()) Py_RETURN_NONE;
   View view(self);
-  if (keys.ellipses > 1) return PyErr_Format(PyExc_IndexError, "an index has at most one ellipsis");
-  if (keys.used > view.rank) {
-    return PyErr_Format(PyExc_IndexError, "%d indices for an array with %d axes", static_cast<int>(keys.used),
-                        static_cast<int>(view.rank));
+  return apply_all(view, keys) ? finish(view) : nullptr;
+}
+
+// ---- Few elements on cpu --------------------------------------------------------------------------------------------
+//
+// The memory of small arrays on cpu is read and written here: an op would take longer. Whatever is unusual (another
+// device, a stream, a profile, an index out of range, a failure) is left to the ops.
+
+constexpr int64_t kFewBytes = 8192;
+
+/// Whether the calling thread may read and write the memory of an array on cpu by itself.
+bool is_at_hand(PyObject* object) {
+  auto& array = *reinterpret_cast<ArrayObject*>(object);
+  if (current_stream != nullptr || state.lines != State::Lines::kNotNamed) return false;
+  if (array.is_on_cpu == ArrayObject::kUnknown) {
+    array.is_on_cpu = is_cpu(compute_tensor_device(source_of(object))) ? 1 : 0;
   }
-  for (Py_ssize_t i = 0; i < keys.count; ++i) {
-    if (!apply(view, keys.at(i), view.rank - keys.used)) return nullptr;
+  return array.is_on_cpu == 1;
+}
+
+/// Ends an attempt: false if there was an error, which an op will report.
+bool went_well(compute_error* error) {
+  if (error == nullptr) [[likely]]
+    return true;
+  compute_error_free(error);
+  return false;
+}
+
+template <class T, class V>
+bool store(void* element, V value) {
+  const T converted = static_cast<T>(value);
+  std::memcpy(element, &converted, sizeof converted);
+  return true;
+}
+template <class T>
+bool store_integer(void* element, long long value) {
+  return std::in_range<T>(value) && store<T>(element, value);
+}
+
+/// Writes a number as an element of a dtype. Returns false for numbers and dtypes that are left to Python.
+bool number_as_element(PyObject* number, compute_dtype dtype, void* element) {
+  if (PyFloat_CheckExact(number) != 0) {
+    const double value = PyFloat_AsDouble(number);
+    if (dtype == COMPUTE_DTYPE_FLOAT32) return store<float>(element, value);
+    return dtype == COMPUTE_DTYPE_FLOAT64 && store<double>(element, value);
   }
-  return finish(view);
+  if (dtype == COMPUTE_DTYPE_BOOL) return PyBool_Check(number) != 0 && store<bool>(element, number == Py_True);
+  if (PyLong_CheckExact(number) == 0) return false;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow != 0) return false;
+  switch (dtype) {
+    case COMPUTE_DTYPE_FLOAT32:
+      return store<float>(element, static_cast<double>(value));
+    case COMPUTE_DTYPE_FLOAT64:
+      return store<double>(element, value);
+    case COMPUTE_DTYPE_INT8:
+      return store_integer<int8_t>(element, value);
+    case COMPUTE_DTYPE_INT16:
+      return store_integer<int16_t>(element, value);
+    case COMPUTE_DTYPE_INT32:
+      return store_integer<int32_t>(element, value);
+    case COMPUTE_DTYPE_INT64:
+      return store_integer<int64_t>(element, value);
+    case COMPUTE_DTYPE_UINT8:
+      return store_integer<uint8_t>(element, value);
+    case COMPUTE_DTYPE_UINT16:
+      return store_integer<uint16_t>(element, value);
+    case COMPUTE_DTYPE_UINT32:
+      return store_integer<uint32_t>(element, value);
+    case COMPUTE_DTYPE_UINT64:
+      return store_integer<uint64_t>(element, value);
+    default:
+      return false;
+  }
+}
+
+/// Writes the elements of a view of an array, whose offset is in elements of the array. Returns 1 if that is done, 0 if
+/// it is left to Python, and -1 with an exception set.
+int write_view(PyObject* self, int32_t rank, const int64_t* shape, const int64_t* strides, int64_t offset,
+               const void* elements, int64_t size_bytes) {
+  compute_tensor* const tensor = tensor_of(self);
+  if (tensor == nullptr) return -1;
+  note_write(tensor);
+  const compute_dtype dtype = reinterpret_cast<ArrayObject*>(self)->dtype;
+  const int64_t offset_bytes = compute_tensor_offset_bytes(tensor) + offset * compute_dtype_size(dtype);
+  compute_tensor* target = nullptr;
+  const bool done = went_well(compute_tensor_view(tensor, dtype, rank, shape, strides, offset_bytes, &target)) &&
+                    went_well(compute_tensor_write(target, elements, size_bytes));
+  compute_tensor_release(target);
+  return done ? 1 : 0;
+}
+
+/// Sets the elements of a basic index to a number, if they are few. Returns as write_view.
+int assign_number(PyObject* self, PyObject* key, PyObject* value) {
+  unsigned char elements[kFewBytes];
+  auto* const array = reinterpret_cast<ArrayObject*>(self);
+  if (array->rank == ArrayObject::kUnknown) learn(array);
+  if (!number_as_element(value, array->dtype, elements) || !is_at_hand(self)) return 0;
+  if (array->rank == 1 && PyLong_CheckExact(key) != 0) {
+    const Py_ssize_t index = PyLong_AsSsize_t(key);
+    if (index == -1 && PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      return 0;
+    }
+    const int64_t position = position_of(index, array->numbers[0], 0);
+    if (position < 0) return -1;
+    return write_view(self, 0, nullptr, nullptr, position * array->numbers[kLazyRank], elements,
+                      compute_dtype_size(array->dtype));
+  }
+  Keys keys(key);
+  if (!keys.classify()) return 0;
+  View view(self);
+  if (!apply_all(view, keys)) return -1;
+  view.keep_axes(view.rank);
+  const int64_t size = compute_dtype_size(array->dtype);
+  int64_t count = 1;
+  for (int32_t i = 0; i < view.count && i < COMPUTE_MAX_RANK; ++i) count *= view.shape[i];
+  if (view.count > COMPUTE_MAX_RANK || count > kFewBytes / size) return 0;
+  for (int64_t i = 1; i < count; ++i) std::memcpy(elements + i * size, elements, static_cast<size_t>(size));
+  return write_view(self, view.count, view.shape, view.strides, view.offset, elements, count * size);
+}
+
+/// The elements of a small array on cpu, in row-major order.
+struct Elements {
+  explicit Elements(PyObject* object) {
+    auto* const array = reinterpret_cast<ArrayObject*>(object);
+    if (!is_at_hand(object) || (tensor = tensor_of(object)) == nullptr) return;
+    size = compute_tensor_size_bytes(tensor);
+    count = compute_tensor_element_count(tensor);
+    if (array->rank == ArrayObject::kUnknown) learn(array);
+    known = size <= kFewBytes && size > 0 && went_well(compute_tensor_read(tensor, bytes, size));
+  }
+  compute_tensor* tensor = nullptr;
+  int64_t size = 0;
+  int64_t count = 0;
+  bool known = false;
+  unsigned char bytes[kFewBytes];
+};
+
+/// Copies a row. The sizes of most elements are inlined.
+inline void copy_row(unsigned char* out, const unsigned char* in, int64_t size) {
+  if (size == 4) {
+    std::memcpy(out, in, 4);
+  } else if (size == 8) {
+    std::memcpy(out, in, 8);
+  } else {
+    std::memcpy(out, in, static_cast<size_t>(size));
+  }
+}
+
+template <class T>
+bool gather(const Elements& from, const Elements& at, int64_t extent, int64_t row_bytes, unsigned char* out) {
+  for (int64_t i = 0; i < at.count; ++i) {
+    T index;
+    std::memcpy(&index, at.bytes + i * static_cast<int64_t>(sizeof index), sizeof index);
+    const int64_t position = index < 0 ? index + extent : index;
+    if (position < 0 || position >= extent) return false;
+    copy_row(out + i * row_bytes, from.bytes + position * row_bytes, row_bytes);
+  }
+  return true;
+}
+
+/// x[key] of small arrays on cpu for an array of integers, or a mask of the leading axes of x. Returns NULL without an
+/// exception where it is left to the ops.
+PyObject* few_elements(PyObject* self, PyObject* key) {
+  const Elements from(self);
+  if (!from.known) return nullptr;
+  const Elements at(key);
+  if (!at.known) return nullptr;
+  const int32_t rank = compute_tensor_rank(from.tensor), key_rank = compute_tensor_rank(at.tensor);
+  const int64_t *const extents = compute_tensor_shape(from.tensor), *const key_extents =
+                                                                        compute_tensor_shape(at.tensor);
+  const compute_dtype kind = compute_tensor_dtype(at.tensor), dtype = compute_tensor_dtype(from.tensor);
+  const bool is_mask = kind == COMPUTE_DTYPE_BOOL;
+  const int32_t axes = is_mask ? key_rank : 1;  // of x, that the key replaces
+  if (axes == 0 || rank < axes || rank - axes + (is_mask ? 1 : key_rank) > COMPUTE_MAX_RANK) return nullptr;
+  int64_t shape[COMPUTE_MAX_RANK], count = 0, row_bytes = compute_dtype_size(dtype);
+  for (int32_t i = axes; i < rank; ++i) row_bytes *= extents[i];
+  unsigned char out[kFewBytes];
+  if (is_mask) {
+    for (int32_t i = 0; i < axes; ++i) {
+      if (extents[i] != key_extents[i]) return nullptr;
+    }
+    for (int64_t i = 0; i < at.count; ++i) {
+      if (at.bytes[i] == 0) continue;
+      copy_row(out + count++ * row_bytes, from.bytes + i * row_bytes, row_bytes);
+    }
+    shape[0] = count;
+  } else {
+    if (at.count * row_bytes > kFewBytes) return nullptr;
+    const bool in_range = kind == COMPUTE_DTYPE_INT64   ? gather<int64_t>(from, at, extents[0], row_bytes, out)
+                          : kind == COMPUTE_DTYPE_INT32 ? gather<int32_t>(from, at, extents[0], row_bytes, out)
+                                                        : false;
+    if (!in_range) return nullptr;
+    std::copy_n(key_extents, key_rank, shape);
+  }
+  const int32_t new_axes = is_mask ? 1 : key_rank;
+  std::copy(extents + axes, extents + rank, shape + new_axes);
+  compute_tensor* result = nullptr;
+  return went_well(compute_tensor_from_host(compute_tensor_device(from.tensor), dtype, rank - axes + new_axes, shape,
+                                            out, &result))
+             ? array_object(result)
+             : nullptr;
 }
 
 }  // namespace
@@ -196,6 +409,11 @@ PyObject* array_subscript(PyObject* self, PyObject* key) {
     View whole(self);
     return apply_slice(whole, key) ? finish(whole) : nullptr;
   }
+  if (is_array(key)) {
+    PyObject* const found = few_elements(self, key);
+    if (found != nullptr || PyErr_Occurred() != nullptr) return found;
+    return call_hook("getitem", "(OO)", self, key);
+  }
   PyObject* const view = basic_view(self, key);
   if (view != Py_None) return view;
   Py_DECREF(view);
@@ -206,6 +424,9 @@ int array_assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
   if (value == nullptr) {
     PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
     return -1;
+  }
+  if (PyFloat_CheckExact(value) != 0 || PyLong_Check(value) != 0) {
+    if (const int done = assign_number(self, key, value); done != 0) return done > 0 ? 0 : -1;
   }
   const Ref view(basic_view(self, key));
   if (!view) return -1;

@@ -303,7 +303,7 @@ compute_tensor* weak_scalar(PyObject* number);
 /// Whether an op on `tensor` is over so soon that releasing the interpreter would cost more.
 bool is_brief(compute_tensor* tensor);
 
-// ---- ops.cpp, memory.cpp, dlpack.cpp, streams.cpp, programs.cpp, watches.cpp ----------------------------------------
+// ---- ops.cpp, memory.cpp, sequences.cpp, dlpack.cpp, streams.cpp, programs.cpp, watches.cpp -------------------------
 
 bool add_ops(PyObject* module);
 bool add_memory(PyObject* module);
@@ -311,6 +311,7 @@ bool add_dlpack(PyObject* module);
 bool add_streams(PyObject* module);
 bool add_programs(PyObject* module);
 bool add_watches(PyObject* module);
+bool add_sequences(PyObject* module);
 
 /// Notes that a call writes to an array, in front of the call.
 void note_write(compute_tensor* tensor);
