@@ -40,7 +40,13 @@ def _reduction(op, x, axis, keepdims, out=None, **attributes):
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
-    """`x` converted to `dtype`."""
+    """`x` converted to `dtype`.
+
+    Raises TypeError for complex numbers as real ones.
+
+    >>> compute.astype(compute.asarray([1.7, -1.7]), compute.int32)
+    Array([ 1, -1], dtype=int32)
+    """
     if not isinstance(dtype, _core.DType):
         dtype = _dtypes._from_object(dtype)
     if device is not None:
@@ -60,7 +66,13 @@ def conj(x, /):
 
 
 def real(x, /):
-    """The real parts; `x` itself if it is real."""
+    """The real parts; `x` itself if it is real.
+
+    Raises TypeError for bool.
+
+    >>> compute.real(compute.asarray([1 + 2j]))
+    Array([1.], dtype=float32)
+    """
     x = array_of(x)
     if x.dtype is _dtypes.bool:
         raise TypeError("real: bool is not a numeric dtype; convert it")
@@ -68,7 +80,13 @@ def real(x, /):
 
 
 def imag(x, /):
-    """The imaginary parts, which are 0 of real numbers."""
+    """The imaginary parts, which are 0 of real numbers.
+
+    Raises TypeError for bool.
+
+    >>> compute.imag(compute.asarray([1 + 2j]))
+    Array([2.], dtype=float32)
+    """
     x = array_of(x)
     if x.dtype is _dtypes.bool:
         raise TypeError("imag: bool is not a numeric dtype; convert it")
@@ -127,7 +145,11 @@ def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
 
 
 def allclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Whether isclose holds for all elements, as a bool of Python."""
+    """Whether isclose holds for all elements, as a bool of Python.
+
+    >>> compute.allclose([1.0], [1.0 + 1e-9])
+    True
+    """
     return builtins.bool(all(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
@@ -161,6 +183,13 @@ def where(condition, x1=None, x2=None, /):
 def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     """The sum of elements.
 
+    axis       an axis, a tuple of axes, or None for all elements; `dim` is another name
+    dtype      of the result; without one, 64 bits for integers and bool, and that of `x` for others
+    out        an array for the result, of its shape and dtype
+    keepdims   whether the axes stay, with the extent 1; `keepdim` is another name
+
+    Raises ValueError for an axis that `x` does not have.
+
     >>> compute.sum(compute.asarray([[1, 2], [3, 4]]), axis=0)
     Array([4, 6], dtype=int64)
     """
@@ -172,7 +201,11 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
 
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
-    """The product of elements."""
+    """The product of elements.
+
+    >>> compute.prod(compute.asarray([2, 3, 4]))
+    Array(24, dtype=int64)
+    """
     if names:
         return renamed(prod, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
     if dtype is not None:
@@ -181,14 +214,27 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
 
 
 def max(x, /, axis=None, out=None, keepdims=False, **names):
-    """The greatest element; NaN if there is one."""
+    """The greatest element; NaN if there is one.
+
+    For the parameters see sum. Raises ValueError if there are no elements. PyTorch's max along `dim` also returns
+    indices: see argmax.
+
+    >>> compute.max(compute.asarray([[1, 5], [7, 2]]), axis=1)
+    Array([5, 7], dtype=int64)
+    """
     if names or isinstance(axis, Array):
         return _extreme("max", "maximum", max, x, axis, out, keepdims, names)
     return _reduction(_ops.max, x, axis, keepdims, out)
 
 
 def min(x, /, axis=None, out=None, keepdims=False, **names):
-    """The least element; NaN if there is one."""
+    """The least element; NaN if there is one.
+
+    For the parameters see sum. Raises ValueError if there are no elements.
+
+    >>> compute.min(compute.asarray([[1, 5], [7, 2]]), axis=0)
+    Array([1, 2], dtype=int64)
+    """
     if names or isinstance(axis, Array):
         return _extreme("min", "minimum", min, x, axis, out, keepdims, names)
     return _reduction(_ops.min, x, axis, keepdims, out)
@@ -230,7 +276,7 @@ _POPULATION = 0.0  # the default object: a program that says 0.0 has another one
 def var(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=False, **names):
     """The variance; sums of squares are divided by the number of elements less `correction`.
 
-    `ddof` is another name of `correction`. Integers need a dtype.
+    `ddof` is another name of `correction`. For the other parameters see sum. Integers need a dtype.
 
     >>> compute.var(compute.asarray([1.0, 2.0, 3.0]), correction=1)
     Array(1., dtype=float32)
@@ -243,7 +289,13 @@ def var(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=
 
 
 def std(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=False, **names):
-    """The standard deviation, the square root of `var`."""
+    """The standard deviation, the square root of `var`.
+
+    For the parameters see var.
+
+    >>> compute.std(compute.asarray([1.0, 3.0]))
+    Array(1., dtype=float32)
+    """
     if names:
         return renamed(std, _divisor("std", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
     if dtype is not None:
@@ -261,28 +313,46 @@ def _divisor(name, names, correction):
 
 
 def all(x, /, axis=None, out=None, keepdims=False, **names):
-    """Whether every element is true."""
+    """Whether every element is true.
+
+    >>> compute.all(compute.asarray([[True, False], [True, True]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     if names:
         return renamed(all, names, x, axis=axis, out=out, keepdims=keepdims)
     return _reduction(_ops.all, x, axis, keepdims, out)
 
 
 def any(x, /, axis=None, out=None, keepdims=False, **names):
-    """Whether some element is true."""
+    """Whether some element is true.
+
+    >>> compute.any(compute.asarray([0.0, 2.0]) > 1)
+    Array(True, dtype=bool)
+    """
     if names:
         return renamed(any, names, x, axis=axis, out=out, keepdims=keepdims)
     return _reduction(_ops.any, x, axis, keepdims, out)
 
 
 def count_nonzero(x, /, axis=None, keepdims=False, **names):
-    """The number of elements that are not zero."""
+    """The number of elements that are not zero.
+
+    >>> compute.count_nonzero(compute.asarray([0, 3, 5]))
+    Array(2, dtype=int64)
+    """
     if names:
         return renamed(count_nonzero, names, x, axis=axis, keepdims=keepdims)
     return _reduction(_ops.count_nonzero, x, axis, keepdims)
 
 
 def argmax(x, /, axis=None, out=None, keepdims=False, **names):
-    """The index of the first greatest element."""
+    """The index of the first greatest element.
+
+    Without an axis, the index in the flattened array.
+
+    >>> compute.argmax(compute.asarray([3, 9, 9]))
+    Array(1, dtype=int64)
+    """
     if names:
         return renamed(argmax, names, x, axis=axis, out=out, keepdims=keepdims)
     axis = None if axis is None else _whole(axis, "argmax")
@@ -290,7 +360,13 @@ def argmax(x, /, axis=None, out=None, keepdims=False, **names):
 
 
 def argmin(x, /, axis=None, out=None, keepdims=False, **names):
-    """The index of the first least element."""
+    """The index of the first least element.
+
+    Without an axis, the index in the flattened array.
+
+    >>> compute.argmin(compute.asarray([3, 1, 9]))
+    Array(1, dtype=int64)
+    """
     if names:
         return renamed(argmin, names, x, axis=axis, out=out, keepdims=keepdims)
     axis = None if axis is None else _whole(axis, "argmin")
@@ -376,25 +452,45 @@ def _only_axis(x, axis, name):
 
 
 def cumulative_sum(x, /, axis=None, dtype=None, include_initial=False):
-    """The sums of the elements up to each position along an axis."""
+    """The sums of the elements up to each position along an axis.
+
+    With `include_initial`, 0 comes first. Raises ValueError for several axes without an axis; cumsum flattens.
+
+    >>> compute.cumulative_sum(compute.asarray([1, 2, 3]))
+    Array([1, 3, 6], dtype=int64)
+    """
     return _ops.cumulative_sum(x, axis=_only_axis(x, axis, "cumulative_sum"), dtype=dtype,
                                include_initial=builtins.bool(include_initial))
 
 
 def cumulative_prod(x, /, axis=None, dtype=None, include_initial=False):
-    """The products of the elements up to each position along an axis."""
+    """The products of the elements up to each position along an axis.
+
+    With `include_initial`, 1 comes first. Raises ValueError for several axes without an axis; cumprod flattens.
+
+    >>> compute.cumulative_prod(compute.asarray([1, 2, 3]))
+    Array([1, 2, 6], dtype=int64)
+    """
     return _ops.cumulative_prod(x, axis=_only_axis(x, axis, "cumulative_prod"), dtype=dtype,
                                 include_initial=builtins.bool(include_initial))
 
 
 def cumulative_max(x, /, axis=None, include_initial=False):
-    """The greatest of the elements up to each position along an axis; NaN from the first NaN on."""
+    """The greatest of the elements up to each position along an axis; NaN from the first NaN on.
+
+    >>> compute.cumulative_max(compute.asarray([1, 3, 2]))
+    Array([1, 3, 3], dtype=int64)
+    """
     return _ops.cumulative_max(x, axis=_only_axis(x, axis, "cumulative_max"),
                                include_initial=builtins.bool(include_initial))
 
 
 def cumulative_min(x, /, axis=None, include_initial=False):
-    """The least of the elements up to each position along an axis; NaN from the first NaN on."""
+    """The least of the elements up to each position along an axis; NaN from the first NaN on.
+
+    >>> compute.cumulative_min(compute.asarray([3, 1, 2]))
+    Array([3, 1, 1], dtype=int64)
+    """
     return _ops.cumulative_min(x, axis=_only_axis(x, axis, "cumulative_min"),
                                include_initial=builtins.bool(include_initial))
 
@@ -403,6 +499,9 @@ def segment_reduce(x, offsets, /, *, kind="sum"):
     """The "sum", "prod", "min" or "max" of each segment of rows of `x`.
 
     Segment i has the rows [offsets[i], offsets[i + 1]). `offsets` is a vector of ascending integers, with one more element than there are segments.
+
+    >>> compute.segment_reduce(compute.asarray([1, 2, 3, 4]), [0, 1, 4])
+    Array([1, 9], dtype=int64)
     """
     return _ops.segment_reduce(x, offsets, kind=kind)
 
@@ -480,7 +579,13 @@ def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
 
 
 def argsort(x, /, axis=-1, *, descending=False, stable=True, kind=None, **names):
-    """The indices that sort `x` along an axis, or the flattened array without one."""
+    """The indices that sort `x` along an axis, or the flattened array without one.
+
+    Sorts are stable, so NumPy's `kind` makes no difference.
+
+    >>> compute.argsort(compute.asarray([3, 1, 2]))
+    Array([1, 2, 0], dtype=int64)
+    """
     if names:
         return renamed(argsort, names, x, axis=axis, descending=descending)
     x, axis = _line(array_of(x), axis, "argsort")
@@ -494,6 +599,9 @@ def top_k(x, k, /, axis=-1, largest=True, sorted=True, **names):
     """The `k` largest elements of `x` along an axis, or the smallest, sorted, and their indices (int64).
 
     Equal elements are in the order of `x`, and NaN comes last. Returns a named tuple (values, indices).
+
+    >>> compute.top_k(compute.asarray([3, 9, 4]), 2)
+    TopK(values=Array([9, 4], dtype=int64), indices=Array([1, 2], dtype=int64))
     """
     if names:
         return renamed(top_k, names, x, k, axis=axis, largest=largest)
@@ -508,6 +616,11 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     of `x`; or a vector of ascending edges. The last bin has its upper edge too; elements outside count nowhere. With
     `weights`, an array of the shape of `x`, the weights are added up instead. `density` divides by the sum and the
     widths, so that the integral is 1. Without a range the call waits for `x`. Counts are int64.
+
+    Raises ValueError for edges that do not ascend, and TypeError for bool and complex numbers.
+
+    >>> compute.histogram(compute.asarray([1.0, 2.0, 2.5]), bins=2)
+    (Array([1, 2], dtype=int64), Array([1.  , 1.75, 2.5 ], dtype=float32))
     """
     x, weights = arrays_of(x, weights)
     if x.dtype in _dtypes.COMPLEX or x.dtype is _dtypes.bool:
@@ -582,6 +695,9 @@ def bincount(x, /, weights=None, minlength=0):
 
     With `weights`, an array of the shape of `x`, their sums. The result has at least `minlength` elements. The call
     waits for `x`. A negative element raises ValueError.
+
+    >>> compute.bincount(compute.asarray([0, 2, 2]))
+    Array([1, 0, 2], dtype=int64)
     """
     x, = arrays_of(x)
     rank = x.ndim
@@ -634,7 +750,11 @@ def unique_all(x, /):
 
 
 def unique_counts(x, /):
-    """The different values of `x` and how often each occurs."""
+    """The different values of `x` and how often each occurs.
+
+    >>> compute.unique_counts(compute.asarray([3, 1, 3]))
+    UniqueCounts(values=Array([1, 3], dtype=int64), counts=Array([1, 2], dtype=int64))
+    """
     values, _, _, counts = _unique(x)
     return UniqueCounts(values, counts)
 
@@ -646,7 +766,11 @@ def unique_inverse(x, /):
 
 
 def unique_values(x, /):
-    """The different values of `x`."""
+    """The different values of `x`.
+
+    >>> compute.unique_values(compute.asarray([3, 1, 3]))
+    Array([1, 3], dtype=int64)
+    """
     return _unique(x)[0]
 
 
@@ -683,7 +807,11 @@ def matmul(x1, x2, /, out=None):
 
 
 def vecdot(x1, x2, /, *, axis=-1, **names):
-    """The sums of the products of elements along an axis, the first operand conjugated."""
+    """The sums of the products of elements along an axis, the first operand conjugated.
+
+    >>> compute.vecdot(compute.asarray([1, 2]), [3, 4])
+    Array(11, dtype=int64)
+    """
     if names:
         return renamed(vecdot, names, x1, x2, axis=axis)
     return _ops.vecdot(x1, x2, axis=_whole(axis, "vecdot"))
@@ -693,6 +821,10 @@ def tensordot(x1, x2, /, axes=2, **names):
     """The sums of products over pairs of axes.
 
     `axes` is a number of axes, the last of `x1` and the first of `x2`, or two sequences of as many axes of each.
+
+    >>> compute.tensordot(compute.ones((2, 3)), compute.ones((3, 2)), axes=1)
+    Array([[3., 3.],
+           [3., 3.]], dtype=float32)
     """
     if names:
         return renamed(tensordot, names, x1, x2, axes=axes)
@@ -714,6 +846,9 @@ def einsum(equation, /, *operands):
     A label that occurs twice in an operand takes its diagonal; ... stands for axes that broadcast. Labels that the part
     behind -> does not name are summed; without that part the result has the labels that occur once, in alphabetical
     order. Operands are contracted from left to right.
+
+    >>> compute.einsum("ij,j->i", compute.asarray([[1, 2], [3, 4]]), [1, 1])
+    Array([3, 7], dtype=int64)
     """
     if not isinstance(equation, str):
         raise TypeError(f"einsum: the equation is {type(equation).__name__}, not str, and comes first")

@@ -81,7 +81,14 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_to(x, /, shape):
-    """`x` repeated along axes of extent 1 and new leading axes; a view."""
+    """`x` repeated along axes of extent 1 and new leading axes; a view.
+
+    Raises InvalidArgumentError, a ValueError, if the shapes do not broadcast.
+
+    >>> compute.broadcast_to([1, 2], (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int64)
+    """
     return _core.broadcast_view(array_of(x), shape)
 
 
@@ -119,7 +126,11 @@ def stack(arrays, /, axis=0, out=None, **names):
 
 
 def unstack(x, /, axis=0):
-    """The parts of `x` along an axis, as a tuple of views without it."""
+    """The parts of `x` along an axis, as a tuple of views without it.
+
+    >>> compute.unstack([[1, 2], [3, 4]])
+    (Array([1, 2], dtype=int64), Array([3, 4], dtype=int64))
+    """
     x = array_of(x)
     axis = _axis(axis, x.ndim, "unstack")
     before = (slice(None),) * axis
@@ -127,7 +138,11 @@ def unstack(x, /, axis=0):
 
 
 def expand_dims(x, /, axis):
-    """A view with new axes of extent 1 at the positions `axis` of the result."""
+    """A view with new axes of extent 1 at the positions `axis` of the result.
+
+    >>> compute.expand_dims([1, 2], 0).shape
+    (1, 2)
+    """
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     x = array_of(x)
     rank = x.ndim + len(axes)
@@ -152,7 +167,11 @@ def squeeze(x, /, axis=None, **names):
 
 
 def flip(x, /, axis=None, **names):
-    """A view with the order of the elements along the axes reversed; without axes, along all."""
+    """A view with the order of the elements along the axes reversed; without axes, along all.
+
+    >>> compute.flip([1, 2, 3])
+    Array([3, 2, 1], dtype=int64)
+    """
     if names:
         return renamed(flip, names, x, axis=axis)
     x = array_of(x)
@@ -162,7 +181,13 @@ def flip(x, /, axis=None, **names):
 
 
 def permute_dims(x, /, axes):
-    """A view whose axis i is axis `axes[i]` of `x`."""
+    """A view whose axis i is axis `axes[i]` of `x`.
+
+    Raises ValueError if `axes` does not name each axis once.
+
+    >>> compute.permute_dims(compute.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     x = array_of(x)
     if sorted(_axes(axes, x.ndim, "permute_dims")) != list(range(x.ndim)):
         raise ValueError(f"permute_dims: {axes} does not name each of {x.ndim} axes")
@@ -170,7 +195,11 @@ def permute_dims(x, /, axes):
 
 
 def moveaxis(x, source, destination, /):
-    """A view with the axes `source` moved to the positions `destination`."""
+    """A view with the axes `source` moved to the positions `destination`.
+
+    >>> compute.moveaxis(compute.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = array_of(x)
     sources = _axes(source, x.ndim, "moveaxis")
     destinations = _axes(destination, x.ndim, "moveaxis")
@@ -241,7 +270,11 @@ def repeat(x, repeats, /, axis=None):
 
 
 def tile(x, repetitions, /):
-    """Copies of `x` side by side."""
+    """Copies of `x` side by side.
+
+    >>> compute.tile([1, 2], 2)
+    Array([1, 2, 1, 2], dtype=int64)
+    """
     repetitions = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
     x = array_of(x)
     rank = max(x.ndim, len(repetitions))

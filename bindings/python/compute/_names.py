@@ -10,6 +10,7 @@ import builtins
 import contextlib
 import functools
 import math
+import types
 from typing import Any, Callable, Iterable, Sequence
 
 from . import _array, _core, _creation, _dtypes, _files, _functions, _indexing, _manipulation, _numeric, _ops, _printing, expressions, grad, graph, kernels, linalg, nn, optim, \
@@ -88,7 +89,11 @@ def tri(n_rows: int, n_cols: int | None = None, k: int = 0, dtype: DType | None 
 
 
 def fromiter(iterable: Iterable[Any], dtype: DType | None = None, count: int = -1) -> Array:
-    """A vector of the numbers of an iterable, the first `count` of them or all."""
+    """A vector of the numbers of an iterable, the first `count` of them or all.
+
+    >>> compute.fromiter((i * i for i in range(3)), dtype=int)
+    Array([0, 1, 4], dtype=int64)
+    """
     import itertools
 
     return _creation.asarray(list(itertools.islice(iterable, count if count >= 0 else None)), dtype=dtype)
@@ -110,12 +115,22 @@ def frombuffer(buffer: Any, dtype: DType | None = None, count: int = -1, offset:
 
 
 def fromfunction(function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float) -> Any:
-    """The value of a function of the coordinates of the elements of an array of a shape."""
+    """The value of a function of the coordinates of the elements of an array of a shape.
+
+    >>> compute.fromfunction(lambda i, j: i + 10 * j, (2, 2), dtype=int)
+    Array([[ 0, 10],
+           [ 1, 11]], dtype=int64)
+    """
     return function(*(_creation.asarray(one, dtype=dtype) for one in indices(shape)))
 
 
 def indices(dimensions: Sequence[int], dtype: DType | None = None) -> Array:
-    """The coordinates of the elements of an array of a shape, stacked along a new first axis."""
+    """The coordinates of the elements of an array of a shape, stacked along a new first axis.
+
+    >>> compute.indices((2, 2))[0]
+    Array([[0, 0],
+           [1, 1]], dtype=int64)
+    """
     return _stacked([_along(n, axis, dimensions) for axis, n in enumerate(dimensions)], dtype)
 
 
@@ -140,7 +155,13 @@ def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, ba
 
 
 def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DType | None = None) -> Array:
-    """`num` numbers from `start` to `stop`, each the same multiple of the one before."""
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+
+    Raises ValueError for numbers of different signs.
+
+    >>> compute.geomspace(1, 100, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
     if start * stop <= 0:
         raise ValueError(f"geomspace: {start} and {stop} have not the same sign")
     steps = _creation.linspace(0.0, 1.0, num, endpoint, dtype=_wide())
@@ -285,7 +306,11 @@ def transpose(x: Values, *axes: Any) -> Array:
 
 
 def swapaxes(x: Values, axis1: int, axis2: int, /) -> Array:
-    """A view with two axes exchanged."""
+    """A view with two axes exchanged.
+
+    >>> compute.swapaxes(compute.zeros((2, 3)), 0, 1).shape
+    (3, 2)
+    """
     x = array_of(x)
     order = list(range(x.ndim))
     first, second = _axis(axis1, x.ndim, "swapaxes"), _axis(axis2, x.ndim, "swapaxes")
@@ -301,12 +326,20 @@ def rollaxis(x: Values, axis: int, start: int = 0) -> Array:
 
 
 def ravel(x: Values) -> Array:
-    """The elements in row-major order along one axis; a view, unless that needs a copy."""
+    """The elements in row-major order along one axis; a view, unless that needs a copy.
+
+    >>> compute.ravel([[1, 2], [3, 4]])
+    Array([1, 2, 3, 4], dtype=int64)
+    """
     return _flat(x)
 
 
 def flatten(x: Values, start_dim: int = 0, end_dim: int = -1) -> Array:
-    """`x` with the axes from `start_dim` to `end_dim` as one. See ravel."""
+    """`x` with the axes from `start_dim` to `end_dim` as one. See ravel.
+
+    >>> compute.flatten(compute.zeros((2, 3, 4)), start_dim=1).shape
+    (2, 12)
+    """
     x = array_of(x)
     if x.ndim == 0:
         return _flat(x)
@@ -328,7 +361,11 @@ def atleast_1d(*arrays: Values) -> Any:
 
 
 def atleast_2d(*arrays: Values) -> Any:
-    """Numbers and arrays as arrays with at least two axes, of which those in front have the extent 1."""
+    """Numbers and arrays as arrays with at least two axes, of which those in front have the extent 1.
+
+    >>> compute.atleast_2d([1, 2])
+    Array([[1, 2]], dtype=int64)
+    """
     return _at_least(arrays, 2, lambda x: (1,) * (2 - x.ndim) + x.shape)
 
 
@@ -348,7 +385,12 @@ def fliplr(x: Values) -> Array:
 
 
 def rot90(x: Values, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
-    """A view turned `k` times by a right angle, from the first of two axes towards the second."""
+    """A view turned `k` times by a right angle, from the first of two axes towards the second.
+
+    >>> compute.rot90([[1, 2], [3, 4]])
+    Array([[2, 4],
+           [1, 3]], dtype=int64)
+    """
     first, second = axes
     for _ in range(k % 4):
         x = swapaxes(_manipulation.flip(x, axis=second), first, second)
@@ -356,12 +398,21 @@ def rot90(x: Values, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
 
 
 def vstack(arrays: Sequence[Values]) -> Array:
-    """Joins arrays along the first axis, vectors as rows."""
+    """Joins arrays along the first axis, vectors as rows.
+
+    >>> compute.vstack(([1, 2], [3, 4]))
+    Array([[1, 2],
+           [3, 4]], dtype=int64)
+    """
     return _manipulation.concat([atleast_2d(x) for x in arrays_of(*arrays)], axis=0)
 
 
 def hstack(arrays: Sequence[Values]) -> Array:
-    """Joins arrays along the second axis, vectors along the first one."""
+    """Joins arrays along the second axis, vectors along the first one.
+
+    >>> compute.hstack(([1, 2], [3]))
+    Array([1, 2, 3], dtype=int64)
+    """
     parts = [atleast_1d(x) for x in arrays_of(*arrays)]
     return _manipulation.concat(parts, axis=0 if parts and parts[0].ndim == 1 else 1)
 
@@ -454,7 +505,11 @@ def delete(x: Values, where: Any, axis: Axis = None) -> Array:
 
 
 def chunk(x: Values, chunks: int, dim: int = 0) -> tuple[Array, ...]:
-    """At most so many views of parts of `x` along an axis, all but the last one of one extent."""
+    """At most so many views of parts of `x` along an axis, all but the last one of one extent.
+
+    >>> compute.chunk(compute.arange(3), 2)
+    (Array([0, 1], dtype=int64), Array([2], dtype=int64))
+    """
     x = array_of(x)
     extent = x.shape[_axis(dim, x.ndim, "chunk")]
     size = builtins.max(-(-extent // chunks), 1)
@@ -495,7 +550,11 @@ def amin(x: Values, axis: Any = None, keepdims: bool = False, **names: Any) -> A
 
 
 def ptp(x: Values, axis: Any = None, keepdims: bool = False) -> Array:
-    """The distance of the least and the greatest element."""
+    """The distance of the least and the greatest element.
+
+    >>> compute.ptp([3, 9, 4])
+    Array(6, dtype=int64)
+    """
     x = array_of(x)
     return _functions.max(x, axis=axis, keepdims=keepdims) - _functions.min(x, axis=axis, keepdims=keepdims)
 
@@ -518,7 +577,11 @@ def cumsum(x: Values, axis: Axis = None, dtype: DType | None = None, out: Array 
 
 
 def cumprod(x: Values, axis: Axis = None, dtype: DType | None = None, out: Array | None = None, **names: Any) -> Array:
-    """cumulative_prod, without an axis of the flattened array."""
+    """cumulative_prod, without an axis of the flattened array.
+
+    >>> compute.cumprod([1, 2, 3])
+    Array([1, 2, 6], dtype=int64)
+    """
     if names:
         return renamed(cumprod, names, x, axis=axis, dtype=dtype, out=out)
     return _scan("cumprod", _ops.cumulative_prod, x, axis, dtype, out)
@@ -540,12 +603,20 @@ def argwhere(x: Values) -> Array:
 
 
 def flatnonzero(x: Values) -> Array:
-    """The indices of the elements of the flattened array that are not zero."""
+    """The indices of the elements of the flattened array that are not zero.
+
+    >>> compute.flatnonzero([0, 3, 5])
+    Array([1, 2], dtype=int64)
+    """
     return _functions.nonzero(_flat(x))[0]
 
 
 def extract(condition: Values, x: Values) -> Array:
-    """The elements of `x` where `condition` is true, in row-major order."""
+    """The elements of `x` where `condition` is true, in row-major order.
+
+    >>> compute.extract([True, False], [1, 2])
+    Array([1], dtype=int64)
+    """
     condition, x = array_of(condition), array_of(x)
     return _flat(x)[_flat(_functions.astype(condition, _dtypes.bool, copy=False))]
 
@@ -586,18 +657,30 @@ def unique(x: Values, return_index: bool = False, return_inverse: bool = False, 
 
 
 def intersect1d(x1: Values, x2: Values) -> Array:
-    """The different values that are in both arrays, ascending."""
+    """The different values that are in both arrays, ascending.
+
+    >>> compute.intersect1d([1, 2, 3], [3, 1])
+    Array([1, 3], dtype=int64)
+    """
     x1, x2 = (_functions.unique_values(x) for x in arrays_of(x1, x2))
     return x1[_functions.isin(x1, x2)]
 
 
 def union1d(x1: Values, x2: Values) -> Array:
-    """The different values that are in one of two arrays, ascending."""
+    """The different values that are in one of two arrays, ascending.
+
+    >>> compute.union1d([2, 1], [3, 1])
+    Array([1, 2, 3], dtype=int64)
+    """
     return _functions.unique_values(_manipulation.concat(arrays_of(x1, x2), axis=None))
 
 
 def setdiff1d(x1: Values, x2: Values) -> Array:
-    """The different values of `x1` that are not in `x2`, ascending."""
+    """The different values of `x1` that are not in `x2`, ascending.
+
+    >>> compute.setdiff1d([1, 2, 3], [3])
+    Array([1, 2], dtype=int64)
+    """
     x1, x2 = arrays_of(x1, x2)
     x1 = _functions.unique_values(x1)
     return x1[_functions.isin(x1, x2, invert=True)]
@@ -610,7 +693,13 @@ def setxor1d(x1: Values, x2: Values) -> Array:
 
 
 def lexsort(keys: Sequence[Values], axis: int = -1) -> Array:
-    """The indices that sort by the last key, then by the one before, and so on."""
+    """The indices that sort by the last key, then by the one before, and so on.
+
+    Raises ValueError without keys.
+
+    >>> compute.lexsort(([1, 0, 1], [2, 2, 1]))
+    Array([2, 1, 0], dtype=int64)
+    """
     order = None
     for key in (array_of(one) for one in keys):
         if order is None:
@@ -639,7 +728,12 @@ def bucketize(x: Values, boundaries: Values, right: bool = False) -> Array:
 
 
 def gather(x: Values, dim: int, index: Values) -> Array:
-    """take_along_axis; along the other axes `index` may be shorter than `x`."""
+    """take_along_axis; along the other axes `index` may be shorter than `x`.
+
+    >>> compute.gather(compute.asarray([[3, 1], [2, 4]]), 1, [[0], [1]])
+    Array([[3],
+           [4]], dtype=int64)
+    """
     x, index = array_of(x), array_of(index)
     axis = _axis(dim, x.ndim, "gather")
     if index.ndim == x.ndim:
@@ -653,7 +747,11 @@ def index_select(x: Values, dim: int, index: Values) -> Array:
 
 
 def masked_fill(x: Values, mask: Values, value: Any) -> Array:
-    """`x` with a number where `mask` is true."""
+    """`x` with a number where `mask` is true.
+
+    >>> compute.masked_fill(compute.asarray([1, 2]), [True, False], 0)
+    Array([0, 2], dtype=int64)
+    """
     return _functions.where(mask, value, array_of(x))
 
 
@@ -674,7 +772,11 @@ def repeat_interleave(x: Values, repeats: Any, dim: Axis = None) -> Array:
 
 
 def choose(x: Values, choices: Sequence[Values]) -> Array:
-    """The elements of the choices that the elements of `x`, which are their positions, name."""
+    """The elements of the choices that the elements of `x`, which are their positions, name.
+
+    >>> compute.choose([1, 0], [[1, 2], [3, 4]])
+    Array([3, 2], dtype=int64)
+    """
     x = array_of(x)
     choices = _manipulation.broadcast_arrays(x, *(_number_or_array(one, x) if not is_values(one) else array_of(one) for one in choices))
     stacked = _ops.stack(*choices[1:], axis=0)
@@ -697,7 +799,11 @@ def select(condlist: Sequence[Values], choicelist: Sequence[Values], default: An
 
 
 def piecewise(x: Values, condlist: Sequence[Values], funclist: Sequence[Any]) -> Array:
-    """The values of the function, or the number, of the last condition that is true; one more is for the rest, else 0."""
+    """The values of the function, or the number, of the last condition that is true; one more is for the rest, else 0.
+
+    >>> compute.piecewise(compute.asarray([-1.0, 2.0]), [[True, False]], [0.0, 1.0])
+    Array([0., 1.], dtype=float32)
+    """
     x = array_of(x)
     conditions, rest = list(condlist), funclist[len(condlist)] if len(funclist) > len(condlist) else 0
     found = rest(x) if callable(rest) else _creation.full_like(x, rest)
@@ -721,7 +827,13 @@ def unravel_index(indices: Values, shape: Sequence[int]) -> tuple[Array, ...]:
 
 
 def ravel_multi_index(multi_index: Sequence[Values], dims: Sequence[int]) -> Array:
-    """The positions in row-major order of elements of an array of the shape `dims`, from the indices along each axis."""
+    """The positions in row-major order of elements of an array of the shape `dims`, from the indices along each axis.
+
+    Indices are not checked.
+
+    >>> compute.ravel_multi_index(([0, 1], [2, 1]), (2, 3))
+    Array([2, 4], dtype=int64)
+    """
     found = None
     for one, extent in zip(multi_index, dims):
         one = _creation.asarray(one)
@@ -819,7 +931,11 @@ def _subtract(x1, x2, alpha=None, out=None):
 
 
 def fmax(x1: Values, x2: Values) -> Array:
-    """The greater of two elements; of NaN and a number, the number."""
+    """The greater of two elements; of NaN and a number, the number.
+
+    >>> compute.fmax([1.0, compute.nan], [0.0, 2.0])
+    Array([1., 2.], dtype=float32)
+    """
     x1, x2 = arrays_of(x1, x2)
     return _functions.where(_ops.not_equal(x1, x1) if isinstance(x1, Array) else x1 != x1, x2,
                             _functions.where(_ops.not_equal(x2, x2) if isinstance(x2, Array) else x2 != x2, x1, _ops.maximum(x1, x2)))
@@ -847,7 +963,11 @@ def exp2(x: Values) -> Array:
 
 
 def angle(x: Values, deg: bool = False) -> Array:
-    """The angle of complex numbers in radians, or in degrees."""
+    """The angle of complex numbers in radians, or in degrees.
+
+    >>> compute.angle([1j], deg=True)
+    Array([90.], dtype=float32)
+    """
     x = array_of(x)
     found = _ops.atan2(_ops.imag(x), _ops.real(x)) if x.dtype in _dtypes.COMPLEX else _ops.atan2(0.0, _inexact(x))
     return _ops.rad2deg(found) if deg else found
@@ -902,7 +1022,11 @@ def isneginf(x: Values) -> Array:
 
 
 def lerp(start: Values, end: Values, weight: Values) -> Array:
-    """start + weight (end - start)."""
+    """start + weight (end - start).
+
+    >>> compute.lerp(compute.asarray([0.0, 10.0]), [10.0, 20.0], 0.5)
+    Array([ 5., 15.], dtype=float32)
+    """
     start, end, weight = arrays_of(start, end, weight)
     return start + weight * (end - start)
 
@@ -952,7 +1076,11 @@ def dot(x1: Values, x2: Values, out: Array | None = None) -> Array:
 
 
 def inner(x1: Values, x2: Values) -> Array:
-    """The sums of products over the last axes of two arrays."""
+    """The sums of products over the last axes of two arrays.
+
+    >>> compute.inner([1, 2], [3, 4])
+    Array(11, dtype=int64)
+    """
     x1, x2 = arrays_of(x1, x2)
     if not getattr(x1, "ndim", 0) or not getattr(x2, "ndim", 0):
         return _ops.multiply(x1, x2)
@@ -960,13 +1088,22 @@ def inner(x1: Values, x2: Values) -> Array:
 
 
 def outer(x1: Values, x2: Values) -> Array:
-    """linalg.outer of the flattened arrays."""
+    """linalg.outer of the flattened arrays.
+
+    >>> compute.outer([1, 2], [3, 4])
+    Array([[3, 4],
+           [6, 8]], dtype=int64)
+    """
     x1, x2 = arrays_of(x1, x2)
     return linalg.outer(_flat(x1), _flat(x2))
 
 
 def vdot(x1: Values, x2: Values) -> Array:
-    """The sum of the products of the elements of two flattened arrays, of which the first is conjugated."""
+    """The sum of the products of the elements of two flattened arrays, of which the first is conjugated.
+
+    >>> compute.vdot([1j], [1j])
+    Array(1.+0.j, dtype=complex64)
+    """
     x1, x2 = arrays_of(x1, x2)
     return _functions.vecdot(_flat(x1), _flat(x2))
 
@@ -983,17 +1120,29 @@ def _on_axes(name, x, axis1, axis2):
 
 
 def diagonal(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals of the matrices along two axes, a view."""
+    """The diagonals of the matrices along two axes, a view.
+
+    >>> compute.diagonal([[1, 2], [3, 4]])
+    Array([1, 4], dtype=int64)
+    """
     return linalg.diagonal(_on_axes("diagonal", x, axis1, axis2), offset=offset)
 
 
 def trace(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DType | None = None) -> Array:
-    """The sums of the diagonals of the matrices along two axes."""
+    """The sums of the diagonals of the matrices along two axes.
+
+    >>> compute.trace([[1, 2], [3, 4]])
+    Array(5, dtype=int64)
+    """
     return linalg.trace(_on_axes("trace", x, axis1, axis2), offset=offset, dtype=dtype)
 
 
 def norm(x: Values, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Array:
-    """PyTorch's norm: that of all elements, or of vectors along `dim`. NumPy's is linalg.norm."""
+    """PyTorch's norm: that of all elements, or of vectors along `dim`. NumPy's is linalg.norm.
+
+    >>> compute.norm([[3.0, 0.0], [0.0, 4.0]])
+    Array(5., dtype=float32)
+    """
     if p == "nuc":
         raise NotImplementedError("norm: 'nuc' needs singular values, which the package does not have yet")
     return linalg.vector_norm(_inexact(array_of(x)), axis=dim, keepdims=keepdim, ord=2 if p == "fro" else p)
@@ -1237,7 +1386,13 @@ def issubdtype(dtype: Any, kind: Any) -> bool:
 
 
 def promote_types(a: Any, b: Any) -> DType:
-    """The dtype that two dtypes have in common."""
+    """The dtype that two dtypes have in common.
+
+    Raises TypeError if there is none.
+
+    >>> compute.promote_types("int8", "int16")
+    compute.int16
+    """
     return _dtypes.result_type(_dtypes._from_object(a), _dtypes._from_object(b))
 
 
@@ -1632,9 +1787,17 @@ def missing(owner: str, name: str) -> AttributeError:
 
 def offered(names: dict[str, Any]) -> list[str]:
     """What a module offers of its global names: without names that are private, or of other modules of Python."""
-    own = ("compute",)
-    return builtins.sorted(name for name, value in names.items() if (name[0] != "_" or name[:2] == "__")
-                           and not (isinstance(value, type(math)) and not value.__name__.startswith(own)) and name != "annotations")
+    module, listed = names["__name__"], {*names.get("__all__", ()), *LINALG, *RANDOM}
+
+    def is_own(name, value):
+        if isinstance(value, type(math)):
+            return value.__name__.startswith("compute.") and module == "compute"
+        if module == "compute" or name in listed or not isinstance(value, (type, types.FunctionType)):
+            return True
+        return value.__module__ == module
+
+    return builtins.sorted(name for name, value in names.items()
+                           if (name[0] != "_" or name[:2] == "__") and name != "annotations" and is_own(name, value))
 
 
 class _Elsewhere:

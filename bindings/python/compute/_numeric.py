@@ -60,6 +60,9 @@ def array_split(x, indices_or_sections, /, axis=0, **names):
     """Views of parts of `x` along an axis, as a tuple: so many of nearly one extent, or those between the indices.
 
     If the axis does not divide evenly, the first parts have one element more.
+
+    >>> compute.array_split(compute.arange(3), 2)
+    (Array([0, 1], dtype=int64), Array([2], dtype=int64))
     """
     if names:
         return renamed(array_split, names, x, indices_or_sections, axis=axis)
@@ -86,7 +89,13 @@ def _split(name, x, indices_or_sections, axis):
 
 
 def split(x, indices_or_sections, /, axis=0):
-    """Views of parts of `x` along an axis, as a tuple: so many of one extent, or those between the indices."""
+    """Views of parts of `x` along an axis, as a tuple: so many of one extent, or those between the indices.
+
+    Raises ValueError if the axis does not divide into so many parts. PyTorch's split(x, n) is split(x, range(n, len(x), n)).
+
+    >>> compute.split(compute.arange(4), 2)
+    (Array([0, 1], dtype=int64), Array([2, 3], dtype=int64))
+    """
     return _split("split", x, indices_or_sections, axis)
 
 
@@ -116,7 +125,11 @@ def _reduced(name, x, axis):
 
 
 def nansum(x, /, axis=None, dtype=None, keepdims=False, **names):
-    """The sum of the elements that are not NaN; 0 if there are none."""
+    """The sum of the elements that are not NaN; 0 if there are none.
+
+    >>> compute.nansum([1.0, compute.nan])
+    Array(1., dtype=float32)
+    """
     if names:
         return renamed(nansum, names, x, axis=axis, dtype=dtype, keepdims=keepdims)
     x = array_of(x)
@@ -147,7 +160,11 @@ def _nan_extreme(name, function, x, axis, keepdims, least):
 
 
 def nanmax(x, /, axis=None, keepdims=False):
-    """The greatest of the elements that are not NaN; NaN if there are none."""
+    """The greatest of the elements that are not NaN; NaN if there are none.
+
+    >>> compute.nanmax([1.0, compute.nan])
+    Array(1., dtype=float32)
+    """
     return _nan_extreme("nanmax", _functions.max, x, axis, keepdims, -math.inf)
 
 
@@ -333,6 +350,10 @@ def corrcoef(x, y=None, /, rowvar=True):
     """The correlations of variables, which are the rows of `x`, and those of `y`; with `rowvar` false the columns.
 
     Rounding may make them a little greater than 1; real ones are limited to [-1, 1].
+
+    >>> compute.corrcoef([1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    Array([[0.99999994, 0.99999994],
+           [0.99999994, 0.99999994]], dtype=float32)
     """
     rows, dtype = _distances(x, y, rowvar)
     found = _products(rows / vector_norm(rows, axis=1, keepdims=True), 1, dtype)
@@ -346,6 +367,11 @@ def digitize(x, bins, /, right=False):
 
     `bins` is a vector that ascends, or descends: then bins[i - 1] > x >= bins[i]. With `right` the other end belongs to
     a bin. Waits for `bins`.
+
+    Raises ValueError for bins that neither ascend nor descend.
+
+    >>> compute.digitize([0.5, 2.5], [0.0, 1.0, 2.0])
+    Array([1, 3], dtype=int64)
     """
     x, bins = arrays_of(x, bins)
     if bins.ndim != 1:
@@ -410,6 +436,9 @@ def trapezoid(y, x=None, /, dx=1.0, axis=-1):
     """The integral along an axis by the trapezoidal rule, over points `x`, or points that are `dx` apart.
 
     `x` has the shape of `y`, or is a vector along the axis.
+
+    >>> compute.trapezoid([1.0, 2.0, 3.0])
+    Array(4., dtype=float32)
     """
     y, x = arrays_of(y, x)
     axis = _axis(axis, y.ndim, "trapezoid")
@@ -429,6 +458,9 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     `spacing` is nothing for a distance of 1, one number for all axes, or one entry for each axis: a number, or the
     ascending or descending coordinates, a vector. The ends are differences of two elements, or with `edge_order` 2 of
     three.
+
+    >>> compute.gradient([1.0, 4.0, 9.0])
+    Array([3., 4., 5.], dtype=float32)
     """
     x, *spacing = arrays_of(x, *spacing)
     spacing, rank = tuple(spacing), x.ndim
@@ -555,7 +587,11 @@ def convolve(x1, x2, /, mode="full"):
 
 
 def correlate(x1, x2, /, mode="valid"):
-    """The cross-correlation of two vectors: the sums of x1[i + k] conj(x2[i]) for each k. For `mode` see convolve."""
+    """The cross-correlation of two vectors: the sums of x1[i + k] conj(x2[i]) for each k. For `mode` see convolve.
+
+    >>> compute.correlate([1, 2, 3], [0, 1, 0])
+    Array([2], dtype=int64)
+    """
     x1, x2 = _vectors("correlate", x1, x2)
     x2 = _ops.conj(x2) if x2.dtype in _dtypes.COMPLEX else x2
     if x1.size >= x2.size:
@@ -564,7 +600,11 @@ def correlate(x1, x2, /, mode="valid"):
 
 
 def kron(x1, x2, /):
-    """The Kronecker product: `x2` times each element of `x1`, side by side."""
+    """The Kronecker product: `x2` times each element of `x1`, side by side.
+
+    >>> compute.kron([1, 2], [1, 1])
+    Array([1, 1, 2, 2], dtype=int64)
+    """
     x1, x2 = arrays_of(x1, x2)
     rank = builtins.max(x1.ndim, x2.ndim)
     shapes = [(1,) * (rank - x.ndim) + x.shape for x in (x1, x2)]

@@ -7,22 +7,22 @@ from ._core import array_of as _array_of
 from ._creation import arrays_of as _arrays_of
 from ._errors import renamed as _renamed
 from ._manipulation import _whole
-from ._ops import ROWS
+from ._ops import ROWS as _ROWS
 
 for _name in ("gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "log_sigmoid", "mish", "relu",
               "selu", "sigmoid", "silu", "softplus", "softsign", "squared_difference",
               "binary_cross_entropy_with_logits"):
-    globals()[_name] = ROWS[_name]
+    globals()[_name] = _ROWS[_name]
 
 
 def elu(x, alpha=1.0, /):
     """x, or alpha (exp(x) - 1) for x below 0."""
-    return ROWS["elu"](x, alpha)
+    return _ROWS["elu"](x, alpha)
 
 
 def leaky_relu(x, slope=0.01, /):
     """x, or slope x for x below 0; `slope` is a number, or an array that broadcasts."""
-    return ROWS["leaky_relu"](x, slope)
+    return _ROWS["leaky_relu"](x, slope)
 
 
 def softmax(x, /, axis=-1, **names):
