@@ -296,6 +296,6 @@ class Elementwise(Case):
                 (TypeError, r"\(astype\(x, float32\)\)", lambda: cp.var(x)),
                 (TypeError, "shape .2,. is neither true nor false; use any", lambda: bool(x)),
                 (TypeError, "2.5 is neither an integer nor a sequence of integers", lambda: cp.zeros(2.5)),
-                (TypeError, "where: set is neither an array nor a number", lambda: cp.where({True}, 1, 0))):
+                (TypeError, "where: set is not an array", lambda: cp.where({True}, 1, 0))):
             with self.assertRaisesRegex(error, message):
                 call()

@@ -543,6 +543,8 @@ def arrays_of(*values, device=None, promotes=True):
     Values go where the arrays are, and their dtype is that of numbers of Python beside them. Without arrays they go to
     the default device, with their own dtype. Where the arrays do not need a common dtype, integers and bool keep theirs.
     """
+    if _core.are_arrays(*values):
+        return values
     found, dtype = [], None
     for value in values:
         if not (value is None or isinstance(value, _dtypes.PLAIN) or hasattr(value, "backward")):

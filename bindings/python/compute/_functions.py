@@ -99,8 +99,9 @@ def clip(x, /, min=None, max=None, out=None):
     >>> compute.clip(compute.asarray([1.0, 5.0, 9.0]), 2, 6)
     Array([2., 5., 6.], dtype=float32)
     """
-    if type(x) is not Array or is_values(min) or is_values(max):
+    if type(x) is not Array or not _core.are_arrays(min, max):
         x, min, max = arrays_of(x, min, max)
+        x = array_of(x)
     if x.dtype in _dtypes.INTEGERS:
         limits = _dtypes.iinfo(x.dtype)
         min = _limit(min, limits.min, limits.max)
@@ -108,13 +109,13 @@ def clip(x, /, min=None, max=None, out=None):
     for bound in (min, max):
         if isinstance(bound, Array) and _dtypes.promote(x.dtype, bound.dtype) is not x.dtype:
             raise TypeError(f"clip: the bounds have the dtype {bound.dtype}, x has {x.dtype}; convert the bounds")
-    options = {} if out is None else {"out": out}
     if min is None and max is None:
-        return _ops.copy(x, **options)
-    if min is None or max is None:
-        op, bound = ("minimum", max) if min is None else ("maximum", min)
-        return _ops.TABLE[op]["run"](x, bound, **options)
-    return _ops.clip(x, min, max, **options)
+        return _ops.copy(x, out=out)
+    if min is None:
+        return _ops.minimum(x, max, out=out)
+    if max is None:
+        return _ops.maximum(x, min, out=out)
+    return _ops.clip(x, min, max) if out is None else _ops.clip(x, min, max, out=out)
 
 
 def _limit(bound, least, greatest):
@@ -166,7 +167,7 @@ def where(condition, x1=None, x2=None, /):
         x1 = _dtypes.number(x1)
     if not isinstance(x2, _dtypes.PLAIN):
         x2 = _dtypes.number(x2)
-    if is_values(condition) or is_values(x1) or is_values(x2):
+    if not _core.are_arrays(condition, x1, x2):
         device = device_of(condition, x1, x2)
         condition, = arrays_of(condition, device=device)
         x1, x2 = arrays_of(x1, x2, device=device)

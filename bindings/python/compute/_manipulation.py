@@ -107,10 +107,13 @@ def concat(arrays, /, axis=0, out=None, **names):
     """
     if names:
         return renamed(concat, names, arrays, axis=axis, out=out)
-    arrays = arrays_of(*arrays)
+    arrays = tuple(arrays)
+    if not _core.are_arrays(*arrays):
+        arrays = arrays_of(*arrays)
     if axis is None:
         arrays, axis = [_flat(x) for x in arrays], 0
-    return _ops.concat(*arrays, axis=_whole(axis, "concat"), out=out)
+    axis = _whole(axis, "concat")
+    return _ops.concat(*arrays, axis=axis) if out is None else _ops.concat(*arrays, axis=axis, out=out)
 
 
 def stack(arrays, /, axis=0, out=None, **names):
@@ -122,7 +125,10 @@ def stack(arrays, /, axis=0, out=None, **names):
     """
     if names:
         return renamed(stack, names, arrays, axis=axis, out=out)
-    return _ops.stack(*arrays_of(*arrays), axis=_whole(axis, "stack"), out=out)
+    arrays, axis = tuple(arrays), _whole(axis, "stack")
+    if not _core.are_arrays(*arrays):
+        arrays = arrays_of(*arrays)
+    return _ops.stack(*arrays, axis=axis) if out is None else _ops.stack(*arrays, axis=axis, out=out)
 
 
 def unstack(x, /, axis=0):

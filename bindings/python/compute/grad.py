@@ -309,7 +309,7 @@ def _dispatch(name, inputs, attributes):
     if name.endswith("_view"):
         if not isinstance(inputs[0], Variable):
             return getattr(_core, name)(_core.array_of(inputs[0]), inputs[1])
-    elif any(map(_creation.is_values, inputs)):
+    elif not _core.are_arrays(*inputs) and any(map(_creation.is_values, inputs)):
         promotes = name in _ops.ROWS or _ops.TABLE[name]["dtypes"] == "promote"
         return _ops.TABLE[name]["run"](*_creation.arrays_of(*inputs, promotes=promotes), **attributes)
     if not any(isinstance(x, Variable) for x in inputs):

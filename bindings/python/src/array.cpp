@@ -337,8 +337,20 @@ PyObject* array_of(PyObject*, PyObject* object) {
     return Ref::share(object).release();
   return call_hook("array_of", "(O)", object);
 }
-PyMethodDef functions[] = {
-    {"array_of", array_of, METH_O, nullptr}, {"read_element", read_element, METH_O, nullptr}, {}};
+/// are_arrays(*values): whether all are arrays, variables, numbers or None, so that none has to become an array.
+PyObject* are_arrays(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* const one = args[i];
+    const bool is_known = is_array(one) || one == Py_None || PyFloat_CheckExact(one) != 0 || PyLong_Check(one) != 0 ||
+                          is_variable(one) || PyComplex_CheckExact(one) != 0;
+    if (!is_known) Py_RETURN_FALSE;
+  }
+  Py_RETURN_TRUE;
+}
+PyMethodDef functions[] = {{"are_arrays", function(are_arrays), METH_FASTCALL, nullptr},
+                           {"array_of", array_of, METH_O, nullptr},
+                           {"read_element", read_element, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 
