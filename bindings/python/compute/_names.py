@@ -656,6 +656,12 @@ def unique(x: Values, return_index: bool = False, return_inverse: bool = False, 
     return (values, *chosen) if chosen else values
 
 
+def in1d(x1: Values, x2: Values, invert: bool = False) -> Array:
+    """isin of the elements of the flattened array `x1`."""
+    x1, x2 = arrays_of(x1, x2)
+    return _functions.isin(_flat(_creation.asarray(x1)), x2, invert=invert)
+
+
 def intersect1d(x1: Values, x2: Values) -> Array:
     """The different values that are in both arrays, ascending.
 
@@ -815,6 +821,8 @@ def piecewise(x: Values, condlist: Sequence[Values], funclist: Sequence[Any]) ->
 def unravel_index(indices: Values, shape: Sequence[int]) -> tuple[Array, ...]:
     """The indices along each axis of elements of an array of a shape, from positions in row-major order.
 
+    Positions are not checked.
+
     >>> compute.unravel_index([1, 5], (2, 3))
     (Array([0, 1], dtype=int64), Array([1, 2], dtype=int64))
     """
@@ -957,6 +965,21 @@ def divmod(x1: Values, x2: Values) -> tuple[Array, Array]:
     return _ops.floor_divide(x1, x2), _ops.remainder(x1, x2)
 
 
+def fabs(x: Values) -> Array:
+    """abs, of integers as numbers of the default dtype."""
+    return _ops.abs(_inexact(array_of(x)))
+
+
+def float_power(x1: Values, x2: Values) -> Array:
+    """pow, of integers as numbers of the default dtype.
+
+    >>> compute.float_power(compute.asarray([1, 2]), -1)
+    Array([1. , 0.5], dtype=float32)
+    """
+    x1, x2 = arrays_of(x1, x2)
+    return _ops.pow(*(_inexact(x) if isinstance(x, Array) or hasattr(x, "backward") else float(x) if isinstance(x, int) else x for x in (x1, x2)))
+
+
 def exp2(x: Values) -> Array:
     """2 to the power of `x`."""
     return _ops.pow(2.0, _inexact(array_of(x)))
@@ -980,6 +1003,8 @@ def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | N
     Array([0., 1.], dtype=float32)
     """
     x = array_of(x)
+    if not isinstance(copy, builtins.bool):
+        raise TypeError(f"nan_to_num: copy is {copy!r}; PyTorch's second argument is nan={copy!r} here")
     if x.dtype not in _dtypes.FLOATS:
         if x.dtype in _dtypes.COMPLEX:
             raise TypeError(f"nan_to_num: {x.dtype} is not a real dtype")
@@ -1542,7 +1567,7 @@ def _to(x, *arguments, **options):
         if isinstance(one, Array):
             known = {"device": one.device, "dtype": one.dtype}
         elif isinstance(one, (_core.Device, str)) and one not in _dtypes._BY_NAME:
-            known["device"] = one
+            known["device"] = one.replace("cuda:", "cuda") if isinstance(one, str) else one
         elif not isinstance(one, builtins.bool):
             known["dtype"] = one
     found = x if known["device"] is None else _core.to_device(x, known["device"])
@@ -1678,8 +1703,8 @@ def _as(x, other):
 _ROWS = _ops.ROWS
 # The same functions by other names.
 _SAME = {
-    "absolute": "abs", "fabs": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "power": "pow", "float_power": "pow", "mod": "remainder", "true_divide": "divide", "true_div": "divide",
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "power": "pow", "mod": "remainder", "true_divide": "divide",
     "invert": "bitwise_invert", "bitwise_not": "bitwise_invert", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "rint": "round",
     "fix": "trunc", "degrees": "rad2deg", "radians": "deg2rad", "mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negative", "eq": "equal",
     "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "sgn": "sign"}
@@ -1689,7 +1714,7 @@ COMPUTE |= {
     "as_tensor": _creation.asarray, "asanyarray": _creation.asarray, "clone": copy, "concatenate": _manipulation.concat, "cat": _manipulation.concat,
     "row_stack": vstack, "permute": _manipulation.permute_dims, "movedim": _manipulation.moveaxis, "swapdims": swapaxes, "unsqueeze": _manipulation.expand_dims,
     "tensor_split": _numeric.array_split, "conjugate": _functions.conj, "clamp": _functions.clip, "trapz": _numeric.trapezoid,
-    "topk": _functions.top_k, "in1d": _functions.isin, "mm": _functions.matmul, "bmm": _functions.matmul, "mv": _functions.matmul, "cross": linalg.cross,
+    "topk": _functions.top_k, "mm": _functions.matmul, "bmm": _functions.matmul, "mv": _functions.matmul, "cross": linalg.cross,
     "baddbmm": addmm, "broadcast_tensors": _manipulation.broadcast_arrays, "ndarray": Array, "Tensor": Array,
     "randperm": random.permutation, "manual_seed": random.seed, "array_repr": _printing.array_repr, "array_str": _printing.array_str,
     "float": _dtypes.float32, "single": _dtypes.float32, "double": _dtypes.float64, "float_": _dtypes.float64, "half": _dtypes.float16, "int": _dtypes.int32,
@@ -1717,11 +1742,11 @@ METHODS = {
         "abs", "add", "acos", "asin", "atan", "ceil", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
         "log2", "logical_and", "logical_not", "logical_or", "maximum", "minimum", "multiply", "pow", "reciprocal", "remainder", "rsqrt", "sign", "sin", "sinh", "sqrt",
         "square", "subtract", "tan", "tanh", "trunc")},
-    **{name: getattr(_functions, name) for name in ("allclose", "argsort", "conj", "count_nonzero", "diff", "isclose", "matmul", "median", "nonzero", "quantile",
+    **{name: getattr(_functions, name) for name in ("allclose", "argsort", "conj", "count_nonzero", "diff", "isclose", "matmul", "nonzero", "quantile",
                                                     "searchsorted")},
     "conjugate": _functions.conj, "repeat": _manipulation.repeat, "take": _indexing.take, "flip": _manipulation.flip, "roll": _manipulation.roll,
     "tile": _manipulation.tile, "movedim": _manipulation.moveaxis, "tril": _creation.tril, "triu": _creation.triu, "moveaxis": _manipulation.moveaxis,
-    "expand_dims": _manipulation.expand_dims, "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
+    "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
     "expand": _expand, "permute": _permute, "t": _t, "dim": ndim, "type_as": _as, "float": _converted(_dtypes.float32),
     "double": _converted(_dtypes.float64), "half": _converted(_dtypes.float16), "bfloat16": _converted(_dtypes.bfloat16), "int": _converted(_dtypes.int32),
     "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach}
@@ -1765,6 +1790,7 @@ _HINTS = {
         "nll_loss": "cross_entropy of the logits", "binary_cross_entropy": "binary_cross_entropy_with_logits", "scaled_dot_product_attention": "attention",
         "MultiheadAttention": "attention", "LSTM": "not implemented", "pad": "compute.pad", "tanh": "compute.tanh"},
     "compute.Array": {
+        "median": "compute.median(x), the mean of the middle two, where PyTorch takes the lower one",
         "backward": "compute.grad.value_and_gradients, which takes a function", "requires_grad": "compute.grad, whose functions take arrays", "requires_grad_": "compute.grad, whose functions take arrays",
         "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "split": "compute.split(x, range(n, len(x), n)) for parts of n",
         "scatter": "compute.scatter(x, i, y, axis=...)", "scatter_": "compute.scatter(x, i, y, axis=...)", "scatter_add_": 'compute.scatter(x, i, y, axis=..., reduction="add")',
