@@ -77,7 +77,8 @@ SPECIAL.update({(name, "axis"): "int | None" for name in (
     "nanargmax", "nanargmin", "repeat", "sort", "take", "take_along_axis")})
 SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...]"
 SPECIAL.update({(name, "axis"): "int | tuple[int, ...] | None" for name in (
-    "Expression.reduce", "average", "flip", "gradient", "median", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "Expression.reduce", "average", "flip", "gradient", "median", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
+    "nanquantile", "nanstd", "nansum",
     "nanvar", "percentile", "quantile", "roll", "squeeze", "vector_norm")})
 RESULTS = {
     "finfo": "finfo_object", "iinfo": "iinfo_object", "can_cast": "bool", "isdtype": "bool", "result_type": "DType",

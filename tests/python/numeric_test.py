@@ -119,6 +119,23 @@ class Numeric(Case):
         self.assertTrue(np.isnan(float(cp.mean(cp.zeros(0, dtype=cp.int32)))))
         self.assertEqual(cp.mean(cp.zeros((0, 3), dtype=cp.int32), axis=1).shape, (0,))
 
+    def test_quantiles_without_nan(self):
+        x = self.numbers("float32", (4, 5, 3))
+        x[self.random.random(x.shape) < 0.3] = np.nan
+        x[1, :, 2] = np.nan
+        for y in (x, x[0, 0], np.float32([np.nan, np.nan]), x.astype(np.float64), np.float32([5])):
+            for axis in (None, 0, -1, *(((0, 1),) if y.ndim > 1 else ())):
+                for keepdims in (False, True):
+                    with np.errstate(all="ignore"), warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        self.assert_same(cp.nanmedian(self.device_array(y), axis, keepdims), np.nanmedian(y, axis, keepdims=keepdims), 1e-6)
+                        for q in (0.3, [0, 1], 0.5):
+                            self.assert_same(cp.nanquantile(self.device_array(y), q, axis, keepdims), np.nanquantile(y, q, axis, keepdims=keepdims).astype(y.dtype), 1e-6)
+                        self.assert_same(cp.nanpercentile(self.device_array(y), [25, 75], axis), np.nanpercentile(y, [25, 75], axis).astype(y.dtype), 1e-6)
+        self.assertEqual(cp.nanquantile([1.0, cp.inf, cp.nan], [0, 0.5, 1]).tolist(), [1, cp.inf, cp.inf])
+        with self.assertRaises(ValueError):
+            cp.nanquantile([1.0], 1.5)
+
     def test_statistics(self):
         for dtype in FLOATS + ("int32",) + COMPLEX:
             result = "float32" if dtype == "int32" else dtype

@@ -39,7 +39,7 @@ from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, co
 
 from . import grad, graph, linalg, nn, optim, random
 from ._numeric import (array_split, average, convolve, correlate, corrcoef, cov, digitize, gradient, hsplit, interp,
-                       kron, nanargmax, nanargmin, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar, percentile,
+                       kron, nanargmax, nanargmin, nanmax, nanmean, nanmedian, nanmin, nanpercentile, nanprod, nanquantile, nanstd, nansum, nanvar, percentile,
                        split, trapezoid, vsplit)
 from .expressions import Expression, expression
 from .kernels import Kernel, kernel, reads

@@ -388,8 +388,8 @@ def quantile(x, q, /, axis=None, keepdims=False, **names):
     return quantiles("quantile", x, q, 1, axis, keepdims)
 
 
-def quantiles(name, x, q, whole, axis, keepdims):
-    """The quantiles `q`, numbers in [0, whole], of the function `name`."""
+def _rows(name, x, axis, keepdims):
+    """Floating-point numbers with a single axis in the place of those that are reduced, this axis, and the result's shape."""
     x = array_of(x)
     if x.dtype in _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a real dtype")
@@ -403,8 +403,46 @@ def quantiles(name, x, q, whole, axis, keepdims):
         rows, axis = reshape(_core.permute_view(x, order), (*(x.shape[i] for i in order[:-len(axes)]), -1)) if x.size and axes else _flat(x), -1
     if rows.ndim == 0 or rows.shape[axis] == 0:
         raise ValueError(f"{name}: there are no elements")
+    return rows, axis, shape
+
+
+def quantiles(name, x, q, whole, axis, keepdims):
+    """The quantiles `q`, numbers in [0, whole], of the function `name`."""
+    rows, axis, shape = _rows(name, x, axis, keepdims)
     rows, last = _ops.sort(rows, axis=axis), rows.shape[axis] - 1
-    top = _ops.take(rows, _creation.asarray([last], device=x.device), axis=axis)  # NaN is sorted to the end
+    top = _ops.take(rows, _creation.asarray([last], device=rows.device), axis=axis)  # NaN is sorted to the end
+
+    def value(one):
+        below = builtins.min(int(one * last), last)
+        places = _creation.asarray([below, builtins.min(below + 1, last)], device=rows.device)
+        low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
+        share = one * last - below
+        is_between = hasattr(share, "backward") or share > 0  # a variable of compute.grad has a slope everywhere
+        return _ops.where(_ops.isnan(top), top, _between(low, high, share) if is_between else low)
+
+    return _of_each(name, value, q, whole, rows, shape)
+
+
+def nan_quantiles(name, x, q, whole, axis, keepdims):
+    """The quantiles `q`, numbers in [0, whole], of the elements that are not NaN, of the function `name`."""
+    rows, axis, shape = _rows(name, x, axis, keepdims)
+    rows = _ops.sort(rows, axis=axis)
+    wide = _dtypes.float64 if rows.dtype is _dtypes.float64 else _dtypes.float32  # halves do not count far
+    counts = _ops.count_nonzero(_ops.equal(rows, rows), axes=[axis], keepdims=True)
+    last = _ops.maximum(counts - 1, 0)
+
+    def value(one):
+        place = _ops.cast(last, dtype=wide) * one
+        below = _ops.minimum(_ops.cast(_ops.floor(place), dtype=_dtypes.int64), last)
+        low, high = (_ops.take_along_axis(rows, at, axis=axis) for at in (below, _ops.minimum(below + 1, last)))
+        share = _ops.cast(place - _ops.cast(below, dtype=wide), dtype=rows.dtype)
+        return _ops.where(_ops.equal(share, 0), low, _between(low, high, share))
+
+    return _of_each(name, value, q, whole, rows, shape)
+
+
+def _of_each(name, value, q, whole, rows, shape):
+    """The values of a function of each of the quantiles `q`, which are numbers in [0, whole]."""
     wanted = q if isinstance(q, Array) else None
     if is_values(q):
         wanted = _creation.asarray(q, dtype=_dtypes.float64, device="cpu")
@@ -412,18 +450,11 @@ def quantiles(name, x, q, whole, axis, keepdims):
     for one in [q] if wanted is None else _flat(wanted).tolist():
         if not 0 <= one <= whole:
             raise ValueError(f"{name}: {one} is not in [0, {whole}]")
-        one = one / whole
-        below = builtins.min(int(one * last), last)
-        places = _creation.asarray([below, builtins.min(below + 1, last)], device=x.device)
-        low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
-        share = one * last - below
-        is_between = hasattr(share, "backward") or share > 0  # a variable of compute.grad has a slope everywhere
-        value = _ops.where(_ops.isnan(top), top, _between(low, high, share) if is_between else low)
-        found.append(_core.reshape_view(value, shape))
+        found.append(_core.reshape_view(value(one / whole), shape))
     if wanted is None:
         return found[0]
     shape = [*wanted.shape, *shape]
-    return _core.reshape_view(_ops.stack(*found, axis=0), shape) if found else _creation.zeros(shape, dtype=x.dtype, device=x.device)
+    return _core.reshape_view(_ops.stack(*found, axis=0), shape) if found else _creation.zeros(shape, dtype=rows.dtype, device=rows.device)
 
 
 def _between(low, high, share):

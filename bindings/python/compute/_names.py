@@ -1770,7 +1770,7 @@ _HINTS = {
         "autograd": "compute.grad", "cuda": 'compute.device("cuda0")', "Generator": "random.Generator", "ufunc": "any function of the package", "matrix": "an array with two axes",
         "bmat": "concat", "block": "concat", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
         "nditer": "a function of whole arrays", "ndenumerate": "enumerate(x.tolist())", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
-        "nanmedian": "median(x[~isnan(x)])", "nanquantile": "quantile(x[~isnan(x)], q)", "nanpercentile": "percentile(x[~isnan(x)], q)", "cdist": "linalg.vector_norm(x[:, None] - y, axis=-1)",
+        "cdist": "linalg.vector_norm(x[:, None] - y, axis=-1)",
         "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "multinomial": "random.categorical", "jit": "compute.graph.record",
         "compile": "compute.graph.record", "grad_fn": "compute.grad", "FloatTensor": "asarray(x, dtype=float32)", "LongTensor": "asarray(x, dtype=int64)", "logical_reduce": "all or any",
         "Parameter": "any array", "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "fft": "not implemented yet", "stft": "not implemented yet"},

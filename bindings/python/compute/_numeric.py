@@ -300,6 +300,29 @@ def percentile(x, q, /, axis=None, keepdims=False):
     return _functions.quantiles("percentile", x, q, 100, axis, keepdims)
 
 
+def nanquantile(x, q, /, axis=None, keepdims=False):
+    """The quantiles `q`, as of `quantile`, of the elements that are not NaN; NaN if there are none.
+
+    >>> compute.nanquantile([1.0, compute.nan, 3.0], 0.5)
+    Array(2., dtype=float32)
+    """
+    return _functions.nan_quantiles("nanquantile", x, q, 1, axis, keepdims)
+
+
+def nanpercentile(x, q, /, axis=None, keepdims=False):
+    """The percentiles `q`, as of `percentile`, of the elements that are not NaN; NaN if there are none."""
+    return _functions.nan_quantiles("nanpercentile", x, q, 100, axis, keepdims)
+
+
+def nanmedian(x, /, axis=None, keepdims=False):
+    """The median of the elements that are not NaN; NaN if there are none.
+
+    >>> compute.nanmedian([[1.0, compute.nan], [5.0, 7.0]], axis=1)
+    Array([1., 6.], dtype=float32)
+    """
+    return _functions.nan_quantiles("nanmedian", x, 0.5, 1, axis, keepdims)
+
+
 def _observations(x, rowvar):
     if x.ndim > 2:
         raise ValueError(f"cov: an array with {x.ndim} axes is no matrix of variables")
