@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import atexit as _atexit
+import builtins as _builtins
 import math as _math
 
 from . import _core, _ops
@@ -66,6 +67,10 @@ from . import _names
 
 for _name, _value in _names.COMPUTE.items():
     globals().setdefault(_name, _value)
+
+
+# What `from compute import *` imports: no name that Python itself has.
+__all__ = [_name for _name in _names.offered(globals()) if not hasattr(_builtins, _name) and _name[0] != "_"]
 
 
 def __getattr__(name):

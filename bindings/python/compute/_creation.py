@@ -46,7 +46,11 @@ def _also(shape, more, dtype):
 
 
 def empty(shape, *more, dtype=None, device=None):
-    """An array with undefined elements. For `more` see zeros."""
+    """An array with undefined elements. For `more` see zeros.
+
+    >>> compute.empty((2, 3)).shape
+    (2, 3)
+    """
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
@@ -106,7 +110,11 @@ def ones(shape, *more, dtype=None, device=None):
 
 
 def empty_like(x, /, dtype=None, *, device=None):
-    """An array of the shape of `x` with undefined elements."""
+    """An array of the shape of `x` with undefined elements.
+
+    >>> compute.empty_like([1.5, 2.5]).shape
+    (2,)
+    """
     x = array_of(x)
     return _core.empty(x.shape, dtype or x.dtype, device or x.device)
 
@@ -131,7 +139,11 @@ def zeros_like(x, /, dtype=None, *, device=None):
 
 
 def ones_like(x, /, dtype=None, *, device=None):
-    """An array of ones of the shape of `x`."""
+    """An array of ones of the shape of `x`.
+
+    >>> compute.ones_like([1.5, 2.5])
+    Array([1., 1.], dtype=float32)
+    """
     return _fill(empty_like(x, dtype=dtype, device=device), 1)
 
 

@@ -60,7 +60,11 @@ def astype(x, dtype, /, *, copy=True, device=None):
 
 
 def conj(x, /):
-    """The complex conjugates."""
+    """The complex conjugates.
+
+    >>> compute.conj(compute.asarray([1 + 2j]))
+    Array([1.-2.j], dtype=complex64)
+    """
     x = array_of(x)
     return _ops.conj(x) if x.dtype in _dtypes.COMPLEX else _ops.positive(x)
 
@@ -777,7 +781,13 @@ UniqueInverse = namedtuple("UniqueInverse", ["values", "inverse_indices"])
 
 
 def unique_all(x, /):
-    """The different values, ascending; the index of the first of each; each element's position; and the counts."""
+    """The different values, ascending; the index of the first of each; each element's position; and the counts.
+
+    Each NaN is a value of its own.
+
+    >>> compute.unique_all(compute.asarray([3, 1, 3]))
+    UniqueAll(values=Array([1, 3], dtype=int64), indices=Array([1, 0], dtype=int64), inverse_indices=Array([1, 0, 1], dtype=int64), counts=Array([1, 2], dtype=int64))
+    """
     return UniqueAll(*_unique(x))
 
 
@@ -792,7 +802,11 @@ def unique_counts(x, /):
 
 
 def unique_inverse(x, /):
-    """The different values of `x` and the position of each element's value."""
+    """The different values of `x` and the position of each element's value.
+
+    >>> compute.unique_inverse(compute.asarray([3, 1, 3]))
+    UniqueInverse(values=Array([1, 3], dtype=int64), inverse_indices=Array([1, 0, 1], dtype=int64))
+    """
     values, _, inverse, _ = _unique(x)
     return UniqueInverse(values, inverse)
 

@@ -301,6 +301,9 @@ def gather_nd(x, indices, /):
     """x[i0, i1, ...] for the k indices along the last axis of `indices`, which name the first k axes of `x`.
 
     The result has the shape of `indices` without its last axis, then the other axes of `x`.
+
+    >>> compute.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]])
+    Array([2, 3], dtype=int64)
     """
     x = array_of(x)
     return _ops.gather_nd(x, _placed(indices, x))
@@ -334,6 +337,9 @@ def scatter_nd(x, indices, updates, /, *, reduction="set"):
     """`x` with `updates` written where gather_nd would read, as a new array.
 
     `updates` broadcasts to the shape of gather_nd(x, indices). For `reduction` see scatter.
+
+    >>> compute.scatter_nd(compute.asarray([1, 2, 3]), [[0], [0]], [10, 20], reduction="add")
+    Array([31,  2,  3], dtype=int64)
     """
     x = array_of(x)
     indices = array_of(_placed(indices, x))

@@ -62,7 +62,13 @@ _core.hooks["ravel"] = _flat
 
 
 def broadcast_shapes(*shapes):
-    """The shape that arrays of these shapes broadcast to."""
+    """The shape that arrays of these shapes broadcast to.
+
+    Raises ValueError if they do not broadcast.
+
+    >>> compute.broadcast_shapes((3, 1), (2,))
+    (3, 2)
+    """
     rank = max(map(len, shapes), default=0)
     result = [1] * rank
     for shape in shapes:
@@ -93,7 +99,13 @@ def broadcast_to(x, /, shape):
 
 
 def broadcast_arrays(*arrays):
-    """Views of the arrays with their common shape."""
+    """Views of the arrays with their common shape.
+
+    Raises ValueError if the shapes do not broadcast.
+
+    >>> [x.shape for x in compute.broadcast_arrays([1, 2], [[1], [2], [3]])]
+    [(3, 2), (3, 2)]
+    """
     arrays = [array_of(x) for x in arrays]
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return tuple(x if x.shape == shape else _core.broadcast_view(x, shape) for x in arrays)
@@ -218,7 +230,14 @@ def moveaxis(x, source, destination, /):
 
 
 def matrix_transpose(x, /):
-    """A view with the last two axes exchanged."""
+    """A view with the last two axes exchanged.
+
+    Raises ValueError for less than two axes.
+
+    >>> compute.matrix_transpose([[1, 2], [3, 4]])
+    Array([[1, 3],
+           [2, 4]], dtype=int64)
+    """
     return array_of(x).mT
 
 

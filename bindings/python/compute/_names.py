@@ -53,7 +53,11 @@ def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, 
 
 
 def tensor(data: Values, dtype: DType | None = None, device: Any = None) -> Array:
-    """asarray with a copy, as PyTorch's tensor."""
+    """asarray with a copy, as PyTorch's tensor.
+
+    >>> compute.tensor([1, 2])
+    Array([1, 2], dtype=int64)
+    """
     return array(data, dtype=dtype, device=device)
 
 
@@ -63,18 +67,31 @@ def from_numpy(x: Values) -> Array:
 
 
 def copy(x: Values) -> Array:
-    """A new row-major array with the elements of `x`."""
+    """A new row-major array with the elements of `x`.
+
+    >>> compute.copy([1, 2])
+    Array([1, 2], dtype=int64)
+    """
     return _ops.copy(array_of(x))
 
 
 def ascontiguousarray(x: Values, dtype: DType | None = None) -> Array:
-    """`x` in row-major order without gaps: itself, or a copy."""
+    """`x` in row-major order without gaps: itself, or a copy.
+
+    >>> compute.ascontiguousarray(compute.zeros((2, 3)).T).strides
+    (2, 1)
+    """
     x = _creation.asarray(x, dtype=dtype)
     return x if x.is_contiguous else _ops.copy(x)
 
 
 def identity(n: int, dtype: DType | None = None) -> Array:
-    """The unit matrix with `n` rows."""
+    """The unit matrix with `n` rows.
+
+    >>> compute.identity(2, dtype=int)
+    Array([[1, 0],
+           [0, 1]], dtype=int64)
+    """
     return _creation.eye(n, dtype=dtype)
 
 
@@ -205,7 +222,12 @@ def diag(x: Values, k: int = 0, **names: int) -> Array:
 
 
 def diagflat(x: Values, k: int = 0) -> Array:
-    """A matrix with the elements of `x` on its `k`-th diagonal."""
+    """A matrix with the elements of `x` on its `k`-th diagonal.
+
+    >>> compute.diagflat([[1, 2]])
+    Array([[1, 0],
+           [0, 2]], dtype=int64)
+    """
     return diag(_flat(x), k)
 
 
@@ -319,7 +341,11 @@ def swapaxes(x: Values, axis1: int, axis2: int, /) -> Array:
 
 
 def rollaxis(x: Values, axis: int, start: int = 0) -> Array:
-    """A view with an axis moved in front of the axis `start`."""
+    """A view with an axis moved in front of the axis `start`.
+
+    >>> compute.rollaxis(compute.zeros((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     x = array_of(x)
     axis, start = _axis(axis, x.ndim, "rollaxis"), start + x.ndim if start < 0 else start
     return _manipulation.moveaxis(x, axis, start - 1 if start > axis else start)
@@ -356,7 +382,11 @@ def _at_least(arrays, rank, shape):
 
 
 def atleast_1d(*arrays: Values) -> Any:
-    """Numbers and arrays as arrays with at least one axis."""
+    """Numbers and arrays as arrays with at least one axis.
+
+    >>> compute.atleast_1d(3)
+    Array([3], dtype=int64)
+    """
     return _at_least(arrays, 1, lambda x: (1,))
 
 
@@ -370,17 +400,31 @@ def atleast_2d(*arrays: Values) -> Any:
 
 
 def atleast_3d(*arrays: Values) -> Any:
-    """Numbers and arrays as arrays with at least three axes: [n] becomes [1, n, 1] and [m, n] becomes [m, n, 1]."""
+    """Numbers and arrays as arrays with at least three axes: [n] becomes [1, n, 1] and [m, n] becomes [m, n, 1].
+
+    >>> compute.atleast_3d([1, 2]).shape
+    (1, 2, 1)
+    """
     return _at_least(arrays, 3, lambda x: (1, *x.shape, 1) if x.ndim == 1 else x.shape + (1,) * (3 - x.ndim))
 
 
 def flipud(x: Values) -> Array:
-    """A view with the order of the rows reversed."""
+    """A view with the order of the rows reversed.
+
+    >>> compute.flipud([[1, 2], [3, 4]])
+    Array([[3, 4],
+           [1, 2]], dtype=int64)
+    """
     return _manipulation.flip(x, axis=0)
 
 
 def fliplr(x: Values) -> Array:
-    """A view with the order of the columns reversed."""
+    """A view with the order of the columns reversed.
+
+    >>> compute.fliplr([[1, 2], [3, 4]])
+    Array([[2, 1],
+           [4, 3]], dtype=int64)
+    """
     return _manipulation.flip(x, axis=1)
 
 
@@ -418,7 +462,11 @@ def hstack(arrays: Sequence[Values]) -> Array:
 
 
 def dstack(arrays: Sequence[Values]) -> Array:
-    """Joins arrays along the third axis; see atleast_3d."""
+    """Joins arrays along the third axis; see atleast_3d.
+
+    >>> compute.dstack(([1, 2], [3, 4])).shape
+    (1, 2, 2)
+    """
     return _manipulation.concat([atleast_3d(x) for x in arrays_of(*arrays)], axis=2)
 
 
@@ -517,17 +565,33 @@ def chunk(x: Values, chunks: int, dim: int = 0) -> tuple[Array, ...]:
 
 
 def dsplit(x: Values, indices_or_sections: Any) -> tuple[Array, ...]:
-    """split along axis 2."""
+    """split along axis 2.
+
+    Raises ValueError if the axis does not divide into so many parts.
+
+    >>> [x.shape for x in compute.dsplit(compute.zeros((1, 2, 4)), 2)]
+    [(1, 2, 2), (1, 2, 2)]
+    """
     return _numeric.split(x, indices_or_sections, axis=2)
 
 
 def unbind(x: Values, dim: int = 0) -> tuple[Array, ...]:
-    """unstack: the parts of `x` along an axis, as views without it."""
+    """unstack: the parts of `x` along an axis, as views without it.
+
+    >>> compute.unbind([[1, 2], [3, 4]])
+    (Array([1, 2], dtype=int64), Array([3, 4], dtype=int64))
+    """
     return _manipulation.unstack(x, axis=dim)
 
 
 def narrow(x: Values, dim: int, start: int, length: int) -> Array:
-    """The view of `length` elements of an axis from `start` on."""
+    """The view of `length` elements of an axis from `start` on.
+
+    Raises IndexError if they are not all in the axis.
+
+    >>> compute.narrow([1, 2, 3, 4], 0, 1, 2)
+    Array([2, 3], dtype=int64)
+    """
     x = array_of(x)
     axis = _axis(dim, x.ndim, "narrow")
     start = start + x.shape[axis] if start < 0 else start
@@ -540,12 +604,20 @@ def narrow(x: Values, dim: int, start: int, length: int) -> Array:
 
 
 def amax(x: Values, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
-    """max, whose axis PyTorch calls dim."""
+    """max, whose axis PyTorch calls dim.
+
+    >>> compute.amax([[1, 5], [7, 2]], dim=1)
+    Array([5, 7], dtype=int64)
+    """
     return renamed(amax, names, x, axis=axis, keepdims=keepdims) if names else _functions.max(x, axis=axis, keepdims=keepdims)
 
 
 def amin(x: Values, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
-    """min, whose axis PyTorch calls dim."""
+    """min, whose axis PyTorch calls dim.
+
+    >>> compute.amin([[1, 5], [7, 2]], dim=1)
+    Array([1, 2], dtype=int64)
+    """
     return renamed(amin, names, x, axis=axis, keepdims=keepdims) if names else _functions.min(x, axis=axis, keepdims=keepdims)
 
 
@@ -622,7 +694,11 @@ def extract(condition: Values, x: Values) -> Array:
 
 
 def compress(condition: Values, x: Values, axis: Axis = None) -> Array:
-    """The parts of `x` along `axis`, or of the flattened array, where the vector `condition` is true."""
+    """The parts of `x` along `axis`, or of the flattened array, where the vector `condition` is true.
+
+    >>> compute.compress([True, False], [[1, 2], [3, 4]], axis=0)
+    Array([[1, 2]], dtype=int64)
+    """
     found = flatnonzero(condition)
     return _indexing.take(x, found, axis=axis)
 
@@ -657,7 +733,11 @@ def unique(x: Values, return_index: bool = False, return_inverse: bool = False, 
 
 
 def in1d(x1: Values, x2: Values, invert: bool = False) -> Array:
-    """isin of the elements of the flattened array `x1`."""
+    """isin of the elements of the flattened array `x1`.
+
+    >>> compute.in1d([[1, 2]], [2])
+    Array([False,  True], dtype=bool)
+    """
     x1, x2 = arrays_of(x1, x2)
     return _functions.isin(_flat(_creation.asarray(x1)), x2, invert=invert)
 
@@ -693,7 +773,11 @@ def setdiff1d(x1: Values, x2: Values) -> Array:
 
 
 def setxor1d(x1: Values, x2: Values) -> Array:
-    """The different values that are in just one of two arrays, ascending."""
+    """The different values that are in just one of two arrays, ascending.
+
+    >>> compute.setxor1d([1, 2], [2, 3])
+    Array([1, 3], dtype=int64)
+    """
     x1, x2 = arrays_of(x1, x2)
     return union1d(setdiff1d(x1, x2), setdiff1d(x2, x1))
 
@@ -729,7 +813,11 @@ def argpartition(x: Values, kth: Any, axis: Axis = -1) -> Array:
 
 
 def bucketize(x: Values, boundaries: Values, right: bool = False) -> Array:
-    """searchsorted(boundaries, x), from the left or from the right."""
+    """searchsorted(boundaries, x), from the left or from the right.
+
+    >>> compute.bucketize([0.5, 1.5], [0.0, 1.0])
+    Array([1, 2], dtype=int64)
+    """
     return _functions.searchsorted(boundaries, x, side="right" if right else "left")
 
 
@@ -748,7 +836,12 @@ def gather(x: Values, dim: int, index: Values) -> Array:
 
 
 def index_select(x: Values, dim: int, index: Values) -> Array:
-    """take along an axis."""
+    """take along an axis.
+
+    >>> compute.index_select([[1, 2], [3, 4]], 1, [1])
+    Array([[2],
+           [4]], dtype=int64)
+    """
     return _indexing.take(x, index, axis=dim)
 
 
@@ -762,7 +855,11 @@ def masked_fill(x: Values, mask: Values, value: Any) -> Array:
 
 
 def masked_select(x: Values, mask: Values) -> Array:
-    """The elements of `x` where `mask` is true."""
+    """The elements of `x` where `mask` is true.
+
+    >>> compute.masked_select([1, 2, 3], [True, False, True])
+    Array([1, 3], dtype=int64)
+    """
     x, mask = _manipulation.broadcast_arrays(x, mask)
     return x[mask]
 
@@ -773,7 +870,11 @@ def take_along_dim(x: Values, indices: Values, dim: Axis = None) -> Array:
 
 
 def repeat_interleave(x: Values, repeats: Any, dim: Axis = None) -> Array:
-    """repeat."""
+    """repeat.
+
+    >>> compute.repeat_interleave([1, 2], 2)
+    Array([1, 1, 2, 2], dtype=int64)
+    """
     return _manipulation.repeat(x, repeats, axis=dim)
 
 
@@ -852,17 +953,29 @@ def ravel_multi_index(multi_index: Sequence[Values], dims: Sequence[int]) -> Arr
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """The indices on and below the `k`-th diagonal of a matrix with `n` rows and `m` columns."""
+    """The indices on and below the `k`-th diagonal of a matrix with `n` rows and `m` columns.
+
+    >>> compute.tril_indices(2)
+    (Array([0, 1, 1], dtype=int64), Array([0, 0, 1], dtype=int64))
+    """
     return _functions.nonzero(tri(n, m, k, dtype=_dtypes.bool))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """The indices on and above the `k`-th diagonal of a matrix with `n` rows and `m` columns."""
+    """The indices on and above the `k`-th diagonal of a matrix with `n` rows and `m` columns.
+
+    >>> compute.triu_indices(2)
+    (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
+    """
     return _functions.nonzero(_ops.logical_not(tri(n, m, k - 1, dtype=_dtypes.bool)))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the diagonal of an array with `ndim` axes of the extent `n`."""
+    """The indices of the diagonal of an array with `ndim` axes of the extent `n`.
+
+    >>> compute.diag_indices(2)
+    (Array([0, 1], dtype=int64), Array([0, 1], dtype=int64))
+    """
     return (_creation.arange(n),) * ndim
 
 
@@ -950,7 +1063,11 @@ def fmax(x1: Values, x2: Values) -> Array:
 
 
 def fmin(x1: Values, x2: Values) -> Array:
-    """The lesser of two elements; of NaN and a number, the number."""
+    """The lesser of two elements; of NaN and a number, the number.
+
+    >>> compute.fmin([1.0, compute.nan], [0.0, 2.0])
+    Array([0., 2.], dtype=float32)
+    """
     return _ops.negative(fmax(_ops.negative(array_of(x1)) if not isinstance(x1, _dtypes.NUMBERS) else -x1,
                               _ops.negative(array_of(x2)) if not isinstance(x2, _dtypes.NUMBERS) else -x2))
 
@@ -966,7 +1083,11 @@ def divmod(x1: Values, x2: Values) -> tuple[Array, Array]:
 
 
 def fabs(x: Values) -> Array:
-    """abs, of integers as numbers of the default dtype."""
+    """abs, of integers as numbers of the default dtype.
+
+    >>> compute.fabs([-1, 2])
+    Array([1., 2.], dtype=float32)
+    """
     return _ops.abs(_inexact(array_of(x)))
 
 
@@ -981,7 +1102,11 @@ def float_power(x1: Values, x2: Values) -> Array:
 
 
 def exp2(x: Values) -> Array:
-    """2 to the power of `x`."""
+    """2 to the power of `x`.
+
+    >>> compute.exp2([1, 3])
+    Array([2., 8.], dtype=float32)
+    """
     return _ops.pow(2.0, _inexact(array_of(x)))
 
 
@@ -1017,12 +1142,20 @@ def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | N
 
 
 def isreal(x: Values) -> Array:
-    """Whether the imaginary part of each element is 0."""
+    """Whether the imaginary part of each element is 0.
+
+    >>> compute.isreal([1 + 0j, 1j])
+    Array([ True, False], dtype=bool)
+    """
     return _ops.equal(_functions.imag(x), 0)
 
 
 def iscomplex(x: Values) -> Array:
-    """Whether the imaginary part of each element is not 0."""
+    """Whether the imaginary part of each element is not 0.
+
+    >>> compute.iscomplex([1 + 0j, 1j])
+    Array([False,  True], dtype=bool)
+    """
     return _ops.not_equal(_functions.imag(x), 0)
 
 
@@ -1037,12 +1170,20 @@ def iscomplexobj(x: Values) -> bool:
 
 
 def isposinf(x: Values) -> Array:
-    """Whether each element is the positive infinity."""
+    """Whether each element is the positive infinity.
+
+    >>> compute.isposinf([1.0, compute.inf])
+    Array([False,  True], dtype=bool)
+    """
     return _ops.equal(array_of(x), math.inf)
 
 
 def isneginf(x: Values) -> Array:
-    """Whether each element is the negative infinity."""
+    """Whether each element is the negative infinity.
+
+    >>> compute.isneginf([1.0, -compute.inf])
+    Array([False,  True], dtype=bool)
+    """
     return _ops.equal(array_of(x), -math.inf)
 
 
@@ -1057,12 +1198,20 @@ def lerp(start: Values, end: Values, weight: Values) -> Array:
 
 
 def clamp_min(x: Values, min: Any) -> Array:
-    """`x`, or `min` where that is greater."""
+    """`x`, or `min` where that is greater.
+
+    >>> compute.clamp_min([1, 5], 2)
+    Array([2, 5], dtype=int64)
+    """
     return _functions.clip(x, min, None)
 
 
 def clamp_max(x: Values, max: Any) -> Array:
-    """`x`, or `max` where that is less."""
+    """`x`, or `max` where that is less.
+
+    >>> compute.clamp_max([1, 5], 2)
+    Array([1, 2], dtype=int64)
+    """
     return _functions.clip(x, None, max)
 
 
@@ -1134,7 +1283,12 @@ def vdot(x1: Values, x2: Values) -> Array:
 
 
 def addmm(c: Values, a: Values, b: Values, *, beta: float = 1.0, alpha: float = 1.0) -> Array:
-    """linalg.gemm: beta c + alpha a b."""
+    """linalg.gemm: beta c + alpha a b.
+
+    >>> compute.addmm(compute.eye(2), compute.ones((2, 1)), compute.ones((1, 2)))
+    Array([[2., 1.],
+           [1., 2.]], dtype=float32)
+    """
     return linalg.gemm(c, a, b, alpha=alpha, beta=beta)
 
 
@@ -1280,17 +1434,29 @@ def _extents(size, single):
 
 
 def rand(*size: Any, dtype: DType | None = None, device: Any = None) -> Array:
-    """Uniformly distributed numbers in [0, 1), of the shape of the arguments."""
+    """Uniformly distributed numbers in [0, 1), of the shape of the arguments.
+
+    >>> compute.rand(2, 3).shape
+    (2, 3)
+    """
     return random.uniform(_extents(None, size), dtype=dtype, device=device)
 
 
 def randn(*size: Any, dtype: DType | None = None, device: Any = None) -> Array:
-    """Normally distributed numbers with mean 0 and deviation 1, of the shape of the arguments."""
+    """Normally distributed numbers with mean 0 and deviation 1, of the shape of the arguments.
+
+    >>> compute.randn(2, 3).shape
+    (2, 3)
+    """
     return random.normal(_extents(None, size), dtype=dtype, device=device)
 
 
 def randint(low: int, high: Any = None, size: Any = None, dtype: DType | None = None, device: Any = None) -> Array:
-    """Random integers in [low, high), or in [0, low); the shape is the third argument, or as PyTorch has it the second of two."""
+    """Random integers in [low, high), or in [0, low); the shape is the third argument, or as PyTorch has it the second of two.
+
+    >>> compute.randint(0, 10, (2, 3)).shape
+    (2, 3)
+    """
     if high is not None and not hasattr(high, "__index__"):
         high, size = None, high
     low, high = (0, low) if high is None else (low, high)
@@ -1382,7 +1548,11 @@ def shape(x: Values) -> tuple[int, ...]:
 
 
 def size(x: Values, axis: Axis = None) -> int:
-    """The number of elements, or the extent of an axis."""
+    """The number of elements, or the extent of an axis.
+
+    >>> compute.size([[1, 2], [3, 4]], 0)
+    2
+    """
     return math.prod(shape(x)) if axis is None else shape(x)[axis]
 
 
@@ -1422,7 +1592,11 @@ def promote_types(a: Any, b: Any) -> DType:
 
 
 def isscalar(x: Any) -> bool:
-    """Whether `x` is a number or a str."""
+    """Whether `x` is a number or a str.
+
+    >>> compute.isscalar(3.0)
+    True
+    """
     return isinstance(_dtypes.number(x), (*_dtypes.NUMBERS, str)) and not isinstance(x, Array)
 
 
@@ -1548,7 +1722,11 @@ def printoptions(**options: Any) -> Any:
 
 
 def array2string(x: Values, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None) -> str:
-    """The text of the elements; see set_printoptions."""
+    """The text of the elements; see set_printoptions.
+
+    >>> compute.array2string([1.25, 2.5], precision=1)
+    '[1.2 2.5]'
+    """
     with printoptions(linewidth=max_line_width, precision=precision, suppress=suppress_small):
         return _printing.array_str(array_of(x))
 

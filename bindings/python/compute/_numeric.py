@@ -100,7 +100,13 @@ def split(x, indices_or_sections, /, axis=0):
 
 
 def hsplit(x, indices_or_sections, /):
-    """split along axis 1, the columns; of a vector along axis 0."""
+    """split along axis 1, the columns; of a vector along axis 0.
+
+    Raises ValueError if the axis does not divide into so many parts.
+
+    >>> [x.shape for x in compute.hsplit(compute.zeros((2, 4)), 2)]
+    [(2, 2), (2, 2)]
+    """
     x = array_of(x)
     if x.ndim == 0:
         raise ValueError("hsplit: an array with 0 axes has no columns")
@@ -108,7 +114,13 @@ def hsplit(x, indices_or_sections, /):
 
 
 def vsplit(x, indices_or_sections, /):
-    """split along axis 0, the rows, of an array with at least 2 axes."""
+    """split along axis 0, the rows, of an array with at least 2 axes.
+
+    Raises ValueError if the axis does not divide into so many parts.
+
+    >>> [x.shape for x in compute.vsplit(compute.zeros((4, 2)), 2)]
+    [(2, 2), (2, 2)]
+    """
     x = array_of(x)
     if x.ndim < 2:
         raise ValueError(f"vsplit: an array with {x.ndim} axes has no rows")
@@ -138,7 +150,11 @@ def nansum(x, /, axis=None, dtype=None, keepdims=False, **names):
 
 
 def nanprod(x, /, axis=None, dtype=None, keepdims=False):
-    """The product of the elements that are not NaN; 1 if there are none."""
+    """The product of the elements that are not NaN; 1 if there are none.
+
+    >>> compute.nanprod([2.0, compute.nan, 3.0])
+    Array(6., dtype=float32)
+    """
     x = array_of(x)
     _reduced("nanprod", x, axis)
     return _functions.prod(_filled(x, 1), axis=axis, dtype=dtype, keepdims=keepdims)
@@ -169,7 +185,13 @@ def nanmax(x, /, axis=None, keepdims=False):
 
 
 def nanmin(x, /, axis=None, keepdims=False):
-    """The least of the elements that are not NaN; NaN if there are none."""
+    """The least of the elements that are not NaN; NaN if there are none.
+
+    Raises ValueError if there are no elements.
+
+    >>> compute.nanmin([1.0, compute.nan])
+    Array(1., dtype=float32)
+    """
     return _nan_extreme("nanmin", _functions.min, x, axis, keepdims, math.inf)
 
 
@@ -187,12 +209,20 @@ def _nan_position(name, x, extreme, axis, keepdims):
 
 
 def nanargmax(x, /, axis=None, keepdims=False):
-    """The index of the first greatest element that is not NaN. Waits for `x`; a ValueError if there are only NaN."""
+    """The index of the first greatest element that is not NaN. Waits for `x`; a ValueError if there are only NaN.
+
+    >>> compute.nanargmax([1.0, compute.nan, 3.0])
+    Array(2, dtype=int64)
+    """
     return _nan_position("nanargmax", x, nanmax, axis, keepdims)
 
 
 def nanargmin(x, /, axis=None, keepdims=False):
-    """The index of the first least element that is not NaN. Waits for `x`; a ValueError if there are only NaN."""
+    """The index of the first least element that is not NaN. Waits for `x`; a ValueError if there are only NaN.
+
+    >>> compute.nanargmin([1.0, compute.nan, 3.0])
+    Array(0, dtype=int64)
+    """
     return _nan_position("nanargmin", x, nanmin, axis, keepdims)
 
 
@@ -230,7 +260,13 @@ def nanmean(x, /, axis=None, keepdims=False, **names):
 
 
 def nanvar(x, /, axis=None, *, correction=0.0, keepdims=False, **names):
-    """The variance of the elements that are not NaN; NaN if there are no more than `correction`."""
+    """The variance of the elements that are not NaN; NaN if there are no more than `correction`.
+
+    `ddof` is another name of `correction`.
+
+    >>> compute.nanvar([1.0, compute.nan, 3.0])
+    Array(1., dtype=float32)
+    """
     if names:
         return renamed(nanvar, names, x, axis=axis, correction=correction, keepdims=keepdims)
     return _nanvar("nanvar", x, axis, correction, keepdims)
@@ -253,7 +289,13 @@ def _nanvar(name, x, axis, correction, keepdims):
 
 
 def nanstd(x, /, axis=None, *, correction=0.0, keepdims=False, **names):
-    """The standard deviation of the elements that are not NaN, the square root of `nanvar`."""
+    """The standard deviation of the elements that are not NaN, the square root of `nanvar`.
+
+    `ddof` is another name of `correction`.
+
+    >>> compute.nanstd([1.0, compute.nan, 3.0])
+    Array(1., dtype=float32)
+    """
     if names:
         return renamed(nanstd, names, x, axis=axis, correction=correction, keepdims=keepdims)
     return _nanvar("nanstd", x, axis, correction, keepdims)
@@ -310,7 +352,11 @@ def nanquantile(x, q, /, axis=None, keepdims=False):
 
 
 def nanpercentile(x, q, /, axis=None, keepdims=False):
-    """The percentiles `q`, as of `percentile`, of the elements that are not NaN; NaN if there are none."""
+    """The percentiles `q`, as of `percentile`, of the elements that are not NaN; NaN if there are none.
+
+    >>> compute.nanpercentile([1.0, compute.nan, 3.0], 50)
+    Array(2., dtype=float32)
+    """
     return _functions.nan_quantiles("nanpercentile", x, q, 100, axis, keepdims)
 
 

@@ -71,7 +71,14 @@ def cross(x1, x2, /, *, axis=-1, **names):
 
 
 def matrix_power(x, n, /):
-    """The matrices of `x` multiplied by themselves `n` times. Negative powers need inverses, which are not implemented."""
+    """The matrices of `x` multiplied by themselves `n` times. Negative powers need inverses, which are not implemented.
+
+    Raises ValueError for matrices that are not square.
+
+    >>> compute.linalg.matrix_power([[2.0, 0.0], [0.0, 3.0]], 2)
+    Array([[4., 0.],
+           [0., 9.]], dtype=float32)
+    """
     x = _inexact(_matrices(x, "matrix_power"), "matrix_power")
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power: matrices of the shape {x.shape[-2:]} are not square")
@@ -93,6 +100,10 @@ def gemm(c, a, b, bias=None, /, *, alpha=1.0, beta=1.0, activation="none"):
     """activation(alpha a b + beta c + bias) for c [..., m, n], a [..., m, k], b [..., k, n] and bias [n], in one step.
 
     With `beta` 0 the elements of `c` do not matter. PyTorch's addmm and baddbmm; activations are those of nn.linear.
+
+    >>> compute.linalg.gemm(compute.eye(2), compute.ones((2, 1)), compute.ones((1, 2)))
+    Array([[2., 1.],
+           [1., 2.]], dtype=float32)
     """
     return _ops.gemm(*_arrays_of(c, a, b, bias), alpha=alpha, beta=beta, activation=activation)
 
@@ -101,7 +112,13 @@ def gemm(c, a, b, bias=None, /, *, alpha=1.0, beta=1.0, activation="none"):
 
 
 def diagonal(x, /, *, offset=0):
-    """The elements above (offset > 0), on or below the main diagonals of the matrices of `x`; a view."""
+    """The elements above (offset > 0), on or below the main diagonals of the matrices of `x`; a view.
+
+    Raises ValueError for less than two axes.
+
+    >>> compute.linalg.diagonal([[1, 2], [3, 4]])
+    Array([1, 4], dtype=int64)
+    """
     x = _matrices(x, "diagonal")
     rows, columns = x.shape[-2:]
     if isinstance(x, grad.Variable):
@@ -114,7 +131,13 @@ def diagonal(x, /, *, offset=0):
 
 
 def trace(x, /, *, offset=0, dtype=None):
-    """The sums of the diagonals of the matrices of `x`."""
+    """The sums of the diagonals of the matrices of `x`.
+
+    Raises ValueError for less than two axes.
+
+    >>> compute.linalg.trace([[1, 2], [3, 4]])
+    Array(5, dtype=int64)
+    """
     return _ops.sum(diagonal(_matrices(x, "trace"), offset=offset), axes=[-1], dtype=dtype)
 
 
@@ -165,7 +188,13 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """The norms of the matrices of `x`: "fro", 1, -1, inf or -inf. 2, -2 and "nuc" need singular values."""
+    """The norms of the matrices of `x`: "fro", 1, -1, inf or -inf. 2, -2 and "nuc" need singular values.
+
+    Raises ValueError for other norms, and for less than two axes.
+
+    >>> compute.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
+    Array(5., dtype=float32)
+    """
     x = _inexact(_matrices(x, "matrix_norm"), "matrix_norm")
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)

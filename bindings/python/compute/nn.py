@@ -26,28 +26,44 @@ def leaky_relu(x, slope=0.01, /):
 
 
 def softmax(x, /, axis=-1, **names):
-    """exp(x) / sum(exp(x)) along an axis, without overflow."""
+    """exp(x) / sum(exp(x)) along an axis, without overflow.
+
+    >>> compute.nn.softmax([0.0, 0.0])
+    Array([0.5, 0.5], dtype=float32)
+    """
     if names:
         return _renamed(softmax, names, x, axis=axis)
     return _ops.softmax(x, axis=_whole(axis, "softmax"))
 
 
 def log_softmax(x, /, axis=-1, **names):
-    """The logarithm of softmax."""
+    """The logarithm of softmax.
+
+    >>> compute.nn.log_softmax([2.0])
+    Array([0.], dtype=float32)
+    """
     if names:
         return _renamed(log_softmax, names, x, axis=axis)
     return _ops.log_softmax(x, axis=_whole(axis, "log_softmax"))
 
 
 def logsumexp(x, /, axis=None, keepdims=False, **names):
-    """log(sum(exp(x))), without overflow."""
+    """log(sum(exp(x))), without overflow.
+
+    >>> compute.nn.logsumexp([1000.0])
+    Array(1000., dtype=float32)
+    """
     if names:
         return _renamed(logsumexp, names, x, axis=axis, keepdims=keepdims)
     return _ops.logsumexp(x, axes=[axis] if isinstance(axis, int) else axis, keepdims=keepdims)
 
 
 def linear(x, weight, bias=None, /, *, transpose_weight=False, activation="none"):
-    """activation(x weight + bias) along the last axis: "none", "relu", "gelu" and others."""
+    """activation(x weight + bias) along the last axis: "none", "relu", "gelu" and others.
+
+    >>> compute.nn.linear([[1.0, 2.0]], [[1.0], [1.0]])
+    Array([[3.]], dtype=float32)
+    """
     return _ops.affine(x, weight, bias, transpose_weight=transpose_weight, activation=activation)
 
 
@@ -67,7 +83,11 @@ _PADDINGS = {"convolution": "'same', 'valid', a number, or one for each axis",
 
 
 def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, groups=1):
-    """Convolution over 1 to 3 spatial axes. `padding` is "same", "valid", a number, or one for each axis."""
+    """Convolution over 1 to 3 spatial axes. `padding` is "same", "valid", a number, or one for each axis.
+
+    >>> compute.nn.convolution([[[1.0, 2.0, 3.0]]], [[[1.0, 1.0]]])
+    Array([[[3., 5.]]], dtype=float32)
+    """
     x, weight, bias = _arrays_of(x, weight, bias)
     count = x.ndim - 2
     pads = {}
@@ -101,6 +121,9 @@ def max_pool(x, /, window, *, strides=None, padding=0):
     """The greatest elements of windows; without strides they do not overlap.
 
     A window of padding alone gives the least value of the dtype, -inf of floating-point ones.
+
+    >>> compute.nn.max_pool([[[1.0, 5.0, 2.0, 3.0]]], 2)
+    Array([[[5., 3.]]], dtype=float32)
     """
     return _pool(_ops.max_pool, x, window, strides, padding)
 
@@ -109,6 +132,9 @@ def average_pool(x, /, window, *, strides=None, padding=0):
     """The means of windows, padding left out; without strides they do not overlap.
 
     A window of padding alone gives 0.
+
+    >>> compute.nn.average_pool([[[1.0, 5.0, 2.0, 4.0]]], 2)
+    Array([[[3., 3.]]], dtype=float32)
     """
     return _pool(_ops.average_pool, x, window, strides, padding)
 
@@ -172,12 +198,21 @@ def cross_entropy_soft(logits, targets, /, *, axis=-1):
 
 
 def one_hot(x, /, depth, *, axis=-1, dtype=None):
-    """1 where the position along the new axis is x, else 0."""
+    """1 where the position along the new axis is x, else 0.
+
+    >>> compute.nn.one_hot([1, 0], 2)
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
     return _ops.one_hot(x, depth=depth, axis=_whole(axis, "one_hot"), dtype=dtype or _dtypes.DEFAULT_FLOAT)
 
 
 def embedding(table, indices, /):
-    """Rows of a table."""
+    """Rows of a table.
+
+    >>> compute.nn.embedding([[1.0, 2.0], [3.0, 4.0]], [1])
+    Array([[3., 4.]], dtype=float32)
+    """
     return _ops.take(table, indices, axis=0)
 
 

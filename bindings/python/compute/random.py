@@ -92,7 +92,13 @@ class Generator:
         return op(shape=out.shape, dtype=out.dtype, out=out, **self._advance(out.size), **attributes)
 
     def uniform(self, shape=(), minimum=_UNIT[0], maximum=_UNIT[1], *, dtype=None, device=None, **names):
-        """Uniformly distributed numbers in [minimum, maximum); with NumPy's keywords, uniform(low, high, size=shape)."""
+        """Uniformly distributed numbers in [minimum, maximum); with NumPy's keywords, uniform(low, high, size=shape).
+
+        Raises ValueError if the range has no numbers, and OverflowError if it does not fit in the dtype.
+
+        >>> compute.random.uniform((2, 3), -1, 1).shape == compute.random.uniform(-1, 1, size=(2, 3)).shape
+        True
+        """
         if names:
             shape, minimum, maximum = _numpys("uniform", names, ("low", "high"), _UNIT, shape, minimum, maximum)
         _check_order("uniform", shape, (minimum, maximum), _UNIT)
@@ -111,7 +117,11 @@ class Generator:
         return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
 
     def normal(self, shape=(), mean=_UNIT[0], deviation=_UNIT[1], *, dtype=None, device=None, **names):
-        """Normally distributed numbers; with NumPy's keywords, normal(loc, scale, size=shape)."""
+        """Normally distributed numbers; with NumPy's keywords, normal(loc, scale, size=shape).
+
+        >>> compute.random.normal(3, 10, 0.1).shape
+        (3,)
+        """
         if names:
             shape, mean, deviation = _numpys("normal", names, ("loc", "scale"), _UNIT, shape, mean, deviation)
         _check_order("normal", shape, (mean, deviation), _UNIT)
@@ -125,7 +135,13 @@ class Generator:
                           lower=lower, upper=upper)
 
     def integers(self, shape=(), minimum=0, maximum=2, *, dtype=None, device=None, **names):
-        """Random integers in [minimum, maximum); int64 without a dtype. With NumPy's keywords, integers(low, high, size=shape)."""
+        """Random integers in [minimum, maximum); int64 without a dtype. With NumPy's keywords, integers(low, high, size=shape).
+
+        Raises ValueError if there are none, and OverflowError if they do not fit in the dtype.
+
+        >>> compute.random.integers(2, 5, 6)
+        Array([5, 5], dtype=int64)
+        """
         if "size" in names and shape != ():  # integers(high, size=...) or integers(low, high, size=...)
             minimum, maximum = (shape, minimum) if shape < minimum or shape <= 0 else (0, shape)
             shape = ()
@@ -166,7 +182,11 @@ class Generator:
         return self._draw(_ops.random_bits, shape, dtype, device)
 
     def permutation(self, n, *, axis=0, device=None):
-        """The integers in [0, n) in random order; of an array, its parts along an axis in random order."""
+        """The integers in [0, n) in random order; of an array, its parts along an axis in random order.
+
+        >>> compute.sort(compute.random.permutation(3))
+        Array([0, 1, 2], dtype=int64)
+        """
         if isinstance(n, Array) or _is_values(n):
             x = _array_of(n)
             axis = _axis(axis, x.ndim, "permutation")
@@ -190,6 +210,10 @@ class Generator:
 
         `p` is a vector of probabilities, which are divided by their sum; the call waits for it. Without `replace` no part
         is chosen twice. `device` is for an integer `x` without `p`. `size` is another name of `shape`.
+        Raises ValueError if there are not so many, or if `p` has no probabilities.
+
+        >>> compute.random.choice([7, 8], 2, p=[0.0, 1.0])
+        Array([8, 8], dtype=int64)
         """
         if names:
             return _errors.renamed(self.choice, names, x, shape=shape, replace=replace, p=p, axis=axis, device=device)
