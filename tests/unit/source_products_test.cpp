@@ -112,7 +112,7 @@ TEST_F(GeneratedText, CompilesProductsOfFewLines) {
       columns.tensor(dtype, {300, 2048}).tensor(dtype, {2048, lines}, {1, 2048}).output(dtype, {300, lines});
       batch.tensor(dtype, {6, lines, 128}).tensor(dtype, {6, 128, 77}, {0, 1, 128}).output(dtype, {6, lines, 77});
       for (TestOp* op : {&rows, &columns, &batch}) {
-        EXPECT_TRUE(is_taken(*op)) << dtype << lines;
+        EXPECT_EQ(is_taken(*op), !is_half(dtype) || lines <= 2) << dtype << lines;
         expect_compiles(*op);
       }
     }
