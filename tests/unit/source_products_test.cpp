@@ -166,6 +166,7 @@ TEST_F(GeneratedText, CompilesProductsOfSmallMatrices) {
   EXPECT_FALSE(other(1000, 64, 65, 64));
   EXPECT_FALSE(other(1000, 64, 64, 65));
   EXPECT_FALSE(other(10, 8, 8, 8));
+  EXPECT_FALSE(other(1, 100'000, 16, 16));
   EXPECT_FALSE(other(100'000, 1, 8, 8));
 }
 

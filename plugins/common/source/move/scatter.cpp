@@ -349,7 +349,7 @@ class TablesBuilder {
                 {"limit", KernelBuilder::word_text(limit_word)},
                 {"line", read(line_word)},
                 {"columns", read(columns_word)},
-                {"width", KernelBuilder::word_text(width_word)},
+                {"width", t.is_by_columns ? KernelBuilder::word_text(width_word) : "1"},
                 {"divisor", KernelBuilder::word_text(divisor)},
                 {"copies", KernelBuilder::word_text(copies_word)},
                 {"active", KernelBuilder::word_text(active_word)},

@@ -15,6 +15,8 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
 
 #include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/builder/kernel_builder.hpp"
@@ -94,7 +96,7 @@ struct Small {
 };
 
 constexpr int kMostSmall = 64, kSmallColumns = 8;
-constexpr int64_t kMostSmallBytes = 32 << 10;
+constexpr int64_t kLeastSmall = 16, kMostSmallBytes = 32 << 10;
 
 Small choose_small(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& c = op.output(0);
@@ -104,13 +106,14 @@ Small choose_small(const Op& op, const Dialect& dialect) {
   if (dialect.is_host || rank < 2 || wide == COMPUTE_DTYPE_BOOL || op.input(0).dtype != c.dtype) return form;
   const int64_t m = c.shape[rank - 2], n = c.shape[rank - 1], k = op.input(0).shape[rank - 1];
   if (n > kMostSmall || k > kMostSmall || n < 2 || k < 2 || m < 2) return form;
+  const int64_t products = std::accumulate(c.shape, c.shape + rank - 2, int64_t{1}, std::multiplies<>());
+  if (products < kLeastSmall) return form;  // one of many rows fills tiles
   form.blocks = static_cast<int>(divide_up(n, kSmallColumns));
   const auto power = [](int64_t x) { return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(x))); };
   form.rows = std::min(
       power(m), std::max(static_cast<int>(std::bit_floor(static_cast<unsigned>(dialect.group_size / form.blocks))), 1));
   form.depth = power(k);
-  int64_t pieces = divide_up(m, form.rows);
-  for (int32_t axis = 0; axis < rank - 2; ++axis) pieces *= c.shape[axis];
+  const int64_t pieces = divide_up(m, form.rows) * products;
   const int slots = dialect.group_size / form.items();
   const int64_t matrix_bytes = int64_t{form.depth} * form.blocks * kSmallColumns * dtype_size(wide);
   if (2 * pieces < int64_t{slots} * dialect.compute_units || slots * matrix_bytes > kMostSmallBytes) return form;
