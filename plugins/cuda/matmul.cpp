@@ -355,10 +355,6 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     verdict.reason = "a generated kernel is faster for a few rows or columns along the depth";
     return verdict;
   }
-  if (common::is_of_small_matrices(op, device.dialect())) {
-    verdict.reason = "a generated kernel is faster for many small matrices";
-    return verdict;
-  }
   if (cublas_lt() == nullptr) {
     report_missing_library();
     verdict.reason = "cuBLASLt was not found: tried " + tried_in_short(cublas_lt_report());
@@ -373,6 +369,13 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   const bool has_bias = common::is_given(op, kBiasInput);
   const bool is_bare = op.expression_count() == 0 && !has_bias;
   const int misplaced = common::place_operands(problem);
+  // Batches that are one product with many rows are no longer batches here.
+  const int64_t most_small = is_half ? 16 : 8;
+  if (problem.batches() > 1 && std::max({problem.m, problem.n, problem.k}) <= most_small &&
+      common::is_of_small_matrices(op, device.dialect())) {
+    verdict.reason = "a generated kernel is faster for many small matrices";
+    return verdict;
+  }
   // A generated kernel does it all in one launch; where cuBLASLt is faster without the epilogue, core adds a map.
   if (!is_bare && products < kMapPaysFrom) {
     verdict.reason = "a generated kernel is faster for a small product with an epilogue";

@@ -207,6 +207,7 @@ std::optional<Tables> choose_tables(const Op& op, Combine combine, const Dialect
     const int64_t updates = std::max<int64_t>(t.chunk * t.width / places, 1);
     t.copies = power_up_to(std::min({t.entries / places, updates, kMostCopies}));
   }
+  t.entries = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(places * t.copies)));
   const bool is_direct = !t.is_private && has_instruction(combine, dtype, dialect);
   t.end = t.chunks == 1 ? Tables::End::kStore : is_direct ? Tables::End::kAtomic : Tables::End::kParts;
 
@@ -297,12 +298,16 @@ class TablesBuilder {
   void add_tables(BuiltKernels& built) const {
     const Tables& t = tables_;
     KernelBuilder builder(dialect_, "scatter_tables", with_text_);
+    int32_t step_words[4];
     begin(builder);
     const int32_t size = dtype_size(dtype_), index_size = dtype_size(op_.input(0).dtype);
     builder.sign(index_size);
     builder.sign(t.is_private);
     builder.sign(t.is_by_columns);
     builder.sign(static_cast<int64_t>(t.end));
+    builder.sign(t.entries);
+    const auto steps = [&](size_t i) { return steps_[i] == 1 ? "" : " * " + read(step_words[i]); };
+    for (const int64_t step : steps_) builder.sign(step == 1);
     builder.pointer(Pointer::kTensor, 0, nest_.offsets[0] * index_size);
     builder.pointer(Pointer::kTensor, 1, nest_.offsets[1] * size);
     builder.pointer(Pointer::kTensor, 2, nest_.offsets[2] * size);
@@ -314,7 +319,6 @@ class TablesBuilder {
                   width_word = builder.word(t.width), divisor = builder.word(divisor_word(t.width)),
                   copies_word = builder.word(t.copies), active_word = builder.word(t.active),
                   chunk_word = builder.word(t.chunk), chunks_word = builder.word(t.chunks);
-    int32_t step_words[4];
     for (size_t i = 0; i < steps_.size(); ++i) step_words[i] = builder.word(steps_[i]);
     Space space(nest_);
     space.add_words(builder, 1);
@@ -330,7 +334,7 @@ class TablesBuilder {
       if (!has_parts) define_identity(builder);
       if (t.end == Tables::End::kAtomic) builder.globals += atomic_text(combine_, dtype_, builder);
       const std::string coordinates = space.coordinates(builder, "c", "column"),
-                        at = cat(space.offset(2, "c"), " + target * ", read(step_words[2]));
+                        at = cat(space.offset(2, "c"), " + target", steps(2));
       std::string merge = fill(kTablePart, {{"limit", KernelBuilder::word_text(limit_word)}});
       if (!has_parts) {
         const std::string value = convert_text("value", t.kept, dtype_, functions);
@@ -359,8 +363,8 @@ class TablesBuilder {
                 {"is_by_columns", t.is_by_columns},
                 {"is_private", t.is_private},
                 {"coordinates", coordinates},
-                {"index_at", cat(space.offset(0, "c"), " + term * ", read(step_words[0]))},
-                {"update_at", cat(space.offset(1, "c"), " + term * ", read(step_words[1]))},
+                {"index_at", cat(space.offset(0, "c"), " + term", steps(0))},
+                {"update_at", cat(space.offset(1, "c"), " + term", steps(1))},
                 {"position", cat(read(position_word), " + ", space.offset(3, "c"), " + term * ", read(step_words[3]))},
                 {"update", convert_text("updates[s]", dtype_, t.kept, functions)},
                 {"combined", combine_text(combine_, t.kept, "x", "y", functions)},

@@ -95,7 +95,7 @@ struct Small {
   int items() const { return rows * blocks; }
 };
 
-constexpr int kMostSmall = 64, kSmallColumns = 8;
+constexpr int kMostSmall = 16, kSmallColumns = 8;  // larger ones fill tiles
 constexpr int64_t kLeastSmall = 16, kMostSmallBytes = 32 << 10;
 
 Small choose_small(const Op& op, const Dialect& dialect) {
