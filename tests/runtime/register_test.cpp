@@ -96,9 +96,9 @@ TEST(RegisteredOp, RefusesFaultyDescriptions) {
   refused("acme.a", "x", "x", "k: quaternion = 1!", "ANY", 1, "is not of the form");
   refused("acme.a", "x", "x", "", "NUMBERS", 1, "not a class of dtypes");
   const Thrown dtype = thrown_by(
-      [] { (void)Op::define("acme.reals", "x", "sqrt(x)", "", "FLOAT")({host().from_host(std::vector<int32_t>{1})}); });
+      [] { (void)Op::define("acme.reals", "x", "sqrt(x)", "", "FLOAT")({host().zeros(compute::complex64, {1})}); });
   EXPECT_EQ(dtype.code, COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_NE(dtype.message.find("acme.reals: x is int32"), std::string::npos) << dtype.message;
+  EXPECT_NE(dtype.message.find("acme.reals: x is complex64"), std::string::npos) << dtype.message;
   compute_op_registration given{};
   given.struct_size = sizeof given;
   given.struct_type = COMPUTE_STRUCT_OP_REGISTRATION;
