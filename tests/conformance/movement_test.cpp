@@ -378,6 +378,7 @@ void index_out_of_range(const Session& session) {
       Tensor result;
       Error error = session.try_run(
           "scatter", {{"reduction", std::string(reduction)}, {"deterministic", deterministic}}, inputs, stream, result);
+      if (error.code() == COMPUTE_ERROR_UNSUPPORTED) continue;
       if (!error) error = Error(compute_stream_synchronize(stream));
       EXPECT_TRUE(error.mentions("index -6 is out")) << error.message();
       EXPECT_EQ(error.mentions(" at indices"), error.mentions("at indices[2300]")) << error.message();
