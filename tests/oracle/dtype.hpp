@@ -56,7 +56,8 @@ inline bool is_half(Dtype dtype) { return dtype == dtype::FLOAT16 || dtype == dt
 Dtype part(Dtype dtype);
 /// The dtype that expressions of `dtype` compute in, and in which sums of it are accumulated.
 Dtype computed_in(Dtype dtype);
-/// The common dtype: of two kinds that of the higher one, else the array API standard's; 0 if there is none.
+/// The common dtype. The operand of the higher kind determines it; within a kind, the array API standard does. 0 if
+/// there is no common dtype.
 Dtype promote(Dtype a, Dtype b);
 
 /// Wide enough for every product of two 64-bit integers (as bits) and every 64-bit integer of either sign (as a value).

@@ -133,6 +133,18 @@ TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   EXPECT_FALSE(other(4, 512, {512, 1}));
   EXPECT_FALSE(other(4, 510, {1, 510}));
   EXPECT_FALSE(other(4, 64, {1, 64}));
+  // Devices with small groups, and with less local memory than the sums take in OpenCL C.
+  TestOp few("contraction");
+  few.tensor(kF32, {8, 512}).tensor(kF32, {512, 300}, {1, 512}).output(kF32, {8, 300});
+  Dialect opencl = gpu();
+  opencl.language = Language::kOpenclC;
+  opencl.local_memory_bytes = 16 << 10;
+  EXPECT_TRUE(has_few_lines(few.view(), opencl));
+  opencl.local_memory_bytes = 15 << 10;
+  EXPECT_FALSE(has_few_lines(few.view(), opencl));
+  opencl.local_memory_bytes = 16 << 10;
+  opencl.group_size = 16;
+  EXPECT_FALSE(has_few_lines(few.view(), opencl));
 }
 
 // Many small matrices: sides of 2 to 16, in each layout and dtype, with a right side of their own or a common one.
@@ -167,6 +179,14 @@ TEST_F(GeneratedText, CompilesProductsOfSmallMatrices) {
   EXPECT_FALSE(other(1000, 16, 16, 17));
   EXPECT_FALSE(other(10, 8, 8, 8));
   EXPECT_FALSE(other(1, 100'000, 16, 16));
+  TestOp small("contraction");  // 16 KiB of local memory
+  small.tensor(COMPUTE_DTYPE_FLOAT64, {9000, 8, 8}).tensor(COMPUTE_DTYPE_FLOAT64, {9000, 8, 8});
+  small.output(COMPUTE_DTYPE_FLOAT64, {9000, 8, 8});
+  Dialect narrow = gpu();
+  narrow.local_memory_bytes = 16 << 10;
+  EXPECT_TRUE(is_of_small_matrices(small.view(), narrow));
+  narrow.local_memory_bytes = 15 << 10;
+  EXPECT_FALSE(is_of_small_matrices(small.view(), narrow));
   EXPECT_FALSE(other(100'000, 1, 8, 8));
 }
 

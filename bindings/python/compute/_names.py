@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of NumPy and PyTorch for what the package has, with the arguments that they have there.
 
-The module is imported when a program first uses one of its names; the package itself uses none. docs/guides/names.md has
-the table. A name that means something else here, or nothing, raises an AttributeError that says what to use.
+The package imports the module with its others and uses none of these names itself. docs/guides/names.md has the table. A name that means something else here, or nothing, raises an AttributeError that says what to use.
 """
 from __future__ import annotations
 

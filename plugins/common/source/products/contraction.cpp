@@ -48,16 +48,15 @@ int most_lines(const Dialect& dialect, compute_dtype dtype) {
   return is_half(dtype) ? 2 : 4;
 }
 
-// Whether rows of operand `i` of a contraction (columns, if it is the second) consist of words.
+// Whether the lines of a matrix along an axis consist of words.
 bool lies_in_words(const compute_plugin_tensor& tensor, int32_t along, int64_t size) {
   const int64_t elements = kWordBytes / size;
-  const int32_t other = along == tensor.rank - 1 ? tensor.rank - 2 : tensor.rank - 1;
   if (tensor.strides[along] != 1 || tensor.shape[along] % elements != 0 || tensor.alignment % kWordBytes != 0)
     return false;
   for (int32_t axis = 0; axis < tensor.rank; ++axis) {
     if (axis != along && tensor.shape[axis] > 1 && tensor.strides[axis] % elements != 0) return false;
   }
-  return other >= 0;
+  return true;
 }
 
 // Chosen on an H100 from 1 to 4 lines of float32, float16 and bfloat16 and matrices of 2048 to 6144: each work item has
@@ -69,6 +68,7 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   Lines form;
   if (dialect.is_host || rank < 2 || dtype != op.input(1).dtype || dtype != c.dtype || !is_float(computed_in(dtype)))
     return form;
+  if (dialect.group_size < kWarp) return form;
   const int64_t m = c.shape[rank - 2], n = c.shape[rank - 1], k = op.input(0).shape[rank - 1];
   if (std::min(m, n) > most_lines(dialect, dtype) || std::max(m, n) < 64 || k < 128) return form;
   if (!lies_in_words(op.input(0), rank - 1, size) || !lies_in_words(op.input(1), rank - 2, size)) return form;
@@ -81,7 +81,10 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   const auto groups = [&] { return divide_up(many, int64_t{dialect.group_size} / form.along * form.lines); };
   while (form.along < widest && words > int64_t{form.along} * form.steps) form.along *= 2;
   while (form.along < widest && words > form.along && groups() < 2 * dialect.compute_units) form.along *= 2;
-  return form;
+  // In OpenCL C the sums of all work items are in local memory.
+  const int64_t sums = form.lines * few * dialect.group_size;
+  const bool fits = sums * dtype_size(computed_in(dtype)) <= dialect.local_memory_bytes;
+  return fits || dialect.language == Language::kCudaC ? form : Lines();
 }
 
 // The form of many small products: a right side of at most kMostSmall by kMostSmall. A group has `slots` pieces of
@@ -116,7 +119,8 @@ Small choose_small(const Op& op, const Dialect& dialect) {
   const int64_t pieces = divide_up(m, form.rows) * products;
   const int slots = dialect.group_size / form.items();
   const int64_t matrix_bytes = int64_t{form.depth} * form.blocks * kSmallColumns * dtype_size(wide);
-  if (2 * pieces < int64_t{slots} * dialect.compute_units || slots * matrix_bytes > kMostSmallBytes) return form;
+  const int64_t most_bytes = std::min(kMostSmallBytes, dialect.local_memory_bytes);
+  if (2 * pieces < int64_t{slots} * dialect.compute_units || slots * matrix_bytes > most_bytes) return form;
   form.slots = slots;
   return form;
 }
@@ -247,12 +251,7 @@ class ContractionBuilder {
 
   // Whether four elements of a or b along the depth are a word.
   bool has_quads(size_t i) const {
-    const int32_t along = i == 0 ? 1 : 0;
-    const compute_plugin_tensor& tensor = op_.input(static_cast<int32_t>(i));
-    bool has = stride(i, along) == 1 && stride(i, 1 - along) % 4 == 0 && k_ % 4 == 0 && tensor.alignment % 16 == 0 &&
-               space_.nest().offsets[i] % 4 == 0;
-    for (int loop = 0; loop < space_.rank(); ++loop) has = has && space_.nest().strides[i][loop] % 4 == 0;
-    return has;
+    return lies_in_words(op_.input(static_cast<int32_t>(i)), i == 0 ? rank_ - 1 : rank_ - 2, size_);
   }
   UnitLoads unit_loads(size_t i) const {
     if (i == 0 ? !a_along_k_ : b_along_n_) return UnitLoads::kAlongSide;
@@ -491,11 +490,7 @@ class ContractionBuilder {
     return true;
   }
   // Elements of a row of the left side that are loaded at once.
-  int left_lanes() const {
-    const bool lies =
-        lies_in_words(op_.input(0), rank_ - 1, size_) && space_.nest().offsets[0] * size_ % kWordBytes == 0;
-    return lies ? kWordBytes / size_ : 1;
-  }
+  int left_lanes() const { return lies_in_words(op_.input(0), rank_ - 1, size_) ? kWordBytes / size_ : 1; }
 
   std::string small_text() {
     const int lanes = left_lanes(), width = small_.blocks * kSmallColumns;
