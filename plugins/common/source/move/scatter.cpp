@@ -149,6 +149,7 @@ struct Tables {
   int64_t active = 1, steps = 1;  // items that read updates, and how many each of them has in flight
   int64_t chunk = 1, chunks = 1;
   End end = End::kStore;
+  bool starts_from_output = false;  // rather than from identities, where a table is the only one of its elements
 };
 
 int64_t power_up_to(int64_t most) { return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(most))); }
@@ -210,6 +211,7 @@ std::optional<Tables> choose_tables(const Op& op, Combine combine, const Dialect
   t.entries = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(places * t.copies)));
   const bool is_direct = !t.is_private && has_instruction(combine, dtype, dialect);
   t.end = t.chunks == 1 ? Tables::End::kStore : is_direct ? Tables::End::kAtomic : Tables::End::kParts;
+  t.starts_from_output = t.end == Tables::End::kStore && t.copies == 1 && t.kept == dtype;
 
   const int64_t groups = t.blocks * t.chunks;
   if (t.is_private) {
@@ -305,6 +307,7 @@ class TablesBuilder {
     builder.sign(t.is_private);
     builder.sign(t.is_by_columns);
     builder.sign(static_cast<int64_t>(t.end));
+    builder.sign(t.starts_from_output);
     builder.sign(t.entries);
     const auto steps = [&](size_t i) { return steps_[i] == 1 ? "" : " * " + read(step_words[i]); };
     for (const int64_t step : steps_) builder.sign(step == 1);
@@ -331,7 +334,7 @@ class TablesBuilder {
       Functions& functions = builder.functions();
       builder.globals += kReportIndex;
       if (!t.is_private) builder.globals += atomic_text(combine_, t.kept, builder, kLocal, "compute_combine_in_table");
-      if (!has_parts) define_identity(builder);
+      if (!has_parts && !t.starts_from_output) define_identity(builder);
       if (t.end == Tables::End::kAtomic) builder.globals += atomic_text(combine_, dtype_, builder);
       const std::string coordinates = space.coordinates(builder, "c", "column"),
                         at = cat(space.offset(2, "c"), " + target", steps(2));
@@ -343,32 +346,36 @@ class TablesBuilder {
                       {"combine", t.end == Tables::End::kAtomic ? cat("compute_combine(x2 + ", at, ", ", value, ");")
                                                                 : element(builder, cat("x2[", at, "]"))}});
       }
-      builder.body =
-          fill(kScatterTables,
-               {{"kept", kept},
-                {"storage", storage},
-                {"entries", t.entries},
-                {"group", dialect_.group_size},
-                {"steps", t.steps},
-                {"limit", KernelBuilder::word_text(limit_word)},
-                {"line", read(line_word)},
-                {"columns", read(columns_word)},
-                {"width", t.is_by_columns ? KernelBuilder::word_text(width_word) : "1"},
-                {"divisor", KernelBuilder::word_text(divisor)},
-                {"copies", KernelBuilder::word_text(copies_word)},
-                {"active", KernelBuilder::word_text(active_word)},
-                {"chunk_terms", read(chunk_word)},
-                {"chunks", read(chunks_word)},
-                {"identity", identity_text(combination_of(combine_), t.kept)},
-                {"is_by_columns", t.is_by_columns},
-                {"is_private", t.is_private},
-                {"coordinates", coordinates},
-                {"index_at", cat(space.offset(0, "c"), " + term", steps(0))},
-                {"update_at", cat(space.offset(1, "c"), " + term", steps(1))},
-                {"position", cat(read(position_word), " + ", space.offset(3, "c"), " + term * ", read(step_words[3]))},
-                {"update", convert_text("updates[s]", dtype_, t.kept, functions)},
-                {"combined", combine_text(combine_, t.kept, "x", "y", functions)},
-                {"merge", merge}});
+      builder.body = fill(
+          kScatterTables,
+          {{"kept", kept},
+           {"storage", storage},
+           {"entries", t.entries},
+           {"group", dialect_.group_size},
+           {"steps", t.steps},
+           {"limit", KernelBuilder::word_text(limit_word)},
+           {"line", read(line_word)},
+           {"columns", read(columns_word)},
+           {"width", t.is_by_columns ? KernelBuilder::word_text(width_word) : "1"},
+           {"divisor", KernelBuilder::word_text(divisor)},
+           {"copies", KernelBuilder::word_text(copies_word)},
+           {"active", KernelBuilder::word_text(active_word)},
+           {"chunk_terms", read(chunk_word)},
+           {"chunks", read(chunks_word)},
+           {"identity", identity_text(combination_of(combine_), t.kept)},
+           {"is_by_columns", t.is_by_columns},
+           {"starts_from_output", t.starts_from_output},
+           {"place",
+            fill(kTablePlace, {{"is_by_columns", t.is_by_columns}, {"divisor", KernelBuilder::word_text(divisor)}})},
+           {"at", cat("x2[", at, "]")},
+           {"is_private", t.is_private},
+           {"coordinates", coordinates},
+           {"index_at", cat(space.offset(0, "c"), " + term", steps(0))},
+           {"update_at", cat(space.offset(1, "c"), " + term", steps(1))},
+           {"position", cat(read(position_word), " + ", space.offset(3, "c"), " + term * ", read(step_words[3]))},
+           {"update", convert_text("updates[s]", dtype_, t.kept, functions)},
+           {"combined", combine_text(combine_, t.kept, "x", "y", functions)},
+           {"merge", merge}});
     }
     built.add(builder, t.blocks * t.chunks);
   }
