@@ -112,6 +112,11 @@ void test_top_k(Case& c) {
   for (const int64_t largest : {0, 1}) {
     c.run({{"k", int64_t{70}}, {"largest", largest}}, {c.special({3, 3001})}, "some of many");
     c.run({{"k", int64_t{70}}, {"axis", int64_t{0}}, {"largest", largest}}, {c.special({3001, 3})}, "across rows");
+    const Operand x = c.special({2, 9000});
+    const Operand sorted =
+        c.session.upload(c.session.download(c.session.run("sort", {}, std::vector<Operand>{x}, nullptr)));
+    c.run({{"k", int64_t{20}}, {"largest", largest}}, {x}, "few of many");
+    c.run({{"k", int64_t{20}}, {"largest", largest}}, {sorted}, "few of many in order");
   }
   c.run({{"k", int64_t{900}}}, {c.special({2, 3000})}, "so many that all are sorted");
   c.run({{"k", int64_t{50}}}, {c.special({20000})}, "of a long line");

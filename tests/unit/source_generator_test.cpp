@@ -398,11 +398,17 @@ TEST_F(GeneratedText, CompilesReductionsThatGroupsShare) {
   }
 }
 
-// Of lines that a group sorts, and of longer ones, which top_k leaves to core.
+// Of lines that a group sorts or selects from, and of longer ones, which top_k leaves to core.
 TEST_F(GeneratedText, CompilesSorts) {
   TestOp top("top_k");
   top.tensor(kF32, {3, 100}).output(kF32, {3, 7}).output(COMPUTE_DTYPE_INT64, {3, 7}).integers("k", {7});
   expect_compiles(top);
+  TestOp selected("top_k");
+  selected.tensor(kF32, {3, 3000}).output(kF32, {3, 7}).output(COMPUTE_DTYPE_INT64, {3, 7}).integers("k", {7});
+  expect_compiles(selected);
+  TestOp selected_of_more("top_k");
+  selected_of_more.tensor(kF32, {3, 9000}).output(kF32, {3, 7}).output(COMPUTE_DTYPE_INT64, {3, 7}).integers("k", {7});
+  EXPECT_FALSE(refuse_op(selected_of_more.view(), gpu()));
   TestOp long_line("top_k");
   long_line.tensor(kF32, {3, 100000}).output(kF32, {3, 7}).output(COMPUTE_DTYPE_INT64, {3, 7}).integers("k", {7});
   EXPECT_TRUE(refuse_op(long_line.view(), gpu()));

@@ -18,6 +18,8 @@ namespace {
 #include "plugins/common/source/order/sort.inc"
 
 constexpr int kCountsPerItem = 16;
+constexpr int kSelectSteps = 4;             // elements that an item has in flight
+constexpr int64_t kSelectLimit = 8 * 2048;  // of a line that one group goes along while others may be idle
 
 // How a dtype's elements become keys.
 struct KeyTexts {
@@ -105,6 +107,7 @@ class SortBuilder {
     const auto aligned = [](int64_t bytes) { return divide_up(bytes, 256) * 256; };
     const int64_t elements = lines() * terms_;
     const int64_t key_bytes = aligned(elements * (texts_.is_wide ? 8 : 4)), position_bytes = aligned(elements * 4);
+    if (selects(dialect_, terms_, stored_, lines())) return add_selection(built);
     if (terms_ <= line_limit()) {
       positions_at_[0] = key_bytes;
       built.workspace_bytes = keeps_ ? key_bytes + position_bytes : 0;
@@ -136,6 +139,15 @@ class SortBuilder {
   SortedKeys kept() const {
     const int last = terms_ <= line_limit() ? 0 : (texts_.passes - 1) % 2;
     return {keys_at_[last], positions_at_[last], texts_.key_type, texts_.greatest};
+  }
+
+  /// Whether a group selects the first `stored` elements of a line rather than sort them all. Core divides a line that
+  /// is longer still, unless the lines are enough for the device.
+  static bool selects(const Dialect& dialect, int64_t terms, int64_t stored, int64_t lines) {
+    const int64_t first = selected_first(dialect, stored), chunk = kSelectSteps * dialect.group_size;
+    const bool fits = first <= chunk && 2 * chunk * 12 + 4 <= dialect.local_memory_bytes;
+    const bool is_filled = lines >= int64_t{dialect.compute_units} * 4;
+    return !dialect.is_host && stored > 0 && fits && terms >= first * 8 && (terms <= kSelectLimit || is_filled);
   }
 
   /// Elements that a group sorts in local memory.
@@ -271,12 +283,44 @@ class SortBuilder {
     return is_part() ? cat("if (", e, " < ", KernelBuilder::index_word(step_words.stored), ") {\n", text, "}\n") : text;
   }
 
+  // Elements that a group sorts for its first bound.
+  static int64_t selected_first(const Dialect& dialect, int64_t stored) {
+    return std::max<int64_t>(dialect.group_size, stored * 2);
+  }
+
   StepWords add_step_words(KernelBuilder& builder) const {
     StepWords words;
     for (const int64_t step : steps_) words.steps.push_back(builder.word(step));
     words.stored = builder.word(stored_);
     if (has_rows_) words.row_limit = builder.word(row_limit_);
     return words;
+  }
+
+  void add_selection(BuiltKernels& built) {
+    KernelBuilder builder = begin("select_line");
+    take_tensors(builder);
+    const int32_t terms_word = builder.word(terms_), first_word = builder.word(selected_first(dialect_, stored_));
+    const StepWords steps = add_step_words(builder);
+    Space space(nest_);
+    space.add_words(builder, 1);
+    if (with_text_) {
+      define_key(builder);
+      builder.globals += fill(kSortPair, {{"key_type", texts_.key_type}});
+      builder.body = fill(kSelectLine, {{"key_type", texts_.key_type},
+                                        {"size", 2 * kSelectSteps * dialect_.group_size},
+                                        {"steps", kSelectSteps},
+                                        {"group", dialect_.group_size},
+                                        {"terms", KernelBuilder::index_word(terms_word)},
+                                        {"first", KernelBuilder::index_word(first_word)},
+                                        {"stored", KernelBuilder::index_word(steps.stored)},
+                                        {"coordinates", space.coordinates(builder, "k", "line")},
+                                        {"from", space.offset(0, "k")},
+                                        {"source_step", KernelBuilder::index_word(steps.steps[0])},
+                                        {"greatest", texts_.greatest},
+                                        {"key", key_text(steps, "e")},
+                                        {"outputs", outputs_text(space, steps, "e")}});
+    }
+    built.add(builder, lines());
   }
 
   void add_line(BuiltKernels& built) {
@@ -293,6 +337,7 @@ class SortBuilder {
     space.add_words(builder, 1);
     if (with_text_) {
       define_key(builder);
+      builder.globals += fill(kSortPair, {{"key_type", texts_.key_type}});
       builder.body = fill(kSortLine, {{"key_type", texts_.key_type},
                                       {"size", size},
                                       {"half", size / 2},
@@ -501,7 +546,11 @@ std::optional<Refusal> refuse_sort_shape(const Op& op, const Dialect& dialect) {
 std::optional<Refusal> refuse_top_k(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& src = op.input(0);
   const int64_t given = op.integer("axis", -1), axis = given < 0 ? given + src.rank : given;
-  if (src.shape[axis] > SortBuilder::line_limit(dialect, dtype_size(src.dtype) == 8))
+  const int64_t terms = src.shape[axis], stored = op.output(0).shape[axis];
+  int64_t lines = 1;
+  for (int32_t i = 0; i < src.rank; ++i) lines *= i == axis ? 1 : src.shape[i];
+  if (terms > SortBuilder::line_limit(dialect, dtype_size(src.dtype) == 8) &&
+      !SortBuilder::selects(dialect, terms, stored, lines))
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "top_k: a line is too long for one work group", ""};
   return refuse_sort_shape(op, dialect);
 }
