@@ -42,6 +42,33 @@ print((x + 1j).dtype.name, cp.can_cast(cp.int8, cp.float32))
         self.assertEqual(refusals[0], "add: int64 and float32 have no common dtype; convert one of them (astype(x, float32)), or set COMPUTE_PROMOTION=mixed")
 
 
+class Selection(Case):
+    """The line that names the device: whoever chose one sees it."""
+    def lines(self, code="cp.ones(1)", **settings):
+        result = run_python("import compute as cp\n" + code, **{"COMPUTE_DEVICE": "", "COMPUTE_LOG": "", "COMPUTE_CONFIG": ""} | settings)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr.splitlines()
+
+    def test_what_was_chosen_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "config.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write('device = "cpu"\n')
+            for settings, by in (({"COMPUTE_DEVICE": "cpu"}, "COMPUTE_DEVICE"), ({"COMPUTE_LOG": "info"}, "auto"), ({"COMPUTE_CONFIG": path}, f"{path}:1")):
+                line, = self.lines(**settings)
+                self.assertRegex(line, rf"^compute: using \w+: .*, chosen by {re.escape(by)}$")
+        warning, line = self.lines(COMPUTE_DEVICE="cuda77,cpu")
+        self.assertRegex(warning, "^compute: warning: .*cuda.*; using cpu instead$")
+        self.assertRegex(line, "^compute: using cpu: .*, chosen by COMPUTE_DEVICE$")
+
+    def test_the_plain_cpu_is_not_mentioned(self):
+        by_auto = cp.which("auto")
+        self.assertEqual(len(self.lines()), 0 if by_auto.startswith("cpu:") else 1, by_auto)
+        self.assertEqual(self.lines("cp.ones(1, device='cpu'); print(cp.config('COMPUTE_LOG'))"), [])
+        self.assertEqual(self.lines("cp.device('cpu'); assert cp.config('COMPUTE_LOG') == 'info'"), [])
+        self.assertEqual(len(self.lines("cp.config('COMPUTE_LOG', 'info'); cp.ones(1)")), 1)
+
+
 class Errors(Case):
     def test_types_and_fields(self):
         with self.assertRaises(ValueError) as caught:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Devices, and which of them is meant where none is named.
+#include <string>
+
 #include "module.hpp"
 
 namespace compute_python {
@@ -20,12 +22,37 @@ compute_device* keep(compute_device* device) {
   return object ? device : nullptr;
 }
 
+/// The text of a call of compute.h; "" if it fails, which the next call reports.
+std::string text_or_nothing(compute_error* error, compute_text* text) {
+  std::string result(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
+  compute_text_free(text);
+  compute_error_free(error);
+  return result;
+}
+
+/// Whether opening the selector would log only that it is cpu, which no user chose and which replaces no other device.
+/// A user who sets COMPUTE_LOG decides about that line.
+bool is_plain_cpu(const char* selector) {
+  compute_text* text = nullptr;
+  compute_error* error = compute_config_get("COMPUTE_LOG", &text);
+  if (!text_or_nothing(error, text).ends_with("\tdefault")) return false;
+  error = compute_device_which(selector, COMPUTE_FORMAT_TEXT, &text);
+  const std::string answer = text_or_nothing(error, text);
+  const std::string_view line = std::string_view(answer).substr(0, answer.find('\n'));
+  return line.starts_with("cpu:") && answer.find("\nwarning: ") == std::string::npos &&
+         line.ends_with(selector == nullptr ? ", chosen by auto" : ", chosen by compute_device_open");
+}
+
 compute_device* open(const char* selector) {
+  const bool may_be_quiet = open_devices.empty() && (selector == nullptr || std::string_view(selector) == "cpu");
   compute_device* device = nullptr;
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;
-    error = compute_device_open(selector, &device);
+    const bool is_quiet = may_be_quiet && is_plain_cpu(selector);
+    if (is_quiet) error = compute_config_set("COMPUTE_LOG", "warn");
+    if (error == nullptr) error = compute_device_open(selector, &device);
+    if (is_quiet) compute_error_free(compute_config_set("COMPUTE_LOG", nullptr));
   }
   return succeeded(error) ? keep(device) : nullptr;
 }
