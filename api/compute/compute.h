@@ -805,7 +805,7 @@ COMPUTE_API compute_error* compute_shutdown(int64_t timeout_ns, int32_t* out_dra
 /*
  * Pushes a scope, which describes the place in the program where the calling thread is. Scopes nest. The strings are
  * copied; `file` may be NULL. Inside a scope, the message of an error that a call on this thread returns ends with a
- * line such as "scope: train (main.py:12) > forward".
+ * line such as "scope: train (main.py:12) > forward". A fault in data has the scope of the call that queued the work.
  *
  * Threads: scopes belong to the calling thread. A runtime that moves tasks between threads must keep a task on one
  *          thread from _push to _pop (Go: runtime.LockOSThread).

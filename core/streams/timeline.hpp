@@ -242,8 +242,9 @@ class Timeline {
     std::shared_ptr<const IndexPlace> indices;
     compute_plugin_fault* fault;
     std::shared_ptr<const void> records;
-    bool shares_fault;  // an earlier run with the same record faulted while this one was queued
-    compute_plugin_fault shared;
+    bool shares_fault = false;  // an earlier run with the same record faulted while this one was queued
+    compute_plugin_fault shared{};
+    std::shared_ptr<const std::string> scope{};  // in which the work was submitted; NULL outside of any
   };
   struct Spoilt {
     uint64_t number;

@@ -337,7 +337,9 @@ void index_out_of_range(const Session& session) {
     const Operand inputs[] = {session.upload(Array(dtype::FLOAT32, shape)), session.upload(bad)};
     const Stream stream = session.stream();
     Tensor result;
+    check(compute_scope_push("look up", "table.py", 7));
     Error error = session.try_run(op, attributes, inputs, stream, result);
+    check(compute_scope_pop());
     if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
     if (!error) error = Error(compute_stream_synchronize(stream));
     EXPECT_TRUE(error.code() == COMPUTE_ERROR_KERNEL_FAILED || error.code() == COMPUTE_ERROR_OUT_OF_RANGE)
@@ -349,6 +351,7 @@ void index_out_of_range(const Session& session) {
     if (!error.mentions(" at indices")) return;
     const std::string place = " of range for axis 0 of extent 5, at indices[" + std::to_string(count - 2) + "]";
     EXPECT_TRUE(error.mentions(what + place)) << error.message();
+    EXPECT_TRUE(error.mentions("\nscope: look up (table.py:7)")) << error.message();
   };
   fail("take", {}, {5}, 3, 5);
   fail("take", {}, {5}, 3, -6);

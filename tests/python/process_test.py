@@ -185,6 +185,20 @@ print(json.dumps(cp.placement_report()["inputs"]))
             self.assertTrue({row["op"] for row in transfers} >= {"read", "write", "write back", "add", "multiply", "copy", "to_device"}, transfers)
         self.assertRegex(result.stderr, r"float32 \[7\] .* from the end \(<string>:\d+\) > <module> \(<string>:\d+\)")
 
+    @unittest.skipIf(cp.device().name == "cpu", "faults on cpu are found in the call")
+    def test_late_faults_name_the_line_of_their_op(self):
+        table, wrong = cp.zeros(5), cp.asarray([7, 0])
+        with self.assertRaisesRegex(cp.KernelError, "^take: index 7 is out of range .*; COMPUTE_SYNC=1 raises this where the op is called$"):
+            np.asarray(cp.take(table, wrong))
+        cp.config("COMPUTE_TRANSFERS", "warn")
+        try:
+            line = sys._getframe().f_lineno + 1
+            found = cp.take(table, wrong)
+            with self.assertRaisesRegex(cp.KernelError, rf"\nscope: test_late_faults_name_the_line_of_their_op \(.*process_test.py:{line}\)$"):
+                np.asarray(found)
+        finally:
+            cp.config("COMPUTE_TRANSFERS", None)
+
     def test_nothing_is_looked_up_without_a_reason(self):
         with self.assertRaises(ValueError) as caught:
             cp.zeros((2, 3)) + cp.zeros((4,))

@@ -120,6 +120,9 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
     first, newline, rest = message.partition("\n")  # a load report, a compiler's log or a scope follows
     for pattern, words in _WORDS:
         first = pattern.sub(words, first)
+    if kind is KernelError and device != "cpu" and "\nscope: " not in message:  # found after the call of the op
+        if _core.config_get("COMPUTE_SYNC").split("\t")[0] != "1":
+            first += "; COMPUTE_SYNC=1 raises this where the op is called"
     error = kind(first + newline + rest)
     error.code = name
     error.op = op
