@@ -43,3 +43,10 @@ class Printing(Case):
         self.assertEqual(repr(cp.float32), "compute.float32")
         self.assertEqual(repr(cp.device("cpu")), "Device('cpu')")
         self.assertEqual(f"{cp.asarray(0.125, device='cpu'):.2f}", "0.12")
+
+    def test_html(self):
+        x = cp.asarray([[1.0, 2.5]], device="cpu")
+        self.assertEqual(x._repr_html_(), "<table><tr><th>shape</th><td>(1, 2)</td></tr><tr><th>dtype</th><td>float32</td></tr>"
+                                          "<tr><th>device</th><td>cpu</td></tr></table><pre>[[1.  2.5]]</pre>")
+        for shape in ((2000, 2000), (2,) * 16, (0, 3), ()):
+            self.assertLess(len(cp.zeros(shape)._repr_html_()), 1000)

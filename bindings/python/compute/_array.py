@@ -206,3 +206,4 @@ for _name, _method in {
     "real": property(_real), "imag": property(_imag), "flat": property(_flat),
 }.items():
     setattr(Array, _name, _named(_name, _method))
+    "_repr_html_": _printing.array_html,

@@ -219,3 +219,14 @@ def array_str(x):
         value = x.item()
         return _round_trip(value, x.dtype) if x.dtype in _dtypes.FLOATS and math.isfinite(value) else str(value)
     return _body(x, " ", 1, WIDTH)
+
+
+def array_html(x):
+    """A table of the shape, the dtype and the device, and the text of the elements. For notebooks."""
+    from html import escape
+
+    rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>"
+                   for name, value in (("shape", x.shape), ("dtype", x.dtype.name), ("device", escape(x.device.name))))
+    shown = math.prod(len(_edges(extent)) for extent in x.shape) if x.size > THRESHOLD else x.size
+    elements = array_str(x) if shown <= 4 * THRESHOLD else "..."  # no axis of many is long
+    return f"<table>{rows}</table><pre>{escape(elements)}</pre>"
