@@ -247,9 +247,25 @@ class Elementwise(Case):
                     (lambda: integers + cp.asarray([0.5], dtype=cp.float32), np.float32([1.5, 2.5]))):
                 self.assert_same(call(), expected)
             self.assertIs(cp.result_type(integers, 0.5), cp.float64)
+            narrow = cp.asarray([1, 2], dtype=cp.float32)
+            for text, operands, expected in (
+                    ("i + 0.5", (integers,), np.float64([1.5, 2.5])), ("i * s", (integers, 0.1), np.float64([0.1, 0.2])), ("i + s", (integers, 3), np.int64([4, 5])),
+                    ("i / 3 + i // 2", (integers,), np.float64([1, 2]) / 3 + [0, 1]), ("i * s", (integers, 0.1j), np.complex128([0.1j, 0.2j])), ("h = .5e0; i ** h", (integers,), np.sqrt(np.float64([1, 2]))),
+                    ("sqrt(hypot(i, (i + 1)) * 2)", (integers,), np.sqrt(np.hypot([1.0, 2.0], [2.0, 3.0]) * 2)), ("where(m, 1 / 3, i)", (flags, integers), np.float64([1 / 3, 2])),
+                    ("convert(i, float32) + 0.1", (integers,), np.float32([1.1, 2.1])), ("x * 0.1 + i", (narrow, integers), np.float32([1.1, 2.2])), ("i & 1", (integers,), np.int64([1, 0]))):
+                self.assert_same(cp.expression(text)(*operands), expected, 1e-7 if expected.dtype == np.float32 else 1e-15)
+            self.assert_same(cp.expression("i * i").reduce("sum", integers, after="sqrt(x) / 2"), np.sqrt(np.float64(5)) / 2, 1e-15)
         finally:
             cp.set_default_dtype(cp.float32)
         self.assert_same(integers / 2, np.float32([0.5, 1]))
+        self.assert_same(cp.expression("i + 0.5")(integers), np.float32([1.5, 2.5]))
+        self.assertEqual(cp.expression("where(x > 0, convert(x, int64), nan) + inf").names, ("x",))
+
+    def test_numbers_alone(self):
+        for call, expected in ((lambda: cp.add(1, 2), np.int64(3)), (lambda: cp.sqrt(2), np.sqrt(np.float32(2))), (lambda: cp.maximum(1, np.float64(2.5)), np.float32(2.5)),
+                               (lambda: cp.isnan(float("nan")), np.bool_(True)), (lambda: cp.max(5.0), np.float32(5)), (lambda: cp.stack([1.0, 2]), np.float32([1, 2])),
+                               (lambda: cp.logical_and(True, False), np.bool_(False)), (lambda: cp.abs(3 + 4j), np.float32(5)), (lambda: cp.clip(5, 0, 3), np.int64(3))):
+            self.assert_same(call(), expected, 1e-6)
 
     def test_what_is_no_operand(self):
         integers = cp.asarray([1])

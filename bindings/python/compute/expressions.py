@@ -4,18 +4,51 @@ from __future__ import annotations
 
 import re
 
-from . import _core, _ops, grad
+from . import _core, _dtypes, _ops, grad
 from ._core import Array
 from ._creation import arrays_of, is_values
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w*\s*\()")
 _ASSIGNED = re.compile(r"(?:^|;)\s*([A-Za-z_]\w*)\s*=(?!=)")
 
+_REAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|inf|nan)(?![\w.])")
+_FLOATING = re.compile(r"\bb?float\d+\b|\bcomplex\d+\b")
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(")
+
+
+def _doubled(text, reals):
+    """The text for operands that are integers or bool, where float64 is the default dtype: the library would take float32.
+
+    `reals` are the dtypes of names that are floating-point or complex numbers. A text that names such dtypes stays as it
+    is.
+    """
+    if _FLOATING.search(text):
+        return text
+    text = re.sub(r"(?<!/)/(?!/)", "* convert(1, float64) /", _REAL.sub(r"convert(\g<0>, float64)", text))
+    at = 0
+    while call := _CALL.search(text, at):
+        at = call.end()
+        if call[1] in ("exp2", "complex") or _ops.TABLE.get(call[1], {"dtypes": ""})["dtypes"] in ("FLOAT", "INEXACT"):
+            end, depth = at, 0  # of the first argument
+            while end < len(text) and (depth or text[end] not in ",)"):
+                depth += {"(": 1, ")": -1}.get(text[end], 0)
+                end += 1
+            text = f"{text[:at]}convert({text[at:end]}, float64){text[end:]}"
+            at += len("convert(")
+    for name, dtype in reals:
+        text = re.sub(rf"(?<![\w.]){name}(?!\w)", f"convert({name}, {dtype})", text)
+    return text
+
 
 def _names(text):
-    """The names in a text that are neither functions nor defined in it, in the order of their first use."""
-    assigned = set(_ASSIGNED.findall(text))
-    return tuple(dict.fromkeys(name for name in _NAME.findall(text) if name not in assigned))
+    """The names in a text that are neither words of the language nor defined in it, in the order of their first use."""
+    known = {"inf", "nan", "true", "false", *_dtypes._BY_NAME, *_ASSIGNED.findall(text)}
+    return tuple(dict.fromkeys(name for name in _NAME.findall(text) if name not in known))
+
+
+def _is_doubled(inputs):
+    """Whether floating-point numbers beside these arrays are float64: by default, and because no array has such a dtype."""
+    return _dtypes.DEFAULT_FLOAT is _dtypes.float64 and all(_dtypes.kind(x.dtype) < 2 for x in inputs)
 
 
 class Expression:
@@ -38,13 +71,14 @@ class Expression:
     def __repr__(self):
         return f"compute.expression({self.text!r})"
 
-    def _parse(self, numbers):
-        """The expression of the library in which these names are numbers."""
-        parsed = self._parsed.get(numbers)
+    def _parse(self, numbers, reals=None):
+        """The expression of the library in which these names are numbers. For `reals` see _doubled."""
+        parsed = self._parsed.get((numbers, reals))
         if parsed is None:
             inputs = [name for name in self.names if name not in numbers]
             scalars = [name for name in self.names if name in numbers]
-            parsed = self._parsed[numbers] = _core.expression(self.text, inputs, scalars)
+            text = self.text if reals is None else _doubled(self.text, reals)
+            parsed = self._parsed[numbers, reals] = _core.expression(text, inputs, scalars)
         return parsed
 
     def __reduce__(self):
@@ -64,7 +98,12 @@ class Expression:
             values = dict(zip(values, arrays_of(*values.values())))
             numbers = frozenset(name for name in self.names if not isinstance(values[name], Array))
         inputs = [values[name] for name in self.names if name not in numbers]
-        return self._parse(numbers), inputs, [values[name] for name in self.names if name in numbers]
+        reals = None
+        if _is_doubled(inputs):
+            kinds = {name: _dtypes.number(values[name]) for name in numbers}
+            reals = tuple((name, "float64" if isinstance(value, float) else "complex128") for name, value in kinds.items()
+                          if isinstance(value, (float, complex)))
+        return self._parse(numbers, reals), inputs, [values[name] for name in self.names if name in numbers]
 
     def _gradients(self, values, wanted, dy):
         """The gradients of the operands `wanted`, before those that were broadcast are summed."""
@@ -97,13 +136,21 @@ class Expression:
             return result if after is None else Expression(after)(result)
         expression, inputs, scalars = self._bind(values)
         if after is not None:
-            closing = self._parsed.get(after)
+            text = _doubled(after, ()) if _is_doubled(inputs) else after
+            closing = self._parsed.get(text)
             if closing is None:
-                closing = self._parsed[after] = _core.expression(after, _names(after), ())
+                closing = self._parsed[text] = _core.expression(text, _names(after), ())
             after = closing
         return expression.reduce(kind, inputs, scalars, axes, keepdims, after)
 
 
 def expression(text, /, *names):
-    """Parses an expression. `names` gives the order of positional arguments; else that of their first use."""
+    """Parses an expression. `names` gives the order of positional arguments; else that of their first use.
+
+    Raises ValueError for a faulty text, with the position.
+
+    >>> e = compute.expression("a * x + 1")
+    >>> e(a=2, x=compute.asarray([1.0, 2.0]))
+    Array([3., 5.], dtype=float32)
+    """
     return Expression(text, *names)
