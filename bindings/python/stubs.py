@@ -43,7 +43,8 @@ PARAMETERS = {
     "function": "Callable[..., Any]", "stream": "Stream | None", "exception": "object",
     "positional": f"{LIKE} | {NUMBER}", "named": f"{LIKE} | {NUMBER}", "items": "int | Sequence[int]",
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
-    "argnums": "int | Sequence[int] | None", "has_aux": "bool", "sorter": f"{LIKE} | None"
+    "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
+    "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None"
 }
 # Where a name means something else.
 SPECIAL = {
@@ -51,14 +52,14 @@ SPECIAL = {
     ("astype", "dtype"): "DType", ("set_default_dtype", "dtype"): "DType", ("from_dlpack", "x"): "object", ("meshgrid", "arrays"): LIKE,
     ("broadcast_arrays", "arrays"): LIKE, ("broadcast_shapes", "shapes"): "tuple[int | None, ...]",
     ("result_type", "arrays_and_dtypes"): f"{LIKE} | DType | {NUMBER}", ("expression", "names"): "str",
-    ("kernel", "name"): "str", ("kernel", "source"): "str", ("linspace", "stop"): NUMBER, ("attention", "k"): LIKE,
+    ("kernel", "name"): "str", ("kernel", "source"): "str", ("attention", "k"): LIKE,
     ("attention", "scale"): "float", ("top_k", "k"): "int", ("attention", "q"): LIKE, ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
     ("interp", "x"): f"{LIKE} | float", ("interp", "right"): "float | None", ("digitize", "right"): "bool",
     ("digitize", "bins"): LIKE, ("trapezoid", "y"): LIKE, ("trapezoid", "x"): f"{LIKE} | None",
     ("cov", "y"): f"{LIKE} | None", ("corrcoef", "y"): f"{LIKE} | None",
     ("convolve", "mode"): 'Literal["full", "same", "valid"]', ("correlate", "mode"): 'Literal["full", "same", "valid"]',
     ("searchsorted", "x2"): f"{LIKE} | int | float",
-    ("isin", "x1"): f"{LIKE} | {NUMBER}", ("isin", "x2"): f"{LIKE} | {NUMBER}",
+    ("einsum", "equation"): f"str | {LIKE}", ("isin", "x1"): f"{LIKE} | {NUMBER}", ("isin", "x2"): f"{LIKE} | {NUMBER}",
     ("outer", "x1"): LIKE, ("outer", "x2"): LIKE, ("cross", "x1"): LIKE, ("cross", "x2"): LIKE,
     ("matmul", "x1"): LIKE, ("matmul", "x2"): LIKE, ("gemm", "alpha"): "float", ("trace", "offset"): "int",
     ("vector_norm", "ord"): "int | float", ("matrix_norm", "ord"): 'int | float | Literal["fro", "nuc"]',
@@ -234,10 +235,11 @@ def array_class():
               "    def __dlpack_device__(self, /) -> tuple[int, int]: ...",
               "    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...",
               "    def to_device(self, device: Device | str, /, *, stream: Any = None) -> Array: ...",
-              "    def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> Array: ...",
+              "    def reshape(self, *shape: int | Sequence[int], copy: bool | None = None, order: str = 'C') -> Array: ...",
               "    def item(self, *index: int) -> Any: ...", "    def tolist(self) -> Any: ...",
               "    def native_handle(self) -> tuple[int, int]: ...", "    def copy(self) -> Array: ...",
-              "    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Array: ...", "    def ravel(self) -> Array: ...",
+              "    def flatten(self, start_dim: int | str = 0, end_dim: int = -1, *, order: str = 'C') -> Array: ...",
+              "    def ravel(self, order: str = 'C') -> Array: ...",
               "    def transpose(self, *axes: int | Sequence[int]) -> Array: ...",
               "    def __round__(self, digits: int | None = None, /) -> Any: ..."]
     special = {"view": "*shape: Any", "to": "*arguments: Any, **options: Any", "expand": "*sizes: int | Sequence[int]", "permute": "*axes: int | Sequence[int]",
@@ -314,6 +316,8 @@ def declaration(name, function, is_row, owner="", method=False):
         last = parameter.kind
     if last is inspect.Parameter.POSITIONAL_ONLY:
         parts.append("/")
+    if is_row:
+        parts += ["*", f"out: {ARRAY} | None = None", "where: Any = True", "dtype: Any = None"]
     stated = None if is_row else inspect.signature(function).return_annotation
     result = "None" if name in ("__init__", "__exit__") else ARRAY if is_row else RESULTS.get(full, ARRAY)
     result = annotation(stated) if isinstance(stated, str) and full not in RESULTS else result

@@ -180,7 +180,7 @@ class Messages(Case):
         x, i, u = cp.ones(3), cp.asarray([1, 2, 3]), cp.asarray([1, 2, 3], dtype=cp.uint64)
         for call, message in {
                 lambda: i + u: r"int64 and uint64 have no common dtype; convert one of them \(astype\(y, int64\)\)$", lambda: i & x: "integer dtypes and bool$",
-                lambda: cp.var(i): r"convert it \(astype\(x, float32\)\)$", lambda: (i > 1) + True: r"bool",
+                lambda: cp.logical_not(i): r"convert it \(astype\(x, bool\)\)$", lambda: (i > 1) + True: r"bool",
                 lambda: cp.concat([i, u]): r"convert one of them \(astype\(xs\[1\], int64\)\)$", lambda: cp.take(x, x): r"convert it \(astype\(indices, int64\)\)$",
                 lambda: cp.scatter(i, i, x): r"convert updates \(astype\(updates, int64\)\)$", lambda: cp.clip(i, x, x): "convert",
                 lambda: i.__setitem__(0, x[0]): "convert the value$", lambda: i.__setitem__(0, 0.5): "cannot be set to 0.5$"}.items():

@@ -270,8 +270,6 @@ class Elementwise(Case):
     def test_what_is_no_operand(self):
         integers = cp.asarray([1])
         with self.assertRaises(TypeError):
-            cp.add(1, 2)
-        with self.assertRaises(TypeError):
             integers + "a"
         self.assertFalse(integers == "a")
 
@@ -309,7 +307,7 @@ class Elementwise(Case):
         for error, message, call in (
                 (TypeError, "exp takes 1 argument, not 2", lambda: cp.exp(cp.zeros(2), 2)),
                 (TypeError, "multiply takes 2 arguments, not 1", lambda: cp.multiply(x)),
-                (TypeError, r"\(astype\(x, float32\)\)", lambda: cp.var(x)),
+                (TypeError, r"\(astype\(x, bool\)\)", lambda: cp.logical_not(x)),
                 (TypeError, "shape .2,. is neither true nor false; use any", lambda: bool(x)),
                 (TypeError, "2.5 is neither an integer nor a sequence of integers", lambda: cp.zeros(2.5)),
                 (TypeError, "where: set is not an array", lambda: cp.where({True}, 1, 0))):

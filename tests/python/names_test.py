@@ -82,6 +82,16 @@ a.argsort(); a.round(1); a.round(); a.clip(0, 1); a.dot(b); s.dot([1.0, 2.0]); c
 p.squeeze(); a[None].squeeze(0); a.repeat(2); p.repeat(2, axis=1); a.take([1, 2]); p.take([0, 2], axis=1); n.nonzero(); s.trace(); s.diagonal(); p.diagonal(1); a.searchsorted(1.0); a.astype(int); a.astype("float32"); n.astype(float); n.astype(bool); a.copy(); a.tolist()
 a.item(1); p.item(4); p.item(1, 2); a.nbytes; a.itemsize; a.size; p.ndim; p.shape; a.dtype.name; a.dtype.kind; f.dtype.kind; n.dtype.itemsize; c.dtype.kind; a.dtype == "float64"; a.dtype != "float32"; a.dtype == np.float64; a.view(np.int64); a.flat[2]; len(p); p.tobytes()
 a + [1, 2, 3, 4, 5]; [1, 2, 3, 4, 5] - a; a * (1, 2, 3, 4, 5); p / [[1.0], [2.0]]; a ** [2, 2, 2, 2, 2]; n // [1, 2, 1, 2, 1]; n % [2, 2, 2, 2, 2]; n == [3, 0, 0, 3, 0]; n != [3, 0, 0, 3, 0]; a < [0, 0, 0, 0, 0]; [0, 0, 0, 0, 0] <= a; n & [1, 1, 1, 1, 1]; s @ [1.0, 2.0]
+np.unique([[2, 1], [1, 3], [2, 1]], axis=0); np.unique(q, axis=1); np.unique(np.round(t) % 2, axis=0, return_inverse=True)[0]; np.unique([[1, 0], [1, 0], [0, 2]], True, True, True, 0)[1]; np.unique(c[None], axis=1); np.unique(np.asarray([[1.0, float("nan")]] * 2), axis=0)
+np.sin(0.5); np.exp(1); np.sqrt(2.0); np.maximum(1, 2.5); np.add(1, 2); np.isnan(float("nan")); np.log(2j); np.round(2.567, 1); np.real(1 + 2j); np.angle(1j); np.repeat(3, 2); np.tile(1.5, 2); np.atleast_1d(2); np.ravel(3); np.mean(5); np.sort([2, 1]); np.cumsum(3)
+np.std([1, 2, 4]); np.var(n); np.var(n, ddof=1); np.std(q, axis=1, keepdims=True); np.sum(p, where=[True, False, True]); np.sum(p, 1, where=p > 0); np.sum(n, initial=5); np.prod(p, axis=0, where=p > 0); np.max(p, axis=1, where=p > 0, initial=-1.0)
+np.min(n, initial=-7); np.mean(p, axis=1, where=p > -2.5); np.std(p, axis=1, where=p > -2.5); np.var(p, where=p > 0, ddof=1); np.all(p > 0, axis=1, where=p > 0); np.any(p > 0, where=p < 0); np.max(p, 0, initial=2.0, keepdims=True)
+np.reshape(p, (3, 2), order="F"); np.reshape(p, -1, order="F"); np.reshape(a[:4], (2, 2), order="F"); np.reshape(p.T, 6, order="A"); np.ravel(p, order="F"); np.ravel(t.transpose(1, 0, 2), order="K"); p.ravel(order="C"); p.ravel("F"); p.flatten("F"); p.reshape(3, 2, order="F")
+np.array(a, order="C"); np.zeros(2, "d"); np.asarray([1, 2], "i2"); np.dtype("<f4").name; np.dtype("f8").name; np.dtype("?").kind; np.result_type("i4", "f8").name; np.linspace(start=0, stop=1, num=3); np.linspace(0, 1, 5, retstep=True); np.linspace(0, 1, 4, endpoint=False, retstep=True)[1]
+np.arange(start=1, stop=4); np.full((2, 3), [1, 2, 3]); np.full_like(p, [[1], [2]]); np.meshgrid(a, b, sparse=True); np.meshgrid(a, [1.0], sparse=True, indexing="ij"); np.trapezoid(a, x=[0, 1, 3, 4, 6]) if hasattr(np, "trapezoid") else np.trapz(a, x=[0, 1, 3, 4, 6]); np.repeat(a, repeats=2)
+np.moveaxis(t, source=0, destination=1); np.take(a, indices=[1, 0]); np.quantile(a, q=0.3); np.median(p, axis=0, overwrite_input=False); np.einsum(p, [0, 1], [1, 0]); np.einsum(s, [0, 1], p, [1, 2]); np.einsum(t, [0, ..., 1], [0, ...]); np.einsum("ij,jk", s, p, optimize=True)
+np.size(p, -1); np.intersect1d(n, [3, 1, 8], return_indices=True); np.unravel_index([3, 5], (2, 3), order="F"); np.add(a, b, dtype="float32"); np.power(n, 2, dtype=float); np.isinf(h, np.zeros(5, bool)); np.exp(a, np.zeros(5)); np.divide(a, b, out=np.zeros(5), where=b > 0)
+np.sqrt(a, where=a > 0, out=np.zeros(5)); np.logical_not(f, where=f, out=np.ones(5, bool)); np.interp([0.5, 3.0], [0, 1, 2], [1j, 2.0, 3 + 1j]); np.nan_to_num(np.asarray([1 + 1j, complex(float("nan"), 2)])); np.loadtxt(["1;2"], delimiter=";", converters={1: lambda text: float(text) * 10})
 [1.0, 2.0] @ s; a[[0, 2]]; a[[True, False, True, False, True]]; a[a > 0]; p[:, [0, 2]]; p[1]; p[..., 0]; a[::-1]; a[np.newaxis]; p[[0, 1], [1, 2]]; np.s_[1:3]; np.index_exp[0, 1]; np.vander if False else 1; np.pi; np.e; np.inf; np.newaxis
 """
 # Of PyTorch, beside the value as NumPy has it.
@@ -103,6 +113,9 @@ torch.mul(a, 2) | a * 2; torch.sub(a, b) | a - b; torch.div(a, 2) | a / 2; torch
 torch.dot(a, b) | a @ b; torch.outer(a, b) | np.outer(a, b); torch.addmm(s, s, s, beta=2.0) | 2 * s + s @ s; torch.diag(a) | np.diag(a); torch.tril(p, diagonal=1) | np.tril(p, 1); torch.tensordot(p, p, dims=2) | (p * p).sum(); torch.nan_to_num(h, nan=0.0, posinf=1.0, neginf=-1.0) | [1.0, 0, 1, -1, 0]; torch.numel(p) | 6; p.numel() | 6
 p.dim() | 2; a.abs() | np.abs(a); a.exp() | np.exp(a); b.pow(2) | b * b; a.add(1) | a + 1; a.mul(b) | a * b; a.sqrt().isnan() | a < 0; a.eq(0.5) | a == 0.5; a.float().dtype.name | "float32"; a.double().dtype.name | "float64"; n.long().dtype.name | "int64"; a.int() | a.astype(int); n.bool() | n != 0; a.half().dtype.name | "float16"
 a.to(torch.float32).dtype.name | "float32"; a.to("cpu") | a; a.to(device="cpu", dtype=torch.float32).dtype.name | "float32"; a.to(n) | a.astype(int); a.type_as(n) | a.astype(int); a.cpu() | a; a.numpy() | a; a.detach().cpu().numpy() | a; a.clone() | a; a.contiguous() | a; torch.clone(a) | a; torch.is_tensor(a) | True
+torch.linspace(start=0, end=1, steps=3) | [0, 0.5, 1]; torch.logspace(start=0, end=2, steps=3) | [1.0, 10, 100]; torch.arange(start=1, end=3) | [1, 2]; torch.mean(p, 1, True) | p.mean(1, keepdims=True); p.sum(0, True) | p.sum(0, keepdims=True); torch.any(p > 3, 1, True) | [[False], [True]]
+torch.div(a, b, rounding_mode="trunc") | np.trunc(a / b); torch.div(n - 2, 2, rounding_mode="trunc") | [0, -1, 0, 0, 0]; torch.div(a, 2, rounding_mode="floor") | a // 2; torch.diagonal(t, dim1=1, dim2=2) | np.diagonal(t, 0, 1, 2); torch.repeat_interleave(n) | [0, 0, 0, 2, 2, 3, 3, 3, 4]
+torch.nonzero(n, as_tuple=True)[0] | [0, 2, 3, 4]; torch.unique(q, dim=0) | np.unique(q, axis=0); n.repeat_interleave(2) | np.repeat(n, 2); torch.add(a, b, alpha=2, out=torch.zeros(5)) | a + 2 * b; torch.einsum(s, [0, 1], p, [1, 2], [0, 2]) | s @ p; torch.topk(a, k=1).indices | [2]
 isinstance(a, torch.Tensor) | True; torch.float.name | "float32"; torch.long.name | "int64"; torch.double.name | "float64"; torch.isclose(a, a) | [True] * 5; torch.bincount(n) | [1, 1, 1, 2]; torch.erf(a[:0]).shape | (0,); a.matmul(b) | a @ b; torch.special if False else 1 | 1; a.tile(2) | np.tile(a, 2); a.tolist() | a.tolist()
 """
 
@@ -169,7 +182,8 @@ class Statements(Case):
                 "np.add(a, b, out=a)": "a", "np.exp(a, out=b)": "b", "np.sum(p, axis=1, out=b[:2])": "b", "np.cumsum(a, out=b)": "b", "np.matmul(s, s, out=p[:, :2])": "p", "np.clip(a, 0, 1, out=a)": "a",
                 "np.put(a, [0, -1], [7.0, 8.0])": "a", "np.putmask(a, a < 0, b)": "a", "np.copyto(a, b)": "a", "np.copyto(a, 3.0)": "a", "np.fill_diagonal(s, 9.0)": "s", "a.fill(2.0)": "a", "a.sort()": "a",
                 "p.sort(axis=0)": "p", "np.put_along_axis(p, np.asarray([[0], [1]]), 5.0, 1)": "p", "np.nan_to_num(h, copy=False)": "h", "np.round(a, 1, out=b)": "b", "np.concatenate([a[:2], a[:3]], out=b)": "b",
-                "a.__iadd__([1, 2, 3, 4, 5])": "a", "a.__setitem__(slice(0, 2), [5.0, 6.0])": "a", "np.mean(p, axis=0, out=a[:3])": "a"}.items():
+                "np.fill_diagonal(t[:, :2, :2], 9.0)": "t", "np.fill_diagonal(p.T, 5.0)": "p", "np.fill_diagonal(q, 5)": "q", "setattr(c, 'real', 5.0)": "c", "setattr(c, 'imag', [1.0, float('inf'), 3.0])": "c",
+                "np.median(p, axis=0, out=a[:3])": "a", "np.quantile(p, 0.25, axis=0, out=a[:3])": "a", "np.sum(p, axis=0, initial=1.0, out=a[:3])": "a", "a.__iadd__([1, 2, 3, 4, 5])": "a", "a.__setitem__(slice(0, 2), [5.0, 6.0])": "a", "np.mean(p, axis=0, out=a[:3])": "a"}.items():
             ours, theirs = names(cp), names(np)
             eval(statement, ours), eval(statement, theirs)
             self.check(statement, ours[name], theirs[name])
@@ -204,6 +218,11 @@ class Statements(Case):
             with self.assertRaises(TypeError):
                 wrong()
 
+    def test_order_of_arguments(self):
+        for wrong in (lambda: random.uniform(-1, 0, 100), lambda: random.normal(0.5, 2.0, 10), lambda: random.normal(0, 1, 5)):
+            with self.assertRaisesRegex(ValueError, "for NumPy's order name it, .*size="):
+                wrong()
+
     def test_files(self):
         x, y = cp.asarray([[1.0, 2.0], [3.0, 4.0]]), cp.asarray([5, 6])
         with tempfile.TemporaryDirectory() as folder:
@@ -213,7 +232,8 @@ class Statements(Case):
                 path = path if path.endswith(".npz") else path + ".npz"
                 with np.load(path) as theirs:
                     self.assertEqual({key: value.tolist() for key, value in theirs.items()}, {"arr_0": x.tolist(), "second": [5, 6]})
-                ours = cp.load(path)
+                with cp.load(path) as ours:
+                    self.assertEqual(ours.files, ["arr_0", "second"])
                 self.assertEqual({key: value.tolist() for key, value in ours.items()}, {"arr_0": x.tolist(), "second": [5, 6]})
             np.savez(os.path.join(folder, "d.npz"), m=np.arange(6).reshape(2, 3).T)
             self.assert_same(cp.load(os.path.join(folder, "d.npz"))["m"], np.arange(6).reshape(2, 3).T)
@@ -252,6 +272,7 @@ class Statements(Case):
         self.assertEqual(str(cp.arange(9)), "[0 ... 8]")
         cp.set_printoptions(**before)
         self.assertEqual(cp.array2string(cp.asarray([0.123456]), precision=2), "[0.12]")
+        self.assertEqual(cp.size(cp.zeros((2, 3, 4)), (0, 2)), 8)  # which NumPy 2.4 has
 
 
 class Names(Case):
@@ -266,8 +287,10 @@ class Names(Case):
             with self.assertRaisesRegex(AttributeError, "no attribute 'nosuch'$"):
                 module.nosuch
         for call, message in ((lambda: cp.max(cp.ones((2, 2)), dim=0), "values and indices"), (lambda: cp.min(cp.ones(2), cp.ones(2)), "minimum"), (lambda: cp.std(cp.ones((2, 2)), dim=0), "correction=1 or correction=0"),
-                              (lambda: cp.errstate(all="raise"), "can only be ignored"), (lambda: cp.unique(cp.ones((2, 2)), axis=0), "axis must be None"),
-                              (lambda: cp.nan_to_num(cp.ones(2), 0.0), "nan=0.0"), (lambda: cp.nan_to_num(cp.ones(2, dtype=cp.complex64)), "not a real dtype")):
+                              (lambda: cp.errstate(all="raise"), "can only be ignored"), (lambda: cp.max(cp.ones(2), where=[True, False]), "where needs initial"),
+                              (lambda: cp.nan_to_num(cp.ones(2), 0.0), "nan=0.0"), (lambda: cp.exp(cp.ones(2), where=[True, False]), "where needs out"), (lambda: cp.exp(cp.ones(2), cp.ones(2), 3), "exp takes 1 argument, not 3"),
+                              (lambda: cp.array([1], order="F"), "row-major"), (lambda: cp.asarray(["a"]), "arrays hold numbers"), (lambda: cp.dtype("S10"), "expected bool"), (lambda: setattr(cp.ones(2), "imag", 1), "imaginary parts"),
+                              (lambda: cp.sum(cp.ones(2), dimension=0), "expected axis, dtype, out, keepdims"), (lambda: cp.load("x.npy", mmap_mode="r"), "numpy.load")):
             with self.assertRaisesRegex((TypeError, NotImplementedError), message):
                 call()
 

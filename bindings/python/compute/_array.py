@@ -137,6 +137,23 @@ def _imag(self):
     return _ops.imag(self) if self.dtype in _dtypes.COMPLEX else _creation.zeros_like(self)
 
 
+def _set_part(self, value, name):
+    """Writes the real or the imaginary parts, in place."""
+    if self.dtype not in _dtypes.COMPLEX:
+        if name == "imag":
+            raise TypeError(f"an array of {self.dtype.name} has no imaginary parts to write; use astype(x, complex64)")
+        self[...] = value
+        return
+    parts = {"real": _ops.real(self), "imag": _ops.imag(self)}
+    parts[name][...] = value
+    global _joined
+    _joined = _joined or _core.expression("complex(x, y)", ("x", "y"), ())
+    _joined.map([parts["real"], parts["imag"]], [], (self,))
+
+
+_joined = None  # an expression, once it is needed
+
+
 def _flat(self):
     """The elements in row-major order along one axis, a view; an error if that needs a copy."""
     return _core.reshape_view(self, (-1,)) if self.size else _core.reshape_view(self, (0,))
@@ -201,9 +218,10 @@ for _name, _method in {
     "__array_namespace__": _namespace, "to_device": _to_device, "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device, "__array__": _numpy, "tolist": _tolist, "__copy__": _copy,
     "__deepcopy__": _copy, "__reduce_ex__": _reduce_ex, "__repr__": _printing.array_repr, "__str__": _printing.array_str,
+    "_repr_html_": _printing.array_html,
     "__format__": _format, "__round__": _round, "is_contiguous": property(_flags),
     "__cuda_array_interface__": property(_cuda_interface), "__array_interface__": property(_array_interface),
-    "real": property(_real), "imag": property(_imag), "flat": property(_flat),
+    "real": property(_real, lambda self, value: _set_part(self, value, "real")),
+    "imag": property(_imag, lambda self, value: _set_part(self, value, "imag")), "flat": property(_flat),
 }.items():
     setattr(Array, _name, _named(_name, _method))
-    "_repr_html_": _printing.array_html,

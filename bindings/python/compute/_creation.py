@@ -57,7 +57,7 @@ def empty(shape, *more, dtype=None, device=None):
 
 
 def full(shape, fill_value, dtype=None, *, device=None):
-    """An array whose elements all are `fill_value`.
+    """An array whose elements all are `fill_value`, which may also be an array or a list that broadcasts to the shape.
 
     >>> compute.full((2, 2), 7)
     Array([[7, 7],
@@ -65,6 +65,8 @@ def full(shape, fill_value, dtype=None, *, device=None):
     """
     if hasattr(fill_value, "backward"):  # a variable of compute.grad
         return _repeated(fill_value, _shape(shape), dtype or fill_value.dtype, device or fill_value.device)
+    if is_values(fill_value) or isinstance(fill_value, Array) and fill_value.size != 1:
+        return _ops.copy(_core.broadcast_view(asarray(fill_value, dtype=dtype, device=device), _shape(shape)))
     fill_value = fill_value.item() if isinstance(fill_value, Array) else _dtypes.number(fill_value)
     if dtype is None:
         dtype = _dtype_of_number(fill_value)
@@ -147,12 +149,17 @@ def ones_like(x, /, dtype=None, *, device=None):
     return _fill(empty_like(x, dtype=dtype, device=device), 1)
 
 
-def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
+def arange(start=0, stop=None, step=1, dtype=None, *, device=None, **names):
     """Evenly spaced numbers from `start` up to, and without, `stop`.
+
+    With one number, from 0 up to it. Without a dtype, they are integers if all arguments are. Raises ValueError for a
+    step of 0.
 
     >>> compute.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int64)
     """
+    if names:
+        return renamed(arange, names, start, stop=stop, step=step, dtype=dtype, device=device)
     if stop is None:
         start, stop = 0, start
     start, stop, step = (_dtypes.number(x) for x in (start, stop, step))
@@ -172,15 +179,19 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     return _ops.arange(start=start, step=step, size=size, dtype=out.dtype, out=out)
 
 
-def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None, **names):
-    """`num` evenly spaced numbers from `start` to `stop`.
+def linspace(start, stop=None, num=50, endpoint=True, *, dtype=None, device=None, retstep=False, **names):
+    """`num` evenly spaced numbers from `start` to `stop`, which is among them if `endpoint` is true.
+
+    With `retstep`, also their distance. Raises ValueError for a negative `num`. PyTorch's `end` is `stop`, `steps` is `num`.
 
     >>> compute.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     if names:
-        return renamed(linspace, names, start, stop, num=num, endpoint=endpoint, dtype=dtype, device=device)
+        return renamed(linspace, names, start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, device=device, retstep=retstep)
     start, stop = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop))
+    if stop is None:
+        raise TypeError("linspace: stop is missing")
     if dtype is None:
         dtype = _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
     try:
@@ -188,7 +199,9 @@ def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None, 
     except ValueError:
         check_extents(num=num)
         raise
-    return _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
+    out = _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
+    gaps = num - 1 if endpoint else num
+    return (out, (stop - start) / gaps if gaps > 0 else math.nan) if retstep else out
 
 
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
@@ -232,10 +245,10 @@ def triu(x, /, k=0, **names):
     return _ops.triu(x, k=k)
 
 
-def meshgrid(*arrays, indexing="xy"):
+def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     """Coordinate arrays from coordinate vectors.
 
-    With "xy" the first two axes are exchanged, as images have them. Raises ValueError for arrays of different dtypes or
+    With "xy" the first two axes are exchanged, as images have them. With `sparse`, arrays that broadcast to these. Raises ValueError for arrays of different dtypes or
     with several axes.
 
     >>> compute.meshgrid([1, 2], [3])
@@ -256,7 +269,9 @@ def meshgrid(*arrays, indexing="xy"):
     for i, x in enumerate(arrays):
         axes = [1] * len(arrays)
         axes[order.index(i)] = x.size
-        result.append(_ops.copy(_core.broadcast_view(_core.reshape_view(x, axes), shape)))
+        line = _core.reshape_view(x, axes)
+        line = line if sparse else _core.broadcast_view(line, shape)
+        result.append(_ops.copy(line) if copy else line)
     return tuple(result)
 
 
@@ -298,6 +313,7 @@ def _common_dtype(numbers):
     for kind in kinds:
         if not issubclass(kind, (builtins.bool, int, float, complex)):
             hint = "; compute.stack joins variables" if kind.__name__ == "Variable" else ""
+            hint = hint or "; arrays hold numbers, say the positions of texts in a list" * (kind in (str, bytes))
             raise TypeError(f"asarray: {kind.__name__} is not a number{hint}")
     if any(issubclass(kind, complex) for kind in kinds):
         return _dtypes.DEFAULT_COMPLEX
@@ -590,7 +606,15 @@ def _operands(values):
     return arrays_of(*map(_dtypes.number, values))
 
 
-_core.hooks.update(array_of=lambda value: arrays_of(value)[0] if is_values(value) else no_array(value), operands=_operands)
+
+def _array_of(value):
+    """An argument of a function as an array. The hook of the extension."""
+    if isinstance(_dtypes.number(value), _dtypes.NUMBERS):
+        return full((), value)
+    return arrays_of(value)[0] if is_values(value) else no_array(value)
+
+
+_core.hooks.update(array_of=_array_of, operands=_operands)
 
 _CPU, _CUDA = 1, 2
 
@@ -615,7 +639,18 @@ def _capsule(x, copy):
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """An array over the memory of an object with `__dlpack__`."""
+    """An array over the memory of an object with `__dlpack__`.
+
+    x        an array of PyTorch, CuPy, NumPy or another library
+    device   where the result is; without it, where `x` is
+    copy     True for a copy, False for an error where the memory cannot be shared; else it is shared if possible
+
+    Raises TypeError for an object without `__dlpack__`, and BufferError or ValueError where a copy is needed and not allowed.
+
+    >>> import numpy
+    >>> compute.from_dlpack(numpy.asarray([1.0, 2.0]))
+    Array([1., 2.], dtype=float64)
+    """
     if isinstance(x, Array):
         return asarray(x, device=device, copy=copy)
     if type(x).__name__ == "PyCapsule":

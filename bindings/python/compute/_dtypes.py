@@ -36,6 +36,10 @@ _KINDS = {
     "numeric": frozenset(INTEGERS + FLOATS + COMPLEX),
 }
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
+# The other names that NumPy has for them.
+_BY_CODE = {code: dtype for dtype, codes in {
+    bool: "?", int8: "b i1", int16: "h i2", int32: "i i4", int64: "q l p i8", uint8: "B u1", uint16: "H u2", uint32: "I u4", uint64: "Q L P u8",
+    float16: "e f2 half", float32: "f f4 single", float64: "d f8 double", complex64: "F c8", complex128: "D c16"}.items() for code in codes.split()}
 _KINDS_OF_NUMBERS = {builtins.bool: "bool", int: "DEFAULT_INTEGER", float: "DEFAULT_FLOAT", complex: "DEFAULT_COMPLEX"}
 
 
@@ -66,7 +70,13 @@ def _from_object(value):
     name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", None))
     if name in _BY_NAME and not isinstance(value, Array):
         return _BY_NAME[name]
-    raise TypeError(f"{value!r} is not a dtype")
+    if isinstance(value, str):
+        if value.lstrip("<=|") in _BY_CODE:
+            return _BY_CODE[value.lstrip("<=|")]
+        for kind in _KINDS_OF_NUMBERS:
+            if value == kind.__name__:
+                return _from_object(kind)
+    raise TypeError(f"{value!r} is not a dtype; expected bool, an integer dtype such as int32 or uint8, float16, bfloat16, float32, float64, complex64 or complex128")
 
 
 _core.hooks["dtype"] = _from_object
@@ -130,7 +140,15 @@ def set_default_dtype(dtype, /):
 
 
 class finfo_object(NamedTuple):
-    """The limits of a floating-point dtype."""
+    """The limits of a floating-point dtype.
+
+    Raises ValueError for other dtypes.
+
+    >>> compute.set_default_dtype(compute.float64)
+    >>> compute.asarray([0.5]).dtype
+    compute.float64
+    >>> compute.set_default_dtype(compute.float32)
+    """
 
     bits: int
     eps: float
@@ -166,7 +184,13 @@ def finfo(type, /):
 
 
 def iinfo(type, /):
-    """The limits of an integer dtype."""
+    """The limits of an integer dtype.
+
+    Raises TypeError for other dtypes.
+
+    >>> compute.finfo(compute.float32).eps == 2 ** -23
+    True
+    """
     dtype = type.dtype if isinstance(type, Array) else _from_object(type)
     if dtype not in INTEGERS:
         raise TypeError(f"iinfo needs an integer dtype, not {dtype}")
@@ -177,7 +201,13 @@ def iinfo(type, /):
 
 
 def isdtype(dtype, kind):
-    """Whether `dtype` is `kind`: a dtype, the name of a kind such as "real floating", or a tuple of these."""
+    """Whether `dtype` is `kind`: a dtype, the name of a kind such as "real floating", or a tuple of these.
+
+    Raises TypeError for other dtypes.
+
+    >>> compute.iinfo(compute.int8).max
+    127
+    """
     if type(dtype) is not DType:
         dtype = _from_object(dtype)
     if isinstance(kind, tuple):
@@ -212,7 +242,13 @@ _ORDER = {dtype: place for place, dtypes in enumerate(((bool,), INTEGERS, FLOATS
 
 
 def kind(value):
-    """The place of a dtype, or of a number of Python, in the order bool < integer < real < complex."""
+    """The place of a dtype, or of a number of Python, in the order bool < integer < real < complex.
+
+    Kinds are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" and "numeric".
+
+    >>> compute.isdtype(compute.int8, "integral")
+    True
+    """
     if isinstance(value, DType):
         return _ORDER[value]
     for place, one in enumerate(NUMBERS):
@@ -271,6 +307,7 @@ def check_stored(value, dtype):
 
 def result_type(*arrays_and_dtypes):
     """The dtype that an op on these arrays, dtypes and numbers has."""
+    arrays_and_dtypes = [_from_object(x) if isinstance(x, (str, type)) else x for x in arrays_and_dtypes]
     dtypes = [x.dtype if isinstance(x, Array) else x for x in arrays_and_dtypes if isinstance(x, (Array, DType))]
     numbers = [number(x) for x in arrays_and_dtypes if not isinstance(x, (Array, DType))]
     for one in numbers:
@@ -278,8 +315,10 @@ def result_type(*arrays_and_dtypes):
             if hint(one):
                 no_array(one)
             raise TypeError(f"{one!r} is neither an array, a dtype nor a number")
+    if not dtypes and not numbers:
+        raise ValueError("result_type needs at least one array, dtype or number")
     if not dtypes:
-        raise ValueError("result_type needs at least one array or dtype")
+        dtypes = [_promote_number(bool, one) for one in numbers]
     result, *rest = sorted(dtypes, key=kind, reverse=True)  # lower kinds do not take part
     for dtype in rest:
         result = promote(result, dtype)
@@ -289,7 +328,13 @@ def result_type(*arrays_and_dtypes):
 
 
 def common(name, *values):
-    """result_type for the arguments of the function `name`, which the message names."""
+    """result_type for the arguments of the function `name`, which the message names.
+
+    Raises TypeError if there is none, as for uint64 and int64.
+
+    >>> compute.result_type(compute.int32, compute.float16, 1)
+    compute.float16
+    """
     try:
         return result_type(*values)
     except TypeError as error:
@@ -298,7 +343,11 @@ def common(name, *values):
 
 
 def can_cast(from_, to, /):
-    """Whether promotion of `from_` can give `to`."""
+    """Whether promotion of `from_` can give `to`.
+
+    >>> compute.can_cast(compute.int8, compute.int16), compute.can_cast(compute.float32, compute.int32)
+    (True, False)
+    """
     dtype = from_.dtype if isinstance(from_, Array) else from_
     try:
         return promote(dtype, to) is to

@@ -135,11 +135,11 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
 
 # Keywords of NumPy and PyTorch, and the parameters of this package that mean the same.
 _KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "ddof": "correction", "input": "x", "steps": "num", "diagonal": "k",
-             "num_classes": "depth", "size": "shape", "a_min": "min", "a_max": "max"}
+             "num_classes": "depth", "size": "shape", "a_min": "min", "a_max": "max", "end": "stop", "dim1": "axis1", "dim2": "axis2"}
 
 
-def renamed(function, names, /, *arguments, **known):
-    """Calls a function again, with the keywords `names` under the names that the package has for them.
+def resolved(function, names, known):
+    """The parameters `known` of a function, with those that a call has by the keywords `names` of NumPy or PyTorch.
 
     `known` has the parameters that were given, or their defaults.
     """
@@ -151,11 +151,16 @@ def renamed(function, names, /, *arguments, **known):
         if name == "dims" and "axes" in known:
             own = "axes"
         if own not in known:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}; expected {', '.join(known) or 'none'}")
         if known[own] is not parameters[own].default:
             raise TypeError(f"{function.__name__}() got {name!r} beside {own!r}, which is the same")
         known[own] = value
-    return function(*arguments, **known)
+    return known
+
+
+def renamed(function, names, /, *arguments, **known):
+    """Calls a function again, with the keywords `names` under the names that the package has for them."""
+    return function(*arguments, **resolved(function, names, known))
 
 
 def hint(value):

@@ -78,7 +78,14 @@ def save(path, arrays, /):
 
 
 def _opened(path, mode):
-    """A file for a `with` statement, which leaves a file of the program open."""
+    """A file for a `with` statement, which leaves a file of the program open.
+
+    >>> file = io.BytesIO()
+    >>> compute.save(file, compute.asarray([1, 2]))
+    >>> _ = file.seek(0)
+    >>> compute.load(file)
+    Array([1, 2], dtype=int64)
+    """
     return contextlib.nullcontext(path) if _is_file(path) else open(path, mode)
 
 
@@ -116,7 +123,25 @@ def _load_npz(data, device):
     for name, part in parts.items():
         if part[:6] != _MAGIC:
             raise _Damaged(f"{name} is not a .npy file")
-    return {name.removesuffix(".npy"): _load_npy(part, device)[0] for name, part in parts.items()}
+    return NpzFile((name.removesuffix(".npy"), _load_npy(part, device)[0]) for name, part in parts.items())
+
+
+class NpzFile(dict):
+    """The arrays of a .npz file by their names. It has what NumPy's has, for `with` statements."""
+
+    @property
+    def files(self):
+        """The names."""
+        return list(self)
+
+    def close(self):
+        """Nothing: the file has been read."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
 
 
 def _save_safetensors(path, arrays):
@@ -136,12 +161,14 @@ def _save_safetensors(path, arrays):
             file.write(_bytes(x))
 
 
-def load(path, /, *, device=None):
+def load(path, /, *, device=None, mmap_mode=None):
     """Reads a .npy file as an array, or a .npz or .safetensors file as a dict of arrays.
 
     `path` is a path or a binary file, of which an array of the format .npy takes its part alone. A malformed file raises
     ValueError, and an unsupported dtype raises TypeError.
     """
+    if mmap_mode is not None:
+        raise NotImplementedError(f"load: mmap_mode={mmap_mode!r}; use asarray(numpy.load(path, mmap_mode=...))")
     with _opened(path, "rb") as file:
         start = file.tell() if _is_file(path) and hasattr(file, "tell") else None
         data = memoryview(file.read())
@@ -171,7 +198,14 @@ class _Damaged(Exception):
 
 
 def _parsed(parse, text):
-    """What a parser of Python makes of a header, whose depth it may not master."""
+    """What a parser of Python makes of a header, whose depth it may not master.
+
+    >>> file = io.BytesIO()
+    >>> compute.save(file, {"w": compute.ones(2)})
+    >>> _ = file.seek(0)
+    >>> compute.load(file)
+    {'w': Array([1., 1.], dtype=float32)}
+    """
     try:
         return parse(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:

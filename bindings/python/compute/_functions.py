@@ -10,7 +10,7 @@ from collections import namedtuple
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of, device_of, is_values
-from ._errors import renamed
+from ._errors import renamed, resolved
 from ._manipulation import _axes, _flat, _whole, concat, reshape
 
 
@@ -19,11 +19,52 @@ _INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
 _AS_UNSIGNED = _core.expression("bitcast(convert(x, int64), uint64)", ("x",), ())
 
 
+_NEUTRAL = {"sum": 0, "prod": 1, "all": True, "any": False}
+_COMBINED = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+
+
+def _renamed(function, names, x, /, **known):
+    """renamed, for reductions: with NumPy's `where`, a mask of the elements that count, and `initial`, a further number."""
+    name, where, initial = function.__name__, names.pop("where", True), names.pop("initial", None)
+    known = resolved(function, names, known)
+    if initial is not None and name not in _COMBINED:
+        raise TypeError(f"{name}() got an unexpected keyword argument 'initial'; expected {', '.join(known)}")
+    if where is not True:
+        x, where = array_of(x), array_of(where)
+        if name in ("mean", "var", "std"):
+            return _masked_moment(name, x, where, **known)
+        neutral = initial if name in ("max", "min") else _NEUTRAL[name]
+        if neutral is None:
+            raise TypeError(f"{name}: where needs initial; pass the number for a mask that is false everywhere")
+        x = _ops.where(where, x, neutral)
+    if initial is None:
+        return function(x, **known)
+    out = known.pop("out")
+    return _ops.TABLE[_COMBINED[name]]["run"](function(x, **known), initial, out=out)
+
+
+def _masked_moment(name, x, where, axis, dtype, out, keepdims, correction=0):
+    """The mean, var or std of the elements where a mask is true."""
+    x = _inexact(x, dtype)
+    counts = sum(_core.broadcast_view(where, x.shape), axis=axis, keepdims=True)
+    found = sum(_ops.where(where, x, 0), axis=axis, keepdims=True) / counts
+    if name != "mean":
+        distances = _ops.where(where, x - found, 0)
+        found = sum(real(distances * conj(distances)), axis=axis, keepdims=True) / (counts - correction)
+        found = _ops.sqrt(found) if name == "std" else found
+    if not keepdims:
+        axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, name)
+        found = _core.reshape_view(found, [n for i, n in enumerate(found.shape) if i not in axes])
+    return _stored(found, out)
+
+
 def _reduced(axis):
     return [axis] if isinstance(axis, int) else axis
 
 
 def _reduction(op, x, axis, keepdims, out=None, **attributes):
+    if out is True or out is False:  # PyTorch's third argument is keepdim
+        out, keepdims = None, out
     if isinstance(axis, tuple) and not axis:
         x = array_of(x)
         axis = None if x.ndim == 0 else axis
@@ -192,6 +233,8 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     dtype      of the result; without one, 64 bits for integers and bool, and that of `x` for others
     out        an array for the result, of its shape and dtype
     keepdims   whether the axes stay, with the extent 1; `keepdim` is another name
+    where      a mask: only the elements where it is true count
+    initial    a number to begin with
 
     Raises ValueError for an axis that `x` does not have.
 
@@ -199,8 +242,10 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     Array([4, 6], dtype=int64)
     """
     if names:
-        return renamed(sum, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return _renamed(sum, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
     if dtype is not None:
+        if isinstance(dtype, builtins.bool):  # PyTorch's third argument is keepdim
+            return sum(x, axis, None, out, dtype)
         return _reduction(_ops.sum, x, axis, keepdims, out, dtype=dtype)
     return _ops.sum(x) if axis is None and not keepdims and out is None else _reduction(_ops.sum, x, axis, keepdims, out)
 
@@ -212,8 +257,10 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     Array(24, dtype=int64)
     """
     if names:
-        return renamed(prod, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return _renamed(prod, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
     if dtype is not None:
+        if isinstance(dtype, builtins.bool):  # PyTorch's third argument is keepdim
+            return prod(x, axis, None, out, dtype)
         return _reduction(_ops.prod, x, axis, keepdims, out, dtype=dtype)
     return _ops.prod(x) if axis is None and not keepdims and out is None else _reduction(_ops.prod, x, axis, keepdims, out)
 
@@ -251,7 +298,7 @@ def _extreme(name, elementwise, function, x, axis, out, keepdims, names):
         raise TypeError(f"{name}: axis is an array; the {name} of two arrays is {elementwise}(x, y)")
     if "dim" in names:
         raise TypeError(f"{name}: with dim, PyTorch returns values and indices; here they are {name}(x, axis=...) and arg{name}")
-    return renamed(function, names, x, axis=axis, out=out, keepdims=keepdims)
+    return _renamed(function, names, x, axis=axis, out=out, keepdims=keepdims)
 
 
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
@@ -261,10 +308,12 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     Array([1.5, 4. ], dtype=float32)
     """
     if names:
-        return renamed(mean, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return _renamed(mean, names, x, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
     if type(x) is not Array:
         x = array_of(x)
     if dtype is not None:
+        if isinstance(dtype, builtins.bool):  # PyTorch's third argument is keepdim
+            return mean(x, axis, None, out, dtype)
         x = astype(x, dtype, copy=False)
     if x.dtype in _INEXACT:
         return _reduction(_ops.mean, x, axis, keepdims, out)
@@ -275,21 +324,30 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     return _ops.TABLE["divide"]["run"](_ops.cast(total, dtype=_dtypes.DEFAULT_FLOAT), count, out=out)
 
 
+def _inexact(x, dtype):
+    """`x` with a dtype, by default the default dtype for integers and bool."""
+    if type(x) is not Array:
+        x = array_of(x)
+    if dtype is None and x.dtype not in _INEXACT and _dtypes.kinds_mix():
+        dtype = _dtypes.DEFAULT_FLOAT
+    return x if dtype is None else astype(x, dtype, copy=False)
+
+
 _POPULATION = 0.0  # the default object: a program that says 0.0 has another one
 
 
 def var(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=False, **names):
     """The variance; sums of squares are divided by the number of elements less `correction`.
 
-    `ddof` is another name of `correction`. For the other parameters see sum. Integers need a dtype.
+    `ddof` is another name of `correction`. For the other parameters see sum. Integers and bool are computed in the default
+    dtype.
 
     >>> compute.var(compute.asarray([1.0, 2.0, 3.0]), correction=1)
     Array(1., dtype=float32)
     """
     if names:
-        return renamed(var, _divisor("var", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
-    if dtype is not None:
-        x = astype(x, dtype, copy=False)
+        return _renamed(var, _divisor("var", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
+    x = _inexact(x, dtype)
     return _reduction(_ops.var, x, axis, keepdims, out, correction=correction)
 
 
@@ -302,9 +360,8 @@ def std(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=
     Array(1., dtype=float32)
     """
     if names:
-        return renamed(std, _divisor("std", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
-    if dtype is not None:
-        x = astype(x, dtype, copy=False)
+        return _renamed(std, _divisor("std", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
+    x = _inexact(x, dtype)
     return _reduction(_ops.std, x, axis, keepdims, out, correction=correction)
 
 
@@ -324,7 +381,7 @@ def all(x, /, axis=None, out=None, keepdims=False, **names):
     Array([False,  True], dtype=bool)
     """
     if names:
-        return renamed(all, names, x, axis=axis, out=out, keepdims=keepdims)
+        return _renamed(all, names, x, axis=axis, out=out, keepdims=keepdims)
     return _reduction(_ops.all, x, axis, keepdims, out)
 
 
@@ -335,7 +392,7 @@ def any(x, /, axis=None, out=None, keepdims=False, **names):
     Array(True, dtype=bool)
     """
     if names:
-        return renamed(any, names, x, axis=axis, out=out, keepdims=keepdims)
+        return _renamed(any, names, x, axis=axis, out=out, keepdims=keepdims)
     return _reduction(_ops.any, x, axis, keepdims, out)
 
 
@@ -378,18 +435,23 @@ def argmin(x, /, axis=None, out=None, keepdims=False, **names):
     return _ops.argmin(x, axis=axis, keepdims=builtins.bool(keepdims), out=out)
 
 
-def quantile(x, q, /, axis=None, keepdims=False, **names):
+def quantile(x, /, q, axis=None, keepdims=False, *, out=None, overwrite_input=False, **names):
     """The quantiles `q` in [0, 1], by linear interpolation between the sorted elements of `x` along an axis.
 
     Without an axis, of all elements. `q` is a number, or an array or a list of numbers, whose axes the result has in
     front. It is NaN if an element is NaN. Integers are computed in the default dtype. The call waits for an array `q`.
+    `out` is an array for the result. `overwrite_input` makes no difference: `x` stays as it is.
 
     >>> compute.quantile(compute.asarray([1.0, 2.0, 4.0]), [0.25, 0.5])
     Array([1.5, 2. ], dtype=float32)
     """
     if names:
-        return renamed(quantile, names, x, q, axis=axis, keepdims=keepdims)
-    return quantiles("quantile", x, q, 1, axis, keepdims)
+        return renamed(quantile, names, x, q, axis=axis, keepdims=keepdims, out=out)
+    return _stored(quantiles("quantile", x, q, 1, axis, keepdims), out)
+
+
+def _stored(found, out):
+    return found if out is None else _ops.copy(found, out=out)
 
 
 def _rows(name, x, axis, keepdims):
@@ -469,13 +531,15 @@ def _between(low, high, share):
                                                                  low * (1 - share) + high * share))
 
 
-def median(x, /, axis=None, keepdims=False):
+def median(x, /, axis=None, keepdims=False, *, out=None, overwrite_input=False):
     """The median along an axis, or of all elements: of an even number the mean of the middle two. NaN if one is NaN.
+
+    `out` and `overwrite_input` are as of quantile.
 
     >>> compute.median(compute.asarray([1.0, 9.0, 2.0, 4.0]))
     Array(3., dtype=float32)
     """
-    return quantiles("median", x, 0.5, 1, axis, keepdims)
+    return _stored(quantiles("median", x, 0.5, 1, axis, keepdims), out)
 
 
 def _only_axis(x, axis, name):
@@ -569,15 +633,17 @@ def _edge(part, x, axis):
 # ---- Searching, sorting and sets ------------------------------------------------------------------------------------
 
 
-def nonzero(x, /):
+def nonzero(x, /, *, as_tuple=True):
     """The indices along each axis of the elements that are not zero, as a tuple. PyTorch's nonzero is argwhere.
+
+    Raises ValueError for an array without axes, and for `as_tuple` false.
 
     >>> compute.nonzero(compute.asarray([0, 3, 0, 4]))
     (Array([1, 3], dtype=int64),)
     """
     x = array_of(x)
-    if x.ndim == 0:
-        raise ValueError("nonzero: an array without axes has no indices")
+    if x.ndim == 0 or not as_tuple:
+        raise ValueError("nonzero: an array without axes has no indices" if as_tuple else "nonzero: the result is a tuple; use argwhere")
     indices, count = _ops.nonzero(x)
     used = int(count)
     return tuple(indices[i, :used] for i in range(x.ndim))
@@ -631,7 +697,7 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True, kind=None, **names)
 TopK = namedtuple("TopK", ["values", "indices"])
 
 
-def top_k(x, k, /, axis=-1, largest=True, sorted=True, **names):
+def top_k(x, /, k, axis=-1, largest=True, sorted=True, **names):
     """The `k` largest elements of `x` along an axis, or the smallest, sorted, and their indices (int64).
 
     Equal elements are in the order of `x`, and NaN comes last. Returns a named tuple (values, indices).
@@ -886,16 +952,31 @@ def tensordot(x1, x2, /, axes=2, **names):
     return _ops.tensordot(x1, x2, axes_a=_axes(first, rank1, "tensordot"), axes_b=_axes(second, rank2, "tensordot"))
 
 
-def einsum(equation, /, *operands):
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _equation(*operands):
+    """The equation and the operands of einsum(x, [0, 1], y, [1, 2], [0, 2]), where numbers stand for letters."""
+    if not builtins.all(isinstance(one, (list, tuple)) for one in operands[1::2]):
+        raise TypeError(f"einsum: the equation is {type(operands[0]).__name__}, not str, and comes first")
+    texts = ["".join("..." if one is Ellipsis else _LETTERS[one] for one in labels) for labels in operands[1::2]]
+    equation = ",".join(texts)
+    if len(operands) % 2:
+        equation += "->" + "".join("..." if one is Ellipsis else _LETTERS[one] for one in operands[-1])
+    return equation, operands[:len(operands) // 2 * 2:2]
+
+
+def einsum(equation, /, *operands, optimize=False):
     """Sums of products of the elements of arrays, as an equation such as "ij,jk->ik" says.
 
     A label that occurs twice in an operand takes its diagonal; ... stands for axes that broadcast. Labels that the part
     behind -> does not name are summed; without that part the result has the labels that occur once, in alphabetical
-    order. Operands are contracted from left to right.
+    order. Operands are contracted from left to right, whatever `optimize` says. NumPy's form without an equation is
+    einsum(x, [0, 1], y, [1], [0]).
 
     >>> compute.einsum("ij,j->i", compute.asarray([[1, 2], [3, 4]]), [1, 1])
     Array([3, 7], dtype=int64)
     """
     if not isinstance(equation, str):
-        raise TypeError(f"einsum: the equation is {type(equation).__name__}, not str, and comes first")
+        equation, operands = _equation(equation, *operands)
     return _ops.einsum(*arrays_of(*operands), equation=equation)

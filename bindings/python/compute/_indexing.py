@@ -268,7 +268,7 @@ def _placed(indices, x):
     return _creation.asarray(number, device=x.device) if isinstance(number, int) else indices
 
 
-def take(x, indices, /, axis=None, out=None):
+def take(x, /, indices, axis=None, out=None):
     """The elements of `x` at `indices` along `axis`, or of the flattened array without an axis.
 
     >>> compute.take(compute.asarray([10, 20, 30]), [2, 0])
@@ -282,7 +282,7 @@ def take(x, indices, /, axis=None, out=None):
     return _ops.take(x, indices, axis=_whole(axis, "take"), out=out)
 
 
-def take_along_axis(x, indices, /, axis=-1):
+def take_along_axis(x, /, indices, axis=-1):
     """The elements of `x` at `indices` along `axis`, where `indices` has as many axes as `x`.
 
     Without an axis, of the flattened array; `indices` is then a vector.

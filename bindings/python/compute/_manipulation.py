@@ -32,10 +32,29 @@ def _axes(axes, rank, name):
     return listed
 
 
-def reshape(x, /, shape, *, copy=None):
+def _in_order(name, x, order):
+    """`x` with its axes so that its elements, in row-major order, are those of `x` in an order of NumPy's."""
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"{name}: order is {order!r}; expected 'C', 'F', 'A' or 'K'")
+    x = array_of(x)
+    axes = list(range(x.ndim))
+    if order == "K":
+        axes.sort(key=lambda i: -abs(x.strides[i]))
+    elif order == "F" or order == "A" and _is_turned(x):
+        axes.reverse()
+    return _core.permute_view(x, axes)
+
+
+def _is_turned(x):
+    """Whether the first axis changes fastest in memory, without gaps, and the last one does not."""
+    return not x.is_contiguous and _core.permute_view(x, list(range(x.ndim))[::-1]).is_contiguous
+
+
+def reshape(x, /, shape, *, copy=None, order="C"):
     """`x` with another shape, in row-major order. A view, unless that needs a copy.
 
     One extent may be -1: it follows from the number of elements. With `copy` false, a ValueError where it needs a copy.
+    With the order "F", the first axis changes fastest.
 
     >>> compute.reshape(compute.arange(6), (2, -1))
     Array([[0, 1, 2],
@@ -43,6 +62,11 @@ def reshape(x, /, shape, *, copy=None):
     """
     if type(x) is not Array:
         x = array_of(x)
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"reshape: order is {order!r}; expected 'C', 'F' or 'A'")
+    if order == "F" or order == "A" and _is_turned(x):
+        found = reshape(_in_order("reshape", x, "F"), tuple(shape)[::-1] if isinstance(shape, (tuple, list)) else shape, copy=copy)
+        return _core.permute_view(found, list(range(found.ndim))[::-1])
     if copy:
         return _core.reshape_view(_ops.copy(x), shape)
     try:
@@ -53,8 +77,8 @@ def reshape(x, /, shape, *, copy=None):
     return _core.reshape_view(_ops.copy(x), shape)
 
 
-def _flat(x):
-    x = array_of(x)
+def _flat(x, order="C"):
+    x = array_of(x) if order == "C" else _in_order("ravel", x, order)
     return reshape(x, (-1,)) if x.size else _core.reshape_view(x, (0,))
 
 
@@ -212,7 +236,7 @@ def permute_dims(x, /, axes):
     return _core.permute_view(x, axes)
 
 
-def moveaxis(x, source, destination, /):
+def moveaxis(x, /, source, destination):
     """A view with the axes `source` moved to the positions `destination`.
 
     >>> compute.moveaxis(compute.zeros((2, 3, 4)), 0, -1).shape
@@ -263,7 +287,7 @@ def roll(x, /, shift, axis=None, **names):
     return x
 
 
-def repeat(x, repeats, /, axis=None):
+def repeat(x, /, repeats, axis=None):
     """Each element of `x` along `axis` repeated; without an axis, of the flattened array.
 
     >>> compute.repeat(compute.asarray([1, 2]), [2, 1])

@@ -40,13 +40,17 @@ def _inexact(x):
 # ---- Creation -------------------------------------------------------------------------------------------------------
 
 
-def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None) -> Array:
-    """asarray, with a copy unless `copy` is None or false, and with at least `ndmin` axes.
+def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None, order: str = "K") -> Array:
+    """asarray, with a copy unless `copy` is None or false, and with at least `ndmin` axes. Copies are in row-major order.
+
+    Raises NotImplementedError for the order "F".
 
     >>> compute.array([[1, 2], [3, 4]])
     Array([[1, 2],
            [3, 4]], dtype=int64)
     """
+    if order not in ("K", "A", "C"):
+        raise NotImplementedError(f"array: order={order!r}; arrays are made in row-major order; write array(x).T for another one")
     x = _creation.asarray(obj, dtype=dtype, device=device, copy=copy if copy or not isinstance(obj, (list, tuple, *_dtypes.NUMBERS)) else None)
     return _core.reshape_view(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
@@ -70,6 +74,10 @@ def copy(x: Values) -> Array:
 
     >>> compute.copy([1, 2])
     Array([1, 2], dtype=int64)
+
+    >>> import numpy
+    >>> compute.from_numpy(numpy.arange(3))
+    Array([0, 1, 2], dtype=int64)
     """
     return _ops.copy(array_of(x))
 
@@ -161,12 +169,16 @@ def _stacked(arrays, dtype):
     return x if dtype is None else _functions.astype(x, dtype, copy=False)
 
 
-def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DType | None = None) -> Array:
+def logspace(start: float, stop: float | None = None, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DType | None = None, **names: Any) -> Array:
     """`num` numbers from base ** start to base ** stop, whose logarithms are evenly spaced.
+
+    PyTorch's `end` is `stop`, and `steps` is `num`.
 
     >>> compute.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
+    if names:
+        return renamed(logspace, names, start, stop=stop, num=num, endpoint=endpoint, base=base, dtype=dtype)
     return _powers(float(base), _creation.linspace(start, stop, num, endpoint, dtype=_wide()), dtype)
 
 
@@ -350,13 +362,15 @@ def rollaxis(x: Values, axis: int, start: int = 0) -> Array:
     return _manipulation.moveaxis(x, axis, start - 1 if start > axis else start)
 
 
-def ravel(x: Values) -> Array:
+def ravel(x: Values, order: str = "C") -> Array:
     """The elements in row-major order along one axis; a view, unless that needs a copy.
+
+    With the order "F" the first axis changes fastest, and "K" is the order in memory.
 
     >>> compute.ravel([[1, 2], [3, 4]])
     Array([1, 2, 3, 4], dtype=int64)
     """
-    return _flat(x)
+    return _flat(x, order)
 
 
 def flatten(x: Values, start_dim: int = 0, end_dim: int = -1) -> Array:
@@ -702,26 +716,55 @@ def compress(condition: Values, x: Values, axis: Axis = None) -> Array:
     return _indexing.take(x, found, axis=axis)
 
 
-def unique(x: Values, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: None = None, *,
-           equal_nan: bool = True, sorted: bool = True) -> Any:
+def _ranks(x):
+    """The place of each element of a matrix among the different values of its column. Each NaN is a value of its own."""
+    order = _functions.argsort(x, axis=0)
+    ordered = _indexing.take_along_axis(x, order, axis=0)
+    places = _functions.cumulative_sum(_ops.cast(_ops.not_equal(ordered[1:], ordered[:-1]), dtype=_dtypes.int64), axis=0, include_initial=True)
+    return _indexing.scatter(order, order, places, axis=0)
+
+
+def _unique_along(x, axis):
+    """The different parts of an array along an axis, in the order of their elements; the first of each, their places, and how often each occurs."""
+    extent = x.shape[axis]
+    rows = _manipulation.reshape(_manipulation.moveaxis(x, axis, 0), (extent, x.size // extent if extent else 0))
+    if x.dtype in _dtypes.COMPLEX:
+        rows = _core.reshape_view(_ops.stack(_ops.real(rows), _ops.imag(rows), axis=-1), (extent, 2 * rows.shape[1]))
+    ranks = _ranks(rows) if rows.size else _creation.zeros((extent, 1), dtype=_dtypes.int64, device=x.device)
+    while ranks.shape[1] > 1:  # of pairs of neighbours, of which the first comes first
+        even = ranks.shape[1] // 2 * 2
+        ranks = _ranks(_manipulation.concat([ranks[:, 0:even:2] * extent + ranks[:, 1:even:2], ranks[:, even:]], axis=1))
+    _, first, inverse, counts = _functions.unique_all(ranks[:, 0])
+    return _ops.take(x, first, axis=axis), first, inverse, counts
+
+
+def unique(x: Values, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False, axis: Axis = None, *,
+           equal_nan: bool = True, sorted: bool = True, **names: Any) -> Any:
     """The different values of `x`, ascending; with options a tuple of them and of
 
     - the index of the first of each in the flattened array,
     - the position of each element's value, in the shape of `x`,
     - and how often each occurs.
 
-    With `equal_nan`, NaN is one value. The call waits for `x`.
+    With an axis, the different parts along it, such as rows, ordered by their first different element, and indices along
+    it; parts with NaN are all different. Else with `equal_nan`, NaN is one value. The call waits for `x`.
 
     >>> values, counts = compute.unique([3, 1, 3], return_counts=True)
     >>> values, counts
     (Array([1, 3], dtype=int64), Array([1, 2], dtype=int64))
+    >>> compute.unique([[2, 1], [1, 3], [2, 1]], axis=0)
+    Array([[1, 3],
+           [2, 1]], dtype=int64)
     """
-    if axis is not None:
-        raise NotImplementedError("unique: the package has no unique rows; axis must be None")
+    if names:
+        return renamed(unique, names, x, return_index=return_index, return_inverse=return_inverse, return_counts=return_counts, axis=axis,
+                       equal_nan=equal_nan, sorted=sorted)
     x = array_of(x)
-    found = _functions.unique_all(x)
-    values, first, inverse, counts = found
-    if equal_nan and x.dtype in _INEXACT and values.size:
+    if axis is None:
+        values, first, inverse, counts = _functions.unique_all(x)
+    else:
+        values, first, inverse, counts = _unique_along(x, _axis(axis, x.ndim, "unique"))
+    if axis is None and equal_nan and x.dtype in _INEXACT and values.size:
         nans = int(_functions.count_nonzero(_ops.isnan(values)))
         if nans > 1:  # they come last, each with a count
             kept = values.size - nans + 1
@@ -741,14 +784,16 @@ def in1d(x1: Values, x2: Values, invert: bool = False) -> Array:
     return _functions.isin(_flat(_creation.asarray(x1)), x2, invert=invert)
 
 
-def intersect1d(x1: Values, x2: Values) -> Array:
-    """The different values that are in both arrays, ascending.
+def intersect1d(x1: Values, x2: Values, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The different values that are in both arrays, ascending; with `return_indices`, also the first place of each in both.
 
     >>> compute.intersect1d([1, 2, 3], [3, 1])
     Array([1, 3], dtype=int64)
     """
-    x1, x2 = (_functions.unique_values(x) for x in arrays_of(x1, x2))
-    return x1[_functions.isin(x1, x2)]
+    (x1, first1, _, _), (x2, first2, _, _) = (_functions.unique_all(x) for x in arrays_of(x1, x2))
+    in_both = _functions.isin(x1, x2)
+    found = x1[in_both]
+    return (found, first1[in_both], first2[_functions.isin(x2, x1)]) if return_indices else found
 
 
 def union1d(x1: Values, x2: Values) -> Array:
@@ -807,7 +852,11 @@ def partition(x: Values, kth: Any, axis: Axis = -1) -> Array:
 
 
 def argpartition(x: Values, kth: Any, axis: Axis = -1) -> Array:
-    """argsort; see partition."""
+    """argsort; see partition.
+
+    >>> compute.partition([3, 1, 2], 1)[1]
+    Array(2, dtype=int64)
+    """
     return _functions.argsort(x, axis=axis)
 
 
@@ -816,6 +865,9 @@ def bucketize(x: Values, boundaries: Values, right: bool = False) -> Array:
 
     >>> compute.bucketize([0.5, 1.5], [0.0, 1.0])
     Array([1, 2], dtype=int64)
+
+    >>> compute.argpartition([3, 1, 2], 0)[0]
+    Array(1, dtype=int64)
     """
     return _functions.searchsorted(boundaries, x, side="right" if right else "left")
 
@@ -868,12 +920,17 @@ def take_along_dim(x: Values, indices: Values, dim: Axis = None) -> Array:
     return _indexing.take_along_axis(x, indices, axis=dim)
 
 
-def repeat_interleave(x: Values, repeats: Any, dim: Axis = None) -> Array:
-    """repeat.
+def repeat_interleave(x: Values, repeats: Any = None, dim: Axis = None, *, output_size: int | None = None) -> Array:
+    """repeat; of one vector, each position so often as its element says.
 
     >>> compute.repeat_interleave([1, 2], 2)
     Array([1, 1, 2, 2], dtype=int64)
+
+    >>> compute.take_along_dim(compute.asarray([[3, 1]]), [[1]], dim=1)
+    Array([[1]], dtype=int64)
     """
+    if repeats is None:
+        return _manipulation.repeat(_creation.arange(array_of(x).size, device=array_of(x).device), x)
     return _manipulation.repeat(x, repeats, axis=dim)
 
 
@@ -918,14 +975,16 @@ def piecewise(x: Values, condlist: Sequence[Values], funclist: Sequence[Any]) ->
     return found
 
 
-def unravel_index(indices: Values, shape: Sequence[int]) -> tuple[Array, ...]:
-    """The indices along each axis of elements of an array of a shape, from positions in row-major order.
+def unravel_index(indices: Values, shape: Sequence[int], order: str = "C") -> tuple[Array, ...]:
+    """The indices along each axis of elements of an array of a shape, from positions in row-major order, or with "F" in column-major order.
 
     Positions are not checked.
 
     >>> compute.unravel_index([1, 5], (2, 3))
     (Array([0, 1], dtype=int64), Array([1, 2], dtype=int64))
     """
+    if order == "F":
+        return unravel_index(indices, tuple(shape)[::-1])[::-1]
     rest = _creation.asarray(indices)
     found: list[Array] = []
     for extent in reversed(tuple(shape) if not isinstance(shape, int) else (shape,)):
@@ -992,7 +1051,15 @@ def put(x: Array, indices: Values, values: Values) -> None:
 
 
 def put_along_axis(x: Array, indices: Values, values: Values, axis: Axis) -> None:
-    """Writes values at `indices` along `axis`, in place: scatter, into `x`."""
+    """Writes values at `indices` along `axis`, in place: scatter, into `x`.
+
+    Raises TypeError if `x` is no array of this package.
+
+    >>> x = compute.zeros(3)
+    >>> compute.put(x, [0, 2], [1.0, 5.0])
+    >>> x
+    Array([1., 0., 5.], dtype=float32)
+    """
     _own("put_along_axis", x)
     if axis is None:
         put(x, indices, values)
@@ -1001,18 +1068,46 @@ def put_along_axis(x: Array, indices: Values, values: Values, axis: Axis) -> Non
 
 
 def putmask(x: Array, mask: Values, values: Values) -> None:
-    """Writes values where `mask` is true, in place; they broadcast to the shape of `x`."""
+    """Writes values where `mask` is true, in place; they broadcast to the shape of `x`.
+
+    >>> x = compute.zeros((2, 2))
+    >>> compute.put_along_axis(x, [[0], [1]], 7.0, 1)
+    >>> x
+    Array([[7., 0.],
+           [0., 7.]], dtype=float32)
+    """
     _own("putmask", x)[...] = _functions.where(mask, values, x)
 
 
 def copyto(x: Array, values: Values) -> None:
-    """Writes values to all elements of `x`, in place."""
+    """Writes values to all elements of `x`, in place.
+
+    >>> x = compute.asarray([1.0, -2.0])
+    >>> compute.putmask(x, x < 0, 0.0)
+    >>> x
+    Array([1., 0.], dtype=float32)
+    """
     _own("copyto", x)[...] = values
 
 
-def fill_diagonal(x: Array, values: Values) -> None:
-    """Writes values to the diagonal of a matrix, in place."""
-    linalg.diagonal(_own("fill_diagonal", x))[...] = values
+def fill_diagonal(x: Array, values: Values, wrap: bool = False) -> None:
+    """Writes values to the diagonal of a matrix, or of an array with more axes of one extent, in place.
+
+    With `wrap`, the diagonal of a tall matrix begins again below the last column.
+
+    >>> x = compute.zeros(2)
+    >>> compute.copyto(x, [1.0, 2.0])
+    >>> x
+    Array([1., 2.], dtype=float32)
+    """
+    if wrap and _own("fill_diagonal", x).ndim == 2:
+        _core.reshape_view(x, (x.size,))[::x.shape[1] + 1] = values
+    elif _own("fill_diagonal", x).ndim > 2:
+        if len(set(x.shape)) > 1:
+            raise ValueError(f"fill_diagonal: the axes of {x.shape} have different extents")
+        x[(_creation.arange(x.shape[0], device=x.device),) * x.ndim] = values
+    else:
+        linalg.diagonal(x)[...] = values
 
 
 # ---- Elementwise ----------------------------------------------------------------------------------------------------
@@ -1023,6 +1118,12 @@ def around(x: Values, decimals: int = 0, out: Array | None = None) -> Array:
 
     >>> compute.around([1.25, 2.71], 1)
     Array([1.2, 2.7], dtype=float32)
+
+    >>> x = compute.zeros((2, 2))
+    >>> compute.fill_diagonal(x, 3.0)
+    >>> x
+    Array([[3., 0.],
+           [0., 3.]], dtype=float32)
     """
     x = array_of(x)
     if decimals == 0 or (x.dtype not in _INEXACT and decimals > 0):
@@ -1040,14 +1141,47 @@ def around(x: Values, decimals: int = 0, out: Array | None = None) -> Array:
     return _ops.TABLE["multiply"]["run"](_ops.round(x / scale), scale, out=out)
 
 
-def _add(x1, x2, alpha=None, out=None):
+def _add(x1, x2, *out, alpha=None, **options):
     """x1 + alpha x2."""
-    return _ops.TABLE["add"]["run"](x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), out=out)
+    return _with_options("add", (x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), *out), options)
 
 
-def _subtract(x1, x2, alpha=None, out=None):
+def _subtract(x1, x2, *out, alpha=None, **options):
     """x1 - alpha x2."""
-    return _ops.TABLE["subtract"]["run"](x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), out=out)
+    return _with_options("subtract", (x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), *out), options)
+
+
+def _divide(x1, x2, *out, rounding_mode=None, **options):
+    """x1 / x2, rounded as PyTorch's `rounding_mode` says."""
+    if rounding_mode not in (None, "floor", "trunc"):
+        raise ValueError(f"divide: rounding_mode is {rounding_mode!r}; expected None, 'floor' or 'trunc'")
+    if rounding_mode != "trunc":
+        return _with_options("divide" if rounding_mode is None else "floor_divide", (x1, x2, *out), options)
+    x1, x2 = arrays_of(x1, x2)
+    if _dtypes.result_type(x1, x2) in _INEXACT:
+        return _ops.trunc(_with_options("divide", (x1, x2, *out), options))
+    down = _ops.floor_divide(x1, x2)
+    is_negative = _ops.logical_and(_ops.not_equal(down * x2, x1), _ops.not_equal(_ops.less(x1, 0), _ops.less(x2, 0)))
+    return _with_options("add", (down, is_negative, *out), options)
+
+
+def _with_options(name, inputs, options):
+    """An elementwise function with what it has in NumPy: `dtype`, `where`, and an array for the result behind the operands. A hook of the extension."""
+    run, count = _ops.TABLE[name]["run"], len(_ops.TABLE[name]["inputs"].split())
+    if len(inputs) == count + 1 and "out" not in options and isinstance(inputs[-1], (Array, types.NoneType)):
+        *inputs, options["out"] = inputs
+    if len(inputs) != count:
+        raise TypeError(f"{name} takes {count} argument{'s' * (count > 1)}, not {len(inputs)}")
+    dtype, where = options.pop("dtype", None), options.pop("where", True)
+    if dtype is not None:
+        inputs = [x if isinstance(x, _dtypes.NUMBERS) else _functions.astype(x, dtype, copy=False) for x in inputs]
+    if where is True:
+        return run(*inputs, **options)
+    out = options.pop("out", None)
+    if out is None:
+        raise TypeError(f"{name}: where needs out, whose elements stay as they are where the mask is false; pass an array")
+    out[...] = _functions.where(where, run(*inputs, **options), out)
+    return out
 
 
 def fmax(x1: Values, x2: Values) -> Array:
@@ -1129,9 +1263,11 @@ def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | N
     x = array_of(x)
     if not isinstance(copy, builtins.bool):
         raise TypeError(f"nan_to_num: copy is {copy!r}; PyTorch's second argument is nan={copy!r} here")
+    if x.dtype in _dtypes.COMPLEX:
+        found = x if not copy else _ops.copy(x)
+        found.real, found.imag = (nan_to_num(part, True, nan, posinf, neginf) for part in (_ops.real(x), _ops.imag(x)))
+        return found
     if x.dtype not in _dtypes.FLOATS:
-        if x.dtype in _dtypes.COMPLEX:
-            raise TypeError(f"nan_to_num: {x.dtype} is not a real dtype")
         return _ops.copy(x) if copy else x
     limits = _dtypes.finfo(x.dtype)
     found = _ops.where(_ops.isnan(x), nan, x)
@@ -1164,7 +1300,11 @@ def isrealobj(x: Values) -> bool:
 
 
 def iscomplexobj(x: Values) -> bool:
-    """Whether the dtype of `x` is complex."""
+    """Whether the dtype of `x` is complex.
+
+    >>> compute.isrealobj([1j])
+    False
+    """
     return array_of(x).dtype in _dtypes.COMPLEX
 
 
@@ -1173,6 +1313,9 @@ def isposinf(x: Values) -> Array:
 
     >>> compute.isposinf([1.0, compute.inf])
     Array([False,  True], dtype=bool)
+
+    >>> compute.iscomplexobj([1j])
+    True
     """
     return _ops.equal(array_of(x), math.inf)
 
@@ -1297,12 +1440,14 @@ def _on_axes(name, x, axis1, axis2):
     return _core.permute_view(x, [i for i in range(x.ndim) if i not in (axis1, axis2)] + [axis1, axis2])
 
 
-def diagonal(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals of the matrices along two axes, a view.
+def diagonal(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1, **names: int) -> Array:
+    """The diagonals of the matrices along two axes, a view. PyTorch calls the axes dim1 and dim2.
 
     >>> compute.diagonal([[1, 2], [3, 4]])
     Array([1, 4], dtype=int64)
     """
+    if names:
+        return renamed(diagonal, names, x, offset=offset, axis1=axis1, axis2=axis2)
     return linalg.diagonal(_on_axes("diagonal", x, axis1, axis2), offset=offset)
 
 
@@ -1360,6 +1505,9 @@ def polyval(p: Values, x: Values) -> Array:
 
     >>> compute.polyval([1, 0, 2], [3, 4])
     Array([11, 18], dtype=int64)
+
+    >>> compute.linalg.multi_dot([compute.ones((1, 2)), compute.ones((2, 3)), compute.ones((3, 1))])
+    Array([[6.]], dtype=float32)
     """
     p, x = arrays_of(p, x)
     x = _creation.asarray(x, device=p.device)
@@ -1469,13 +1617,21 @@ def rand_like(x: Values, *, dtype: DType | None = None) -> Array:
 
 
 def randn_like(x: Values, *, dtype: DType | None = None) -> Array:
-    """randn of the shape, the dtype and the device of `x`."""
+    """randn of the shape, the dtype and the device of `x`.
+
+    >>> compute.rand_like(compute.ones((2, 3))).shape
+    (2, 3)
+    """
     x = array_of(x)
     return random.normal(x.shape, dtype=dtype or x.dtype, device=x.device)
 
 
 def _uniform_numbers(size: Any = None) -> Array:
-    """Uniformly distributed numbers in [0, 1) of a shape."""
+    """Uniformly distributed numbers in [0, 1) of a shape.
+
+    >>> compute.randn_like(compute.ones((2, 3))).shape
+    (2, 3)
+    """
     return random.uniform(() if size is None else size)
 
 
@@ -1537,22 +1693,33 @@ def _default_rng(seed: Any = None) -> NumPyGenerator:
 
 
 def ndim(x: Values) -> int:
-    """The number of axes."""
+    """The number of axes.
+
+    >>> compute.random.default_rng(0).random(3).shape
+    (3,)
+    """
     return 0 if isinstance(x, _dtypes.NUMBERS) else array_of(x).ndim
 
 
 def shape(x: Values) -> tuple[int, ...]:
-    """The extents."""
+    """The extents.
+
+    >>> compute.ndim([[1, 2]])
+    2
+    """
     return () if isinstance(x, _dtypes.NUMBERS) else array_of(x).shape
 
 
-def size(x: Values, axis: Axis = None) -> int:
-    """The number of elements, or the extent of an axis.
+def size(x: Values, axis: Any = None) -> int:
+    """The number of elements, or the extent of an axis, or the product of those of several.
 
     >>> compute.size([[1, 2], [3, 4]], 0)
     2
+
+    >>> compute.shape([[1, 2]])
+    (1, 2)
     """
-    return math.prod(shape(x)) if axis is None else shape(x)[axis]
+    return math.prod(shape(x)) if axis is None else math.prod(shape(x)[i] for i in _axes(axis, ndim(x), "size"))
 
 
 def numel(x: Values) -> int:
@@ -1565,6 +1732,9 @@ def dtype(kind: Any) -> DType:
 
     >>> compute.dtype("float32")
     compute.float32
+
+    >>> compute.numel([[1, 2]])
+    2
     """
     return _dtypes._from_object(kind)
 
@@ -1605,12 +1775,21 @@ def is_tensor(x: Any) -> bool:
 
 
 def may_share_memory(x1: Array, x2: Array) -> bool:
-    """Whether two arrays are views of one buffer."""
+    """Whether two arrays are views of one buffer.
+
+    >>> compute.is_tensor(compute.ones(2))
+    True
+    """
     return _core.shares_memory(x1, x2)
 
 
 def errstate(**settings: str) -> Any:
-    """A context in which floating-point faults are ignored, as they always are here. Other settings raise an error."""
+    """A context in which floating-point faults are ignored, as they always are here. Other settings raise an error.
+
+    >>> x = compute.ones(3)
+    >>> compute.may_share_memory(x, x[1:])
+    True
+    """
     for name, value in settings.items():
         if value != "ignore":
             raise NotImplementedError(f"errstate: {name}={value!r}; floating-point faults can only be ignored")
@@ -1626,7 +1805,14 @@ def savez(file: Any, *arrays: Values, **named: Values) -> None:
 
 
 def savez_compressed(file: Any, *arrays: Values, **named: Values) -> None:
-    """savez with compression."""
+    """savez with compression.
+
+    >>> file = io.BytesIO()
+    >>> compute.savez(file, compute.ones(2), second=compute.zeros(1))
+    >>> _ = file.seek(0)
+    >>> sorted(compute.load(file))
+    ['arr_0', 'second']
+    """
     _files._save_npz(file, _named_arrays("savez_compressed", arrays, named), True)
 
 
@@ -1639,8 +1825,10 @@ def _named_arrays(name, arrays, named):
 
 
 def loadtxt(file: Any, dtype: Any = float, comments: str | None = "#", delimiter: str | None = None, skiprows: int = 0,
-            usecols: Any = None, unpack: bool = False, ndmin: int = 0, max_rows: int | None = None, encoding: str | None = None) -> Any:
+            usecols: Any = None, unpack: bool = False, ndmin: int = 0, max_rows: int | None = None, encoding: str | None = None, converters: Any = None) -> Any:
     """The numbers of a text with one row in each line: a path, a file, or lines. A single row or column is a vector.
+
+    `converters` is a function that makes a number of a text, or a dict of them for some columns.
 
     Columns are parted by white space or by `delimiter`. ValueError if lines have different numbers of columns.
 
@@ -1663,7 +1851,8 @@ def loadtxt(file: Any, dtype: Any = float, comments: str | None = "#", delimiter
                 texts = [texts[i] for i in ([usecols] if isinstance(usecols, int) else usecols)]
             if rows and len(texts) != len(rows[0]):
                 raise ValueError(f"loadtxt: line {number + 1} has {len(texts)} columns, the lines before have {len(rows[0])}")
-            rows.append([read(text) for text in texts])
+            readers = converters if isinstance(converters, dict) else dict.fromkeys(range(len(texts)), converters or read)
+            rows.append([readers.get(i, read)(text) for i, text in enumerate(texts)])
     x = _creation.asarray(rows, dtype=kind) if rows else _creation.zeros((0,), dtype=kind)
     if x.ndim == 2 and ndmin < 2:
         x = _manipulation.squeeze(x, tuple(i for i in range(2) if x.shape[i] == 1)) if 1 in x.shape else x
@@ -1673,7 +1862,13 @@ def loadtxt(file: Any, dtype: Any = float, comments: str | None = "#", delimiter
 
 def savetxt(file: Any, x: Values, fmt: str = "%.18e", delimiter: str = " ", newline: str = "\n", header: str = "", footer: str = "",
             comments: str = "# ") -> None:
-    """Writes a vector or a matrix as text, a row in each line, to a path or a file."""
+    """Writes a vector or a matrix as text, a row in each line, to a path or a file.
+
+    >>> file = io.StringIO()
+    >>> compute.savetxt(file, [[1.0, 2.0]], fmt="%.1f")
+    >>> file.getvalue()
+    '1.0 2.0\\n'
+    """
     x = array_of(x)
     if x.ndim > 2:
         raise ValueError(f"savetxt: an array with {x.ndim} axes is neither a vector nor a matrix")
@@ -1725,6 +1920,10 @@ def array2string(x: Values, max_line_width: int | None = None, precision: int | 
 
     >>> compute.array2string([1.25, 2.5], precision=1)
     '[1.2 2.5]'
+
+    >>> with compute.printoptions(precision=2):
+    ...     print(compute.asarray([0.123456]))
+    [0.12]
     """
     with printoptions(linewidth=max_line_width, precision=precision, suppress=suppress_small):
         return _printing.array_str(array_of(x))
@@ -1913,7 +2112,7 @@ for _name, _function in (*LINALG.items(), *RANDOM.items()):
 METHODS = {
     **{name: COMPUTE[name] for name in (
         "amax", "amin", "argwhere", "chunk", "clamp", "cumprod", "cumsum", "diagonal", "div", "dot", "eq", "gather", "ge", "gt", "index_select", "le", "lt",
-        "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "round", "sigmoid", "softmax",
+        "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "repeat_interleave", "round", "sigmoid", "softmax",
         "sub", "swapaxes", "topk", "trace", "unbind", "unique", "unsqueeze") if name in COMPUTE},
     **{name: _ROWS[name] for name in (
         "abs", "add", "acos", "asin", "atan", "ceil", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
@@ -1932,7 +2131,8 @@ ARRAY_METHODS = {
     "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "tobytes": _tobytes,
     "add_": _in_place("add"), "sub_": _in_place("subtract"), "mul_": _in_place("multiply"), "div_": _in_place("divide"), "zero_": _zero_in_place,
     "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
-_core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract}
+_core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract, "divide": _divide}
+_core.hooks["with_options"] = _with_options
 
 # Names that mean something else here, or nothing: what to use.
 _DECOMPOSITIONS = "the package does not have decompositions yet"
@@ -1950,7 +2150,12 @@ _HINTS = {
         "cdist": "linalg.vector_norm(x[:, None] - y, axis=-1)",
         "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "multinomial": "random.categorical", "jit": "compute.graph.record",
         "compile": "compute.graph.record", "grad_fn": "compute.grad", "FloatTensor": "asarray(x, dtype=float32)", "LongTensor": "asarray(x, dtype=int64)", "logical_reduce": "all or any",
-        "Parameter": "any array", "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "fft": "not implemented yet", "stft": "not implemented yet"},
+        "Parameter": "any array", "normal": "random.normal(shape, mean, deviation)", "bernoulli": "random.bernoulli(shape, p)",
+        "ma": "where(mask, x, 0), with the mask in an array of its own", "recarray": "an array for each field", "datetime64": "nothing: arrays hold numbers, such as seconds in int64",
+        "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes", "roots": "not implemented yet",
+        "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)", "cartesian_prod": "stack(meshgrid(x, y, indexing=\"ij\"), axis=-1).reshape(-1, 2)",
+        "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros", "histogram2d": "not implemented yet",
+        "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "fft": "not implemented yet", "stft": "not implemented yet"},
     "compute.linalg": {
         **dict.fromkeys(("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
                          "cond", "tensorinv", "tensorsolve", "matrix_exp"), _DECOMPOSITIONS)},

@@ -56,7 +56,7 @@ def _places(indices):
     return [operator.index(one) for one in (indices.tolist() if hasattr(indices, "tolist") else indices)]
 
 
-def array_split(x, indices_or_sections, /, axis=0, **names):
+def array_split(x, /, indices_or_sections, axis=0, **names):
     """Views of parts of `x` along an axis, as a tuple: so many of nearly one extent, or those between the indices.
 
     If the axis does not divide evenly, the first parts have one element more.
@@ -88,7 +88,7 @@ def _split(name, x, indices_or_sections, axis):
     return _parts(x, [i * size + builtins.min(i, more) for i in range(1, indices_or_sections)], axis)
 
 
-def split(x, indices_or_sections, /, axis=0):
+def split(x, /, indices_or_sections, axis=0):
     """Views of parts of `x` along an axis, as a tuple: so many of one extent, or those between the indices.
 
     Raises ValueError if the axis does not divide into so many parts. PyTorch's split(x, n) is split(x, range(n, len(x), n)).
@@ -333,16 +333,16 @@ def average(x, /, axis=None, weights=None, *, keepdims=False):
     return _ops.cast(products / total, dtype=x.dtype)
 
 
-def percentile(x, q, /, axis=None, keepdims=False):
+def percentile(x, /, q, axis=None, keepdims=False, *, out=None, overwrite_input=False):
     """The percentiles `q`, numbers in [0, 100]: `quantile` of q / 100.
 
     >>> compute.percentile([1.0, 2.0, 4.0], 50)
     Array(2., dtype=float32)
     """
-    return _functions.quantiles("percentile", x, q, 100, axis, keepdims)
+    return _functions._stored(_functions.quantiles("percentile", x, q, 100, axis, keepdims), out)
 
 
-def nanquantile(x, q, /, axis=None, keepdims=False):
+def nanquantile(x, /, q, axis=None, keepdims=False):
     """The quantiles `q`, as of `quantile`, of the elements that are not NaN; NaN if there are none.
 
     >>> compute.nanquantile([1.0, compute.nan, 3.0], 0.5)
@@ -351,7 +351,7 @@ def nanquantile(x, q, /, axis=None, keepdims=False):
     return _functions.nan_quantiles("nanquantile", x, q, 1, axis, keepdims)
 
 
-def nanpercentile(x, q, /, axis=None, keepdims=False):
+def nanpercentile(x, /, q, axis=None, keepdims=False):
     """The percentiles `q`, as of `percentile`, of the elements that are not NaN; NaN if there are none.
 
     >>> compute.nanpercentile([1.0, compute.nan, 3.0], 50)
@@ -431,7 +431,7 @@ def corrcoef(x, y=None, /, rowvar=True):
     return found if found.dtype in _dtypes.COMPLEX else _functions.clip(found, -1, 1)
 
 
-def digitize(x, bins, /, right=False):
+def digitize(x, /, bins, right=False):
     """The bins that the elements of `x` are in: i where bins[i - 1] <= x < bins[i], 0 and len(bins) at the ends.
 
     `bins` is a vector that ascends, or descends: then bins[i - 1] > x >= bins[i]. With `right` the other end belongs to
@@ -464,7 +464,7 @@ _ON_LINE = expression("d = y1 - y0; t = (x - x0) / (x1 - x0); where((x == x0) | 
 _TRAPEZOID = expression("(0.5 * a + 0.5 * b) * d", "a", "b", "d")
 
 
-def interp(x, xp, fp, /, left=None, right=None, period=None):
+def interp(x, /, xp, fp, left=None, right=None, period=None):
     """The values at `x` of the line through the points (xp[i], fp[i]), whose xp ascend.
 
     `left` and `right` are the values before the first point and behind the last; without them, those of these points.
@@ -474,6 +474,10 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     Array(30., dtype=float32)
     """
     x, xp, fp = arrays_of(x, xp, fp)
+    if fp.dtype in _dtypes.COMPLEX:
+        ends = [None if end is None else complex(end) for end in (left, right)]
+        real = interp(x, xp, _ops.real(fp), *(end and end.real for end in ends), period)
+        return real + interp(x, xp, _ops.imag(fp), *(end and end.imag for end in ends), period) * 1j
     if xp.ndim != 1 or fp.shape != xp.shape or xp.size == 0:
         raise ValueError(f"interp: points of the shapes {xp.shape} and {fp.shape}; expected two vectors of one length")
     if not isinstance(x, Array) and isinstance(_dtypes.number(x), _dtypes.NUMBERS):
@@ -501,7 +505,7 @@ def interp(x, xp, fp, /, left=None, right=None, period=None):
     return found if right is None else _ops.where(x > xp[-1], right, found)
 
 
-def trapezoid(y, x=None, /, dx=1.0, axis=-1):
+def trapezoid(y, /, x=None, dx=1.0, axis=-1):
     """The integral along an axis by the trapezoidal rule, over points `x`, or points that are `dx` apart.
 
     `x` has the shape of `y`, or is a vector along the axis.

@@ -106,7 +106,7 @@ def _transpose(a, axes=None):
 
 
 def _reshape_as(a, shape=None, order="C", *, newshape=None, copy=None):
-    return _manipulation.reshape(a, newshape if shape is None else shape, copy=copy)
+    return _manipulation.reshape(a, newshape if shape is None else shape, copy=copy, order=order)
 
 
 _FUNCTIONS = {
@@ -141,10 +141,10 @@ def _signature(name):
 def _has_parameters(name, args, kwargs):
     """Whether our function has the parameters of a call."""
     try:
-        given = _signature(name).bind(*args, **kwargs).arguments
+        _signature(name).bind(*args, **kwargs)
     except TypeError:
         return False
-    return name != "reshape" or given.get("order", "C") == "C"
+    return True
 
 
 def _array_function(self, function, types, args, kwargs):
@@ -169,10 +169,10 @@ def _dtype(self):
         raise AttributeError(f"NumPy has no {self.name}") from None
 
 
-def _reshape(self, *shape, copy=None):
+def _reshape(self, *shape, copy=None, order="C"):
     """The array with another shape, given as a tuple or as several integers."""
     shape = shape[0] if len(shape) == 1 else shape
-    return _manipulation.reshape(self, shape, copy=copy)
+    return _manipulation.reshape(self, shape, copy=copy, order=order)
 
 
 def _copied(self):
@@ -180,8 +180,14 @@ def _copied(self):
     return _ops.copy(self)
 
 
-def _flattened(self, start_dim=0, end_dim=-1):
-    """The elements in row-major order along one axis, as a new array; or the axes from `start_dim` to `end_dim` as one."""
+def _flattened(self, start_dim=0, end_dim=-1, *, order="C"):
+    """The elements in row-major order along one axis, as a new array; or the axes from `start_dim` to `end_dim` as one.
+
+    `order` is as of compute.ravel; it may come first, as in NumPy.
+    """
+    start_dim, order = (0, start_dim) if isinstance(start_dim, str) else (start_dim, order)
+    if order != "C":
+        return _ops.copy(_manipulation._flat(self, order))
     if (start_dim, end_dim) != (0, -1):
         from . import _names
 
@@ -189,9 +195,9 @@ def _flattened(self, start_dim=0, end_dim=-1):
     return _manipulation.reshape(self, (-1,), copy=True) if self.size else _manipulation._flat(self)
 
 
-def _raveled(self):
-    """The elements in row-major order along one axis; a view, unless that needs a copy."""
-    return _manipulation._flat(self)
+def _raveled(self, order="C"):
+    """The elements in row-major order along one axis; a view, unless that needs a copy. `order` is as of compute.ravel."""
+    return _manipulation._flat(self, order)
 
 
 def _transposed(self, *axes):

@@ -313,10 +313,10 @@ def _dispatch(name, inputs, attributes):
         promotes = name in _ops.ROWS or _ops.TABLE[name]["dtypes"] == "promote"
         return _ops.TABLE[name]["run"](*_creation.arrays_of(*inputs, promotes=promotes), **attributes)
     if not any(isinstance(x, Variable) for x in inputs):
-        name = called() or name
+        op, name = name, called() or name
         wrong = next((x for x in inputs if x is not None and not isinstance(x, (Array, int, float, complex))), None)
-        if wrong is None:
-            raise TypeError(f"{name}: at least one argument must be an array")
+        if wrong is None:  # numbers alone: as arrays on the default device
+            return _ops.TABLE[op]["run"](*(x if x is None else _creation.full((), x) for x in inputs), **attributes)
         raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number{hint(wrong)}")
     if name.endswith("_view"):
         return _view(name, *inputs)
@@ -542,7 +542,11 @@ def gradients(function, /, argnums=None, has_aux=False):
 
 
 def constant(x, /):
-    """The value of a variable, through which no gradient passes."""
+    """The value of a variable, through which no gradient passes.
+
+    >>> compute.grad.gradients(lambda x: compute.sum(x * compute.grad.constant(x)))(compute.asarray([3.0]))
+    Array([3.], dtype=float32)
+    """
     return _plain(x)
 
 

@@ -49,9 +49,9 @@ def _numpys(function, names, keys, defaults, shape, first, second):
 
 
 def _check_order(function, shape, numbers, defaults):
-    """Refuses an empty shape with numbers, which is NumPy's order of arguments."""
-    if type(shape) is int and shape == 0 and numbers != defaults:
-        raise ValueError(f"{function}: the shape, which comes first, is 0; for NumPy's order name it, {function}({shape}, {numbers[0]}, size={numbers[1]})")
+    """Refuses a shape that is none, and an empty one with numbers: they are in NumPy's order of arguments."""
+    if numbers != defaults and isinstance(shape, (int, float)) and (shape <= 0 or not isinstance(shape, int)):
+        raise ValueError(f"{function}: the shape, which comes first, is {shape}; for NumPy's order name it, {function}({shape}, {numbers[0]}, size={numbers[1]})")
 
 
 class Generator:
@@ -178,7 +178,11 @@ class Generator:
         return self._draw(_ops.random_bernoulli, shape, dtype, device, p=p)
 
     def bits(self, shape=(), *, dtype=_dtypes.uint32, device=None):
-        """Random bits, as uint32 or uint64."""
+        """Random bits, as uint32 or uint64.
+
+        >>> compute.random.bernoulli(3, 1.0)
+        Array([ True,  True,  True], dtype=bool)
+        """
         return self._draw(_ops.random_bits, shape, dtype, device)
 
     def permutation(self, n, *, axis=0, device=None):

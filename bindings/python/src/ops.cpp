@@ -196,6 +196,7 @@ struct Tensors {
   std::vector<compute_tensor*> owned;
   std::vector<Ref> integers;
   bool has_reals = false;
+  bool has_array = false;
 
   Tensors() = default;
   Tensors(const Tensors&) = delete;
@@ -218,6 +219,7 @@ struct Tensors {
       if (PyLong_Check(number.get()) != 0) integers.push_back(std::move(number));
     }
     inputs.push_back(tensor);
+    has_array |= tensor != nullptr && is_array(object);
     return true;
   }
   /// Whether the integers among the inputs fit in the dtype of the arrays; raises OverflowError if one does not.
@@ -380,6 +382,7 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
     if (tensors.add_input(args[i])) continue;
     return PyErr_Occurred() == nullptr ? dispatch(op, args, count, names) : nullptr;
   }
+  if (!tensors.has_array && !tensors.owned.empty()) return dispatch(op, args, count, names);
   if (op.promotes && !op.is_inexact && !tensors.integers.empty() && !tensors.integers_fit()) return nullptr;
   if (op.elementwise && !tensors.use_double(op.is_inexact)) return nullptr;
   while (!op.variadic && tensors.inputs.size() < static_cast<size_t>(op.input_count)) tensors.inputs.push_back(nullptr);
@@ -410,6 +413,17 @@ PyObject* other_form(const OpObject& op) {
   return forms != nullptr ? PyDict_GetItemString(forms, op.name) : nullptr;
 }
 
+/// Whether the names of the arguments of a call have one that elementwise functions have in NumPy alone.
+bool has_option(PyObject* names) {
+  for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_Size(names); ++i) {
+    PyObject* const name = PyTuple_GetItem(names, i);
+    if (PyUnicode_CompareWithASCIIString(name, "where") == 0 || PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 PyObject* run_row(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   const OpObject& op = op_of(self);
   const bool has_names = names != nullptr && PyTuple_Size(names) > 0;
@@ -417,6 +431,10 @@ PyObject* run_row(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObj
     if (PyObject* const form = other_form(op)) {
       const Arguments call(args, count, names);
       return call ? PyObject_Call(form, call.positional.get(), call.named.get()) : nullptr;
+    }
+    if (count > op.input_count || has_option(names)) {
+      const Arguments call(args, count, names);
+      return call ? call_hook("with_options", "(sOO)", op.name, call.positional.get(), call.named.get()) : nullptr;
     }
   }
   if (has_names) return run(self, args, count, names);
