@@ -325,18 +325,27 @@ class Names(Case):
 
     @unittest.skipIf(NARROW, "the device is part of the text of an array")
     def test_examples(self):
+        """The examples of docstrings. Devices may round the last digit otherwise."""
+        class Near(doctest.OutputChecker):
+            def check_output(self, want, got, optionflags):
+                number = r"-?\d+\.\d+"
+                return super().check_output(want, got, optionflags) or (
+                    re.sub(r"\s+", "", re.sub(number, "", want)) == re.sub(r"\s+", "", re.sub(number, "", got)) and
+                    np.allclose(*(list(map(float, re.findall(number, text))) for text in (want, got)), rtol=1e-6, atol=0))
+
         modules = {name: module for name, module in sys.modules.items() if name.startswith("compute.") and hasattr(module, "__file__")}
-        count = 0
+        documented = [(name, row) for name, row in cp._ops.ROWS.items()]
         for module in modules.values():
-            for name, value in vars(module).items():
-                if not (inspect.isfunction(value) or inspect.isclass(value)) or value.__module__ != module.__name__:
-                    continue
-                for example in doctest.DocTestFinder().find(value, name, globs={"compute": cp, "io": io}):
-                    out = []
-                    result = doctest.DocTestRunner().run(example, out=out.append)
-                    self.assertEqual(result.failed, 0, "".join(out))
-                    count += result.attempted
-        self.assertGreater(count, 180)
+            documented += [(name, value) for name, value in vars(module).items()
+                           if (inspect.isfunction(value) or inspect.isclass(value)) and value.__module__ == module.__name__]
+        count = 0
+        for name, value in documented:
+            for example in doctest.DocTestFinder().find(value, name, globs={"compute": cp, "io": io}):
+                out = []
+                result = doctest.DocTestRunner(Near()).run(example, out=out.append)
+                self.assertEqual(result.failed, 0, "".join(out))
+                count += result.attempted
+        self.assertGreater(count, 380)
 
     def test_dtypes(self):
         for dtype in cp._dtypes.ALL:

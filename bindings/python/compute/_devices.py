@@ -19,7 +19,19 @@ def device(selector=None, /):
 
 
 def devices():
-    """All devices that can be opened, `cpu` first. docs/selecting-devices.md describes their names."""
+    """All devices that can be opened, `cpu` first. docs/selecting-devices.md describes their names.
+
+    selector   "cuda0", "gpu", "cuda,cpu" and the like; docs/selecting-devices.md has the grammar
+
+    Raises NotFoundError, a LookupError, if there is no such device, and ValueError for a malformed selector.
+
+    >>> compute.device("cpu")
+    Device('cpu')
+    >>> with compute.device("cpu"):
+    ...     x = compute.ones(3)
+    >>> x.device.name
+    'cpu'
+    """
     found = []
     for info in _core.device_list():
         if not info["unusable"]:
@@ -28,12 +40,20 @@ def devices():
 
 
 def device_list():
-    """The descriptions of all devices, as dicts. Opens none."""
+    """The descriptions of all devices, as dicts. Opens none.
+
+    >>> compute.devices()[0]
+    Device('cpu')
+    """
     return _core.device_list()
 
 
 def which(selector=None, /):
-    """States which device a selector would open, and why."""
+    """States which device a selector would open, and why.
+
+    >>> compute.device_list()[0]["name"]
+    'cpu'
+    """
     return _core.device_which(selector)
 
 
@@ -43,6 +63,11 @@ def stream(device=None, *, priority=0):
     `with stream:` runs the thread's ops on that device in the stream. Ops of a block return before they have run; reading
     a result waits for it. Results may be used in any stream. Of two streams that have work, the one with the higher
     `priority` runs sooner, where the device can; 0 is normal.
+
+    Raises as `device`.
+
+    >>> compute.which("cpu").partition(":")[0]
+    'cpu'
     """
     return _core.stream(device, priority)
 
@@ -74,7 +99,13 @@ def _exit_stream(self, *exception):
 
 
 def _trim(self, keep_bytes=0):
-    """Frees cached memory until at most `keep_bytes` bytes are cached."""
+    """Frees cached memory until at most `keep_bytes` bytes are cached.
+
+    >>> with compute.stream("cpu"):
+    ...     x = compute.ones(3) + 1
+    >>> x
+    Array([2., 2., 2.], dtype=float32)
+    """
     self._trim(keep_bytes)
 
 

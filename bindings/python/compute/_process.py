@@ -27,18 +27,33 @@ def config(name=None, value=..., /):
 
 
 def load_report():
-    """Which plugins were loaded and which were not, with the reasons, as text."""
+    """Which plugins were loaded and which were not, with the reasons, as text.
+
+    Raises NotFoundError for an unknown name, and ValueError for a value that the setting does not take. docs/settings.md
+    lists the settings.
+
+    >>> compute.config("COMPUTE_MATH")
+    'strict'
+    """
     return _core.load_report(_TEXT)
 
 
 def placement_report():
-    """What ran where since the start of the process, as a dict."""
+    """What ran where since the start of the process, as a dict.
+
+    >>> "cpu" in compute.load_report()
+    True
+    """
     return json.loads(_core.placement_report(_JSON))
 
 
 @contextlib.contextmanager
 def scope(label):
-    """Messages of errors inside the `with` statement name the label and the line."""
+    """Messages of errors inside the `with` statement name the label and the line.
+
+    >>> sorted(compute.placement_report())[0]
+    'devices'
+    """
     frame = sys._getframe(2)
     _core.scope_push(label, frame.f_code.co_filename, frame.f_lineno)
     try:
@@ -52,6 +67,13 @@ class Profile:
 
     str(p) is the table; `seconds`, `ops`, `transfers` and `hints` have what it says. Transfers name the line of the
     program that asked for them. There is one profile at a time.
+
+    >>> try:
+    ...     with compute.scope("training"):
+    ...         compute.ones(2) + compute.ones(3)
+    ... except ValueError as error:
+    ...     print(str(error).partition("scope: ")[2][:8])
+    training
     """
 
     def __init__(self):
@@ -113,5 +135,11 @@ class Profile:
 
 
 def profile():
-    """Profiles a block: `with profile() as p: ...`, then print(p)."""
+    """Profiles a block: `with profile() as p: ...`, then print(p).
+
+    >>> with compute.profile() as p:
+    ...     x = compute.ones((2, 2)) @ compute.ones((2, 2))
+    >>> [row["calls"] for row in p.ops if row["op"] == "matmul"]
+    [1]
+    """
     return Profile()

@@ -57,5 +57,13 @@ def record(device=None, *, stream=None):
 
 
 def slot(dtype):
-    """A number whose value in a recorded graph can be changed with Graph.set. It starts as 0."""
+    """A number whose value in a recorded graph can be changed with Graph.set. It starts as 0.
+
+    >>> x = compute.asarray([1.0, 2.0])
+    >>> with compute.graph.record() as g:
+    ...     y = x * 2
+    >>> g.run()
+    >>> y
+    Array([2., 4.], dtype=float32)
+    """
     return _core.scalar(None, dtype, 0)

@@ -81,7 +81,18 @@ class SGD(_Optimiser):
 
 
 class Adam(_Optimiser):
-    """Adam."""
+    """Adam.
+
+    parameters   arrays, or nested lists, tuples and dicts of arrays, which a step changes in place
+    rate         the learning rate
+    momentum     the share of the last step that the next one repeats; with `nesterov`, looking ahead
+    decay        is multiplied by the parameters and added to the gradients
+
+    >>> w = compute.asarray([1.0, 2.0])
+    >>> compute.optim.SGD([w], rate=0.5).step([compute.ones(2)])
+    >>> w
+    Array([0.5, 1.5], dtype=float32)
+    """
 
     _OP = staticmethod(_ops.adam)
 
@@ -96,7 +107,24 @@ class Adam(_Optimiser):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay."""
+    """Adam with decoupled weight decay.
+
+    parameters     as of SGD
+    rate           the learning rate
+    beta1, beta2   the shares of the running means of gradients and of their squares that stay
+    decay          as of SGD; AdamW has it apart from the gradients
+
+    >>> w = compute.asarray([1.0])
+    >>> adam = compute.optim.Adam([w], rate=0.25)
+    >>> adam.step([compute.asarray([3.0])])
+    >>> w
+    Array([0.75], dtype=float32)
+
+    >>> w = compute.asarray([1.0])
+    >>> compute.optim.AdamW([w], rate=0.25, decay=0.0).step([compute.asarray([3.0])])
+    >>> w
+    Array([0.75], dtype=float32)
+    """
 
     _OP = staticmethod(_ops.adamw)
 

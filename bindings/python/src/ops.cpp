@@ -501,18 +501,35 @@ std::string bound_text(std::string_view bound) {
   return bound.substr(0, 4) == "ulp:" ? "at most " + std::string(bound.substr(4)) + " ULP" : std::string(bound);
 }
 
-std::string documentation(const compute_op_info& info, const OpObject& op) {
+/// The docstring of the function of an op, with its signature. `example` is a call and its result, as doctest has them.
+std::string documentation(const compute_op_info& info, const OpObject& op, std::string_view example) {
   std::string doc = std::string(info.name) + "(";
   if (!op.elementwise) {
     return doc + "*inputs, out=None, **attributes)\n--\n\n" + std::string(info.summary) +
            ".\n\ninputs:     " + std::string(info.inputs) + "\nattributes: " + std::string(info.attributes) +
            "\nError:      " + std::string(info.bound);
   }
-  if (op.input_count == 1) doc += "x, ";
-  for (int32_t i = 0; op.input_count > 1 && i < op.input_count; ++i) doc += "x" + std::to_string(i + 1) + ", ";
-  return doc + "/)\n--\n\n" + with_numbers(info.summary, op.input_count) +
-         ".\n\nExpression: " + with_numbers(info.expression, op.input_count) +
-         "\nDtypes:     " + dtypes_text(info.dtypes) + "\nError:      " + bound_text(info.bound);
+  std::string parameters = op.input_count == 1 ? "x" : "";
+  for (int32_t i = 0; op.input_count > 1 && i < op.input_count; ++i) {
+    parameters += (i == 0 ? "x" : ", x") + std::to_string(i + 1);
+  }
+  const bool is_one = op.input_count == 1;
+  const size_t width = std::max<size_t>(parameters.size(), 5) + 2;
+  const auto row = [width](std::string name, const char* text) {
+    name.resize(width, ' ');
+    return "\n    " + name + text;
+  };
+  doc += parameters + ", /)\n--\n\n" + with_numbers(info.summary, op.input_count) + ".\n" +
+         row(parameters, is_one ? "an array, a list or a number" : "arrays, lists or numbers, which broadcast") +
+         row("out", "an array for the result") +
+         row("where", "a mask: only where it is true are elements of `out` written") +
+         row("dtype", "the dtype to compute in") + "\n\nRaises TypeError for other dtypes" +
+         (is_one ? "." : ", and ValueError if the shapes do not broadcast.");
+  if (!example.empty()) doc += "\n\n" + std::string(example);
+  doc +=
+      "\n\nExpression: " + with_numbers(info.expression, op.input_count) + "\nDtypes:     " + dtypes_text(info.dtypes);
+  if (op.is_inexact) doc += "; integers and bool in the default dtype";
+  return doc + "\nError:      " + bound_text(info.bound);
 }
 
 OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
@@ -536,13 +553,15 @@ OpObject* op_object(const compute_op* handle, const compute_op_info& info) {
 }
 
 /// A dict that describes an op, with its functions: "run", and "row" if it is elementwise.
-PyObject* entry(const compute_op_info& info) {
+PyObject* entry(const compute_op_info& info, PyObject* examples) {
   const compute_op* handle = nullptr;
   if (!succeeded(compute_op_find(info.name, info.version, &handle))) return nullptr;
   const Ref op(as_object(op_object(handle, info)));
   if (!op) return nullptr;
   const OpObject& known = op_of(op.get());
-  const std::string doc = documentation(info, known);
+  PyObject* const example = examples != nullptr ? PyDict_GetItemString(examples, info.name) : nullptr;
+  const Ref text(example != nullptr ? PyUnicode_AsUTF8String(example) : nullptr);
+  const std::string doc = documentation(info, known, text ? PyBytes_AsString(text.get()) : "");
   const Ref generic(make_function(op.get(), info.name, doc, function(run), METH_FASTCALL | METH_KEYWORDS));
   const Ref row(known.elementwise
                     ? make_function(op.get(), info.name, doc, function(run_row), METH_FASTCALL | METH_KEYWORDS)
@@ -554,8 +573,8 @@ PyObject* entry(const compute_op_info& info) {
                        "bound", info.bound, "run", generic.get(), "row", row.get());
 }
 
-/// op_table(): the description of each op, by name.
-PyObject* op_table(PyObject*, PyObject*) {
+/// op_table(examples): the description of each op, by name. `examples` is a dict of texts for docstrings.
+PyObject* op_table(PyObject*, PyObject* examples) {
   int64_t count = 0;
   if (!succeeded(compute_op_list(nullptr, 0, &count))) return nullptr;
   std::vector<compute_op_info> infos(static_cast<size_t>(count) + 1);
@@ -563,7 +582,7 @@ PyObject* op_table(PyObject*, PyObject*) {
   if (!succeeded(compute_op_list(infos.data(), count, &count))) return nullptr;
   Ref dict(PyDict_New());
   for (int64_t i = 0; dict && i < count; ++i) {  // versions ascend: the newest stays
-    const Ref one(entry(infos[static_cast<size_t>(i)]));
+    const Ref one(entry(infos[static_cast<size_t>(i)], examples));
     if (!one || PyDict_SetItemString(dict.get(), infos[static_cast<size_t>(i)].name, one.get()) < 0) return nullptr;
   }
   return dict.release();
@@ -580,7 +599,7 @@ PyObject* find_op(PyObject*, PyObject* args) {
       !succeeded(compute_op_get_info(op, &info))) {
     return nullptr;
   }
-  return entry(info);
+  return entry(info, nullptr);
 }
 
 /// register_op(name, inputs, attributes, dtypes, expression, composition, outputs, summary, version)
@@ -608,7 +627,7 @@ PyObject* register_op(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {{"op_table", op_table, METH_NOARGS, nullptr},
+PyMethodDef functions[] = {{"op_table", op_table, METH_O, nullptr},
                            {"find_op", find_op, METH_VARARGS, nullptr},
                            {"register_op", register_op, METH_VARARGS, nullptr},
                            {}};
