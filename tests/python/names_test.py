@@ -345,6 +345,9 @@ class Names(Case):
                 result = doctest.DocTestRunner(Near()).run(example, out=out.append)
                 self.assertEqual(result.failed, 0, "".join(out))
                 count += result.attempted
+                own = getattr(value, "__name__", name) if example.name == name else example.name.rpartition(".")[2]
+                if example.examples and not own.startswith("_"):
+                    self.assertIn(own, "".join(one.source for one in example.examples), "the example is another function's")
         self.assertGreater(count, 380)
 
     def test_dtypes(self):

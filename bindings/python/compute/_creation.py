@@ -48,6 +48,12 @@ def _also(shape, more, dtype):
 def empty(shape, *more, dtype=None, device=None):
     """An array with undefined elements. For `more` see zeros.
 
+    shape    the extents, or a single one
+    dtype    by default float32, or what set_default_dtype says
+    device   a Device or its name, by default the default device
+
+    Raises ValueError for a negative extent, and MemoryError if the device is full.
+
     >>> compute.empty((2, 3)).shape
     (2, 3)
     """
@@ -58,6 +64,13 @@ def empty(shape, *more, dtype=None, device=None):
 
 def full(shape, fill_value, dtype=None, *, device=None):
     """An array whose elements all are `fill_value`, which may also be an array or a list that broadcasts to the shape.
+
+    shape        the extents, or a single one
+    fill_value   a number, or an array or a list that broadcasts to the shape
+    dtype        by default that of the value
+    device       a Device or its name, by default the default device
+
+    Raises OverflowError for an integer that does not fit in the dtype.
 
     >>> compute.full((2, 2), 7)
     Array([[7, 7],
@@ -91,6 +104,12 @@ def _fill(out, value):
 
 def zeros(shape, *more, dtype=None, device=None):
     """An array of zeros. Behind the shape there may be a dtype, or more extents.
+
+    shape    the extents, or a single one
+    dtype    by default float32, or what set_default_dtype says
+    device   a Device or its name, by default the default device
+
+    Raises ValueError for a negative extent, and MemoryError if the device is full.
 
     >>> compute.zeros((2, 3), compute.int32).shape == compute.zeros(2, 3).shape
     True
@@ -206,6 +225,12 @@ def linspace(start, stop=None, num=50, endpoint=True, *, dtype=None, device=None
 
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     """A matrix with ones on its `k`-th diagonal and zeros elsewhere.
+
+    n_rows   the number of rows
+    n_cols   the number of columns, by default as many
+    k        the diagonal: 0 for the main one, positive above it
+
+    Raises ValueError for a negative number of rows or columns.
 
     >>> compute.eye(2, dtype=int)
     Array([[1, 0],
@@ -477,6 +502,11 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
     Without `copy`, memory is shared where that is possible. Numbers without a dtype have the default dtype of their kind.
     Raises TypeError for objects that are none of these, ValueError for sequences of different lengths, and OverflowError
     for integers that do not fit in the dtype.
+
+    obj      what the array is made of
+    dtype    by default that of `obj`
+    device   a Device or its name; by default where `obj` is, and for numbers the default device
+    copy     True for a copy, False for an error where one would be needed, None for one only where it is needed
 
     >>> compute.asarray([[1, 2], [3, 4]], dtype=compute.float32)
     Array([[1., 2.],

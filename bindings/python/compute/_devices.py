@@ -14,12 +14,6 @@ def device(selector=None, /):
     """Opens a device. Without a selector, the one that COMPUTE_DEVICE names, or the best one.
 
     `with device("cuda0"):` makes it the default device of the thread.
-    """
-    return _core.device(selector)
-
-
-def devices():
-    """All devices that can be opened, `cpu` first. docs/selecting-devices.md describes their names.
 
     selector   "cuda0", "gpu", "cuda,cpu" and the like; docs/selecting-devices.md has the grammar
 
@@ -32,6 +26,15 @@ def devices():
     >>> x.device.name
     'cpu'
     """
+    return _core.device(selector)
+
+
+def devices():
+    """All devices that can be opened, `cpu` first. docs/selecting-devices.md describes their names.
+
+    >>> compute.devices()[0]
+    Device('cpu')
+    """
     found = []
     for info in _core.device_list():
         if not info["unusable"]:
@@ -42,8 +45,8 @@ def devices():
 def device_list():
     """The descriptions of all devices, as dicts. Opens none.
 
-    >>> compute.devices()[0]
-    Device('cpu')
+    >>> compute.device_list()[0]["name"]
+    'cpu'
     """
     return _core.device_list()
 
@@ -51,7 +54,9 @@ def device_list():
 def which(selector=None, /):
     """States which device a selector would open, and why.
 
-    >>> compute.device_list()[0]["name"]
+    Raises as `device`.
+
+    >>> compute.which("cpu").partition(":")[0]
     'cpu'
     """
     return _core.device_which(selector)
@@ -64,10 +69,10 @@ def stream(device=None, *, priority=0):
     a result waits for it. Results may be used in any stream. Of two streams that have work, the one with the higher
     `priority` runs sooner, where the device can; 0 is normal.
 
-    Raises as `device`.
-
-    >>> compute.which("cpu").partition(":")[0]
-    'cpu'
+    >>> with compute.stream("cpu"):
+    ...     x = compute.ones(3) + 1
+    >>> x
+    Array([2., 2., 2.], dtype=float32)
     """
     return _core.stream(device, priority)
 
@@ -99,13 +104,7 @@ def _exit_stream(self, *exception):
 
 
 def _trim(self, keep_bytes=0):
-    """Frees cached memory until at most `keep_bytes` bytes are cached.
-
-    >>> with compute.stream("cpu"):
-    ...     x = compute.ones(3) + 1
-    >>> x
-    Array([2., 2., 2.], dtype=float32)
-    """
+    """Frees cached memory until at most `keep_bytes` bytes are cached."""
     self._trim(keep_bytes)
 
 

@@ -132,15 +132,6 @@ def set_default_dtype(dtype, /):
     """Makes float32 or float64 the dtype of floating-point numbers without one, and complex64 or complex128 likewise.
 
     It is the setting COMPUTE_FLOAT, float32 by default. Code that was written for NumPy may rely on float64.
-    """
-    dtype = _from_object(dtype)
-    if dtype not in (float32, float64):
-        raise ValueError(f"set_default_dtype: {dtype} is neither float32 nor float64")
-    set_setting("COMPUTE_FLOAT", dtype.name)
-
-
-class finfo_object(NamedTuple):
-    """The limits of a floating-point dtype.
 
     Raises ValueError for other dtypes.
 
@@ -149,6 +140,14 @@ class finfo_object(NamedTuple):
     compute.float64
     >>> compute.set_default_dtype(compute.float32)
     """
+    dtype = _from_object(dtype)
+    if dtype not in (float32, float64):
+        raise ValueError(f"set_default_dtype: {dtype} is neither float32 nor float64")
+    set_setting("COMPUTE_FLOAT", dtype.name)
+
+
+class finfo_object(NamedTuple):
+    """The limits of a floating-point dtype."""
 
     bits: int
     eps: float
@@ -173,7 +172,13 @@ _PART = {complex64: float32, complex128: float64}
 
 
 def finfo(type, /):
-    """The limits of a floating-point dtype, or of the parts of a complex one."""
+    """The limits of a floating-point dtype, or of the parts of a complex one.
+
+    Raises TypeError for other dtypes.
+
+    >>> compute.finfo(compute.float32).eps == 2 ** -23
+    True
+    """
     dtype = type.dtype if isinstance(type, Array) else _from_object(type)
     part = _PART.get(dtype, dtype)
     if part not in FLOATS:
@@ -188,8 +193,8 @@ def iinfo(type, /):
 
     Raises TypeError for other dtypes.
 
-    >>> compute.finfo(compute.float32).eps == 2 ** -23
-    True
+    >>> compute.iinfo(compute.int8).max
+    127
     """
     dtype = type.dtype if isinstance(type, Array) else _from_object(type)
     if dtype not in INTEGERS:
@@ -203,10 +208,10 @@ def iinfo(type, /):
 def isdtype(dtype, kind):
     """Whether `dtype` is `kind`: a dtype, the name of a kind such as "real floating", or a tuple of these.
 
-    Raises TypeError for other dtypes.
+    Kinds are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" and "numeric".
 
-    >>> compute.iinfo(compute.int8).max
-    127
+    >>> compute.isdtype(compute.int8, "integral")
+    True
     """
     if type(dtype) is not DType:
         dtype = _from_object(dtype)
@@ -242,13 +247,7 @@ _ORDER = {dtype: place for place, dtypes in enumerate(((bool,), INTEGERS, FLOATS
 
 
 def kind(value):
-    """The place of a dtype, or of a number of Python, in the order bool < integer < real < complex.
-
-    Kinds are "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" and "numeric".
-
-    >>> compute.isdtype(compute.int8, "integral")
-    True
-    """
+    """The place of a dtype, or of a number of Python, in the order bool < integer < real < complex."""
     if isinstance(value, DType):
         return _ORDER[value]
     for place, one in enumerate(NUMBERS):
@@ -306,7 +305,13 @@ def check_stored(value, dtype):
 
 
 def result_type(*arrays_and_dtypes):
-    """The dtype that an op on these arrays, dtypes and numbers has."""
+    """The dtype that an op on these arrays, dtypes and numbers has.
+
+    Raises TypeError if there is none, as for uint64 and int64.
+
+    >>> compute.result_type(compute.int32, compute.float16, 1)
+    compute.float16
+    """
     arrays_and_dtypes = [_from_object(x) if isinstance(x, (str, type)) else x for x in arrays_and_dtypes]
     dtypes = [x.dtype if isinstance(x, Array) else x for x in arrays_and_dtypes if isinstance(x, (Array, DType))]
     numbers = [number(x) for x in arrays_and_dtypes if not isinstance(x, (Array, DType))]
@@ -328,13 +333,7 @@ def result_type(*arrays_and_dtypes):
 
 
 def common(name, *values):
-    """result_type for the arguments of the function `name`, which the message names.
-
-    Raises TypeError if there is none, as for uint64 and int64.
-
-    >>> compute.result_type(compute.int32, compute.float16, 1)
-    compute.float16
-    """
+    """result_type for the arguments of the function `name`, which the message names."""
     try:
         return result_type(*values)
     except TypeError as error:

@@ -78,14 +78,7 @@ def save(path, arrays, /):
 
 
 def _opened(path, mode):
-    """A file for a `with` statement, which leaves a file of the program open.
-
-    >>> file = io.BytesIO()
-    >>> compute.save(file, compute.asarray([1, 2]))
-    >>> _ = file.seek(0)
-    >>> compute.load(file)
-    Array([1, 2], dtype=int64)
-    """
+    """A file for a `with` statement, which leaves a file of the program open."""
     return contextlib.nullcontext(path) if _is_file(path) else open(path, mode)
 
 
@@ -166,6 +159,12 @@ def load(path, /, *, device=None, mmap_mode=None):
 
     `path` is a path or a binary file, of which an array of the format .npy takes its part alone. A malformed file raises
     ValueError, and an unsupported dtype raises TypeError.
+
+    >>> file = io.BytesIO()
+    >>> compute.save(file, {"w": compute.ones(2)})
+    >>> _ = file.seek(0)
+    >>> compute.load(file)
+    {'w': Array([1., 1.], dtype=float32)}
     """
     if mmap_mode is not None:
         raise NotImplementedError(f"load: mmap_mode={mmap_mode!r}; use asarray(numpy.load(path, mmap_mode=...))")
@@ -198,14 +197,7 @@ class _Damaged(Exception):
 
 
 def _parsed(parse, text):
-    """What a parser of Python makes of a header, whose depth it may not master.
-
-    >>> file = io.BytesIO()
-    >>> compute.save(file, {"w": compute.ones(2)})
-    >>> _ = file.seek(0)
-    >>> compute.load(file)
-    {'w': Array([1., 1.], dtype=float32)}
-    """
+    """What a parser of Python makes of a header, whose depth it may not master."""
     try:
         return parse(text)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:

@@ -63,8 +63,6 @@ def _reduced(axis):
 
 
 def _reduction(op, x, axis, keepdims, out=None, **attributes):
-    if out is True or out is False:  # PyTorch's third argument is keepdim
-        out, keepdims = None, out
     if isinstance(axis, tuple) and not axis:
         x = array_of(x)
         axis = None if x.ndim == 0 else axis
@@ -72,7 +70,9 @@ def _reduction(op, x, axis, keepdims, out=None, **attributes):
         attributes["axes"] = _reduced(axis)
     if keepdims:
         attributes["keepdims"] = True
-    if out is not None:
+    if out is True or out is False:  # PyTorch's third argument is keepdim
+        attributes["keepdims"] = out
+    elif out is not None:
         attributes["out"] = out
     return op(x, **attributes)  # the defaults stay out, for the sake of small arrays
 
@@ -84,6 +84,11 @@ def astype(x, dtype, /, *, copy=True, device=None):
     """`x` converted to `dtype`.
 
     Raises TypeError for complex numbers as real ones.
+
+    x        an array
+    dtype    the new dtype
+    copy     whether the result is a copy also where `x` has the dtype already
+    device   a Device for the result, by default that of `x`
 
     >>> compute.astype(compute.asarray([1.7, -1.7]), compute.int32)
     Array([ 1, -1], dtype=int32)
@@ -140,6 +145,12 @@ def imag(x, /):
 
 def clip(x, /, min=None, max=None, out=None):
     """`x` limited to [min, max].
+
+    x          an array
+    min, max   the bounds, numbers or arrays that broadcast, or None for no bound
+    out        an array for the result
+
+    Raises TypeError for bounds that are arrays of a higher kind than `x`.
 
     >>> compute.clip(compute.asarray([1.0, 5.0, 9.0]), 2, 6)
     Array([2., 5., 6.], dtype=float32)
@@ -202,6 +213,11 @@ def allclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
 def where(condition, x1=None, x2=None, /):
     """`x1` where `condition` is true, else `x2`; with a condition alone, nonzero(condition).
 
+    condition   an array of bool
+    x1, x2      arrays or numbers, which broadcast
+
+    Raises ValueError if the shapes do not broadcast.
+
     >>> x = compute.asarray([1.0, -2.0])
     >>> compute.where(x > 0, x, 0)
     Array([1., 0.], dtype=float32)
@@ -252,6 +268,13 @@ def sum(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
 
 def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     """The product of elements.
+
+    axis       an axis, a tuple of axes, or None for all elements
+    dtype      of the result
+    out        an array for the result
+    keepdims   whether the axes stay, with the extent 1
+
+    Takes `where` as sum does, and `initial`. Raises ValueError for an axis that `x` does not have.
 
     >>> compute.prod(compute.asarray([2, 3, 4]))
     Array(24, dtype=int64)
@@ -304,6 +327,13 @@ def _extreme(name, elementwise, function, x, axis, out, keepdims, names):
 def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     """The arithmetic mean. That of integers and bool has the default dtype; those of up to 32 bits are added exactly.
 
+    axis       an axis, a tuple of axes, or None for all elements
+    dtype      to compute in
+    out        an array for the result
+    keepdims   whether the axes stay, with the extent 1
+
+    Takes `where` as sum does. Raises ValueError for an axis that `x` does not have.
+
     >>> compute.mean(compute.asarray([[1.0, 2.0], [3.0, 5.0]]), axis=1)
     Array([1.5, 4. ], dtype=float32)
     """
@@ -342,6 +372,9 @@ def var(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=
     `ddof` is another name of `correction`. For the other parameters see sum. Integers and bool are computed in the default
     dtype.
 
+    axis         an axis, a tuple of axes, or None for all elements
+    correction   is subtracted from the number of elements: 0 as in NumPy, 1 for samples
+
     >>> compute.var(compute.asarray([1.0, 2.0, 3.0]), correction=1)
     Array(1., dtype=float32)
     """
@@ -377,6 +410,10 @@ def _divisor(name, names, correction):
 def all(x, /, axis=None, out=None, keepdims=False, **names):
     """Whether every element is true.
 
+    axis       an axis, a tuple of axes, or None for all elements
+    out        an array of bool for the result
+    keepdims   whether the axes stay, with the extent 1
+
     >>> compute.all(compute.asarray([[True, False], [True, True]]), axis=1)
     Array([False,  True], dtype=bool)
     """
@@ -387,6 +424,10 @@ def all(x, /, axis=None, out=None, keepdims=False, **names):
 
 def any(x, /, axis=None, out=None, keepdims=False, **names):
     """Whether some element is true.
+
+    axis       an axis, a tuple of axes, or None for all elements
+    out        an array of bool for the result
+    keepdims   whether the axes stay, with the extent 1
 
     >>> compute.any(compute.asarray([0.0, 2.0]) > 1)
     Array(True, dtype=bool)
@@ -412,6 +453,12 @@ def argmax(x, /, axis=None, out=None, keepdims=False, **names):
 
     Without an axis, the index in the flattened array.
 
+    axis       an axis, or None for the flattened array
+    out        an array of int64 for the result
+    keepdims   whether the axis stays, with the extent 1
+
+    Raises ValueError if there are no elements.
+
     >>> compute.argmax(compute.asarray([3, 9, 9]))
     Array(1, dtype=int64)
     """
@@ -425,6 +472,12 @@ def argmin(x, /, axis=None, out=None, keepdims=False, **names):
     """The index of the first least element.
 
     Without an axis, the index in the flattened array.
+
+    axis       an axis, or None for the flattened array
+    out        an array of int64 for the result
+    keepdims   whether the axis stays, with the extent 1
+
+    Raises ValueError if there are no elements.
 
     >>> compute.argmin(compute.asarray([3, 1, 9]))
     Array(1, dtype=int64)
@@ -652,6 +705,11 @@ def nonzero(x, /, *, as_tuple=True):
 def searchsorted(x1, x2, /, side="left", sorter=None):
     """The positions at which the elements of `x2` would be inserted into the sorted vector `x1`.
 
+    x1       a sorted vector
+    x2       an array or a number
+    side     "left": in front of equal elements, "right": behind them
+    sorter   indices that sort `x1`, if it is not sorted
+
     >>> compute.searchsorted([1, 3, 5], compute.asarray([0, 3, 9]))
     Array([0, 1, 3], dtype=int64)
     """
@@ -673,6 +731,11 @@ def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
 
     Sorts are stable, so NumPy's `kind` makes no difference. For PyTorch's indices see argsort.
 
+    axis         an axis, or None for the flattened array
+    descending   whether the greatest element comes first
+
+    Raises TypeError for complex numbers, which have no order.
+
     >>> compute.sort(compute.asarray([3, 1, 2]), descending=True)
     Array([3, 2, 1], dtype=int64)
     """
@@ -684,6 +747,9 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True, kind=None, **names)
     """The indices that sort `x` along an axis, or the flattened array without one.
 
     Sorts are stable, so NumPy's `kind` makes no difference.
+
+    axis         an axis, or None for the flattened array
+    descending   whether the greatest element comes first
 
     >>> compute.argsort(compute.asarray([3, 1, 2]))
     Array([1, 2, 0], dtype=int64)
@@ -701,6 +767,12 @@ def top_k(x, /, k, axis=-1, largest=True, sorted=True, **names):
     """The `k` largest elements of `x` along an axis, or the smallest, sorted, and their indices (int64).
 
     Equal elements are in the order of `x`, and NaN comes last. Returns a named tuple (values, indices).
+
+    k         how many
+    axis      an axis
+    largest   whether the largest are wanted, or the smallest
+
+    Raises ValueError if there are fewer than `k` elements.
 
     >>> compute.top_k(compute.asarray([3, 9, 4]), 2)
     TopK(values=Array([9, 4], dtype=int64), indices=Array([1, 2], dtype=int64))
@@ -911,6 +983,11 @@ def isin(x1, x2, /, *, invert=False):
 
 def matmul(x1, x2, /, out=None):
     """The matrix product.
+
+    x1, x2   vectors, matrices, or stacks of matrices in the last two axes, which broadcast
+    out      an array for the result
+
+    Raises ValueError if the inner extents differ, and for numbers.
 
     >>> compute.matmul(compute.asarray([[1.0, 2.0], [3.0, 4.0]]), [1, 1])
     Array([3., 7.], dtype=float32)

@@ -271,6 +271,12 @@ def _placed(indices, x):
 def take(x, /, indices, axis=None, out=None):
     """The elements of `x` at `indices` along `axis`, or of the flattened array without an axis.
 
+    indices   integers, in [-n, n) for an axis of extent n
+    axis      an axis, or None for the flattened array
+    out       an array for the result
+
+    Raises KernelError, an IndexError, where the result is used if an index is out of range.
+
     >>> compute.take(compute.asarray([10, 20, 30]), [2, 0])
     Array([30, 10], dtype=int64)
     """

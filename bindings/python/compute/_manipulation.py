@@ -62,11 +62,12 @@ def reshape(x, /, shape, *, copy=None, order="C"):
     """
     if type(x) is not Array:
         x = array_of(x)
-    if order not in ("C", "F", "A"):
-        raise ValueError(f"reshape: order is {order!r}; expected 'C', 'F' or 'A'")
-    if order == "F" or order == "A" and _is_turned(x):
-        found = reshape(_in_order("reshape", x, "F"), tuple(shape)[::-1] if isinstance(shape, (tuple, list)) else shape, copy=copy)
-        return _core.permute_view(found, list(range(found.ndim))[::-1])
+    if order != "C":
+        if order not in ("F", "A"):
+            raise ValueError(f"reshape: order is {order!r}; expected 'C', 'F' or 'A'")
+        if order == "F" or _is_turned(x):
+            found = reshape(_in_order("reshape", x, "F"), tuple(shape)[::-1] if isinstance(shape, (tuple, list)) else shape, copy=copy)
+            return _core.permute_view(found, list(range(found.ndim))[::-1])
     if copy:
         return _core.reshape_view(_ops.copy(x), shape)
     try:
@@ -138,6 +139,12 @@ def broadcast_arrays(*arrays):
 def concat(arrays, /, axis=0, out=None, **names):
     """Joins arrays along an axis; without one, flattened.
 
+    arrays   a sequence of arrays, whose shapes differ along the axis at most
+    axis     the axis, or None for the flattened arrays
+    out      an array for the result
+
+    Raises ValueError if the shapes do not fit.
+
     >>> compute.concat([compute.asarray([1, 2]), [3]])
     Array([1, 2, 3], dtype=int64)
     """
@@ -154,6 +161,12 @@ def concat(arrays, /, axis=0, out=None, **names):
 
 def stack(arrays, /, axis=0, out=None, **names):
     """Joins arrays of one shape along a new axis.
+
+    arrays   a sequence of arrays
+    axis     where the new axis is in the result
+    out      an array for the result
+
+    Raises ValueError if the shapes differ.
 
     >>> compute.stack([compute.asarray([1, 2]), compute.asarray([3, 4])], axis=1)
     Array([[1, 3],
@@ -194,6 +207,10 @@ def expand_dims(x, /, axis):
 
 def squeeze(x, /, axis=None, **names):
     """A view without the axes `axis`, which have extent 1, or without all such axes.
+
+    axis   an axis or a tuple of axes
+
+    Raises ValueError for an axis with another extent.
 
     >>> compute.squeeze(compute.ones((1, 3, 1))).shape
     (3,)
@@ -268,6 +285,9 @@ def matrix_transpose(x, /):
 def roll(x, /, shift, axis=None, **names):
     """`x` with its elements shifted along axes; without axes, in row-major order.
 
+    shift   how far, an integer or one for each axis
+    axis    an axis or a tuple of axes
+
     >>> compute.roll(compute.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int64)
     """
@@ -289,6 +309,11 @@ def roll(x, /, shift, axis=None, **names):
 
 def repeat(x, /, repeats, axis=None):
     """Each element of `x` along `axis` repeated; without an axis, of the flattened array.
+
+    repeats   how often, an integer or one for each element
+    axis      an axis
+
+    Raises ValueError for negative numbers.
 
     >>> compute.repeat(compute.asarray([1, 2]), [2, 1])
     Array([1, 1, 2], dtype=int64)

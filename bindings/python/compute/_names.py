@@ -65,7 +65,12 @@ def tensor(data: Values, dtype: DType | None = None, device: Any = None) -> Arra
 
 
 def from_numpy(x: Values) -> Array:
-    """An array on cpu over the memory of an array of NumPy."""
+    """An array on cpu over the memory of an array of NumPy.
+
+    >>> import numpy
+    >>> compute.from_numpy(numpy.arange(3))
+    Array([0, 1, 2], dtype=int64)
+    """
     return _creation.asarray(x, device="cpu")
 
 
@@ -74,10 +79,6 @@ def copy(x: Values) -> Array:
 
     >>> compute.copy([1, 2])
     Array([1, 2], dtype=int64)
-
-    >>> import numpy
-    >>> compute.from_numpy(numpy.arange(3))
-    Array([0, 1, 2], dtype=int64)
     """
     return _ops.copy(array_of(x))
 
@@ -847,15 +848,19 @@ def lexsort(keys: Sequence[Values], axis: int = -1) -> Array:
 
 
 def partition(x: Values, kth: Any, axis: Axis = -1) -> Array:
-    """sort: the element at `kth` is where sorting puts it, with none that are greater in front."""
+    """sort: the element at `kth` is where sorting puts it, with none that are greater in front.
+
+    >>> compute.partition([3, 1, 2], 1)[1]
+    Array(2, dtype=int64)
+    """
     return _functions.sort(x, axis=axis)
 
 
 def argpartition(x: Values, kth: Any, axis: Axis = -1) -> Array:
     """argsort; see partition.
 
-    >>> compute.partition([3, 1, 2], 1)[1]
-    Array(2, dtype=int64)
+    >>> compute.argpartition([3, 1, 2], 0)[0]
+    Array(1, dtype=int64)
     """
     return _functions.argsort(x, axis=axis)
 
@@ -865,9 +870,6 @@ def bucketize(x: Values, boundaries: Values, right: bool = False) -> Array:
 
     >>> compute.bucketize([0.5, 1.5], [0.0, 1.0])
     Array([1, 2], dtype=int64)
-
-    >>> compute.argpartition([3, 1, 2], 0)[0]
-    Array(1, dtype=int64)
     """
     return _functions.searchsorted(boundaries, x, side="right" if right else "left")
 
@@ -916,7 +918,11 @@ def masked_select(x: Values, mask: Values) -> Array:
 
 
 def take_along_dim(x: Values, indices: Values, dim: Axis = None) -> Array:
-    """take_along_axis."""
+    """take_along_axis.
+
+    >>> compute.take_along_dim(compute.asarray([[3, 1]]), [[1]], dim=1)
+    Array([[1]], dtype=int64)
+    """
     return _indexing.take_along_axis(x, indices, axis=dim)
 
 
@@ -925,9 +931,6 @@ def repeat_interleave(x: Values, repeats: Any = None, dim: Axis = None, *, outpu
 
     >>> compute.repeat_interleave([1, 2], 2)
     Array([1, 1, 2, 2], dtype=int64)
-
-    >>> compute.take_along_dim(compute.asarray([[3, 1]]), [[1]], dim=1)
-    Array([[1]], dtype=int64)
     """
     if repeats is None:
         return _manipulation.repeat(_creation.arange(array_of(x).size, device=array_of(x).device), x)
@@ -1044,7 +1047,15 @@ def _own(name, x):
 
 
 def put(x: Array, indices: Values, values: Values) -> None:
-    """Writes values at positions in row-major order, in place."""
+    """Writes values at positions in row-major order, in place.
+
+    Raises TypeError if `x` is no array of this package.
+
+    >>> x = compute.zeros(3)
+    >>> compute.put(x, [0, 2], [1.0, 5.0])
+    >>> x
+    Array([1., 0., 5.], dtype=float32)
+    """
     _own("put", x)
     places = array_of(_creation.asarray(indices) if isinstance(indices, int) else indices)
     x[unravel_index(places, x.shape)] = _number_or_array(values, x)
@@ -1053,12 +1064,11 @@ def put(x: Array, indices: Values, values: Values) -> None:
 def put_along_axis(x: Array, indices: Values, values: Values, axis: Axis) -> None:
     """Writes values at `indices` along `axis`, in place: scatter, into `x`.
 
-    Raises TypeError if `x` is no array of this package.
-
-    >>> x = compute.zeros(3)
-    >>> compute.put(x, [0, 2], [1.0, 5.0])
+    >>> x = compute.zeros((2, 2))
+    >>> compute.put_along_axis(x, [[0], [1]], 7.0, 1)
     >>> x
-    Array([1., 0., 5.], dtype=float32)
+    Array([[7., 0.],
+           [0., 7.]], dtype=float32)
     """
     _own("put_along_axis", x)
     if axis is None:
@@ -1070,11 +1080,10 @@ def put_along_axis(x: Array, indices: Values, values: Values, axis: Axis) -> Non
 def putmask(x: Array, mask: Values, values: Values) -> None:
     """Writes values where `mask` is true, in place; they broadcast to the shape of `x`.
 
-    >>> x = compute.zeros((2, 2))
-    >>> compute.put_along_axis(x, [[0], [1]], 7.0, 1)
+    >>> x = compute.asarray([1.0, -2.0])
+    >>> compute.putmask(x, x < 0, 0.0)
     >>> x
-    Array([[7., 0.],
-           [0., 7.]], dtype=float32)
+    Array([1., 0.], dtype=float32)
     """
     _own("putmask", x)[...] = _functions.where(mask, values, x)
 
@@ -1082,10 +1091,10 @@ def putmask(x: Array, mask: Values, values: Values) -> None:
 def copyto(x: Array, values: Values) -> None:
     """Writes values to all elements of `x`, in place.
 
-    >>> x = compute.asarray([1.0, -2.0])
-    >>> compute.putmask(x, x < 0, 0.0)
+    >>> x = compute.zeros(2)
+    >>> compute.copyto(x, [1.0, 2.0])
     >>> x
-    Array([1., 0.], dtype=float32)
+    Array([1., 2.], dtype=float32)
     """
     _own("copyto", x)[...] = values
 
@@ -1095,10 +1104,11 @@ def fill_diagonal(x: Array, values: Values, wrap: bool = False) -> None:
 
     With `wrap`, the diagonal of a tall matrix begins again below the last column.
 
-    >>> x = compute.zeros(2)
-    >>> compute.copyto(x, [1.0, 2.0])
+    >>> x = compute.zeros((2, 2))
+    >>> compute.fill_diagonal(x, 3.0)
     >>> x
-    Array([1., 2.], dtype=float32)
+    Array([[3., 0.],
+           [0., 3.]], dtype=float32)
     """
     if wrap and _own("fill_diagonal", x).ndim == 2:
         _core.reshape_view(x, (x.size,))[::x.shape[1] + 1] = values
@@ -1118,12 +1128,6 @@ def around(x: Values, decimals: int = 0, out: Array | None = None) -> Array:
 
     >>> compute.around([1.25, 2.71], 1)
     Array([1.2, 2.7], dtype=float32)
-
-    >>> x = compute.zeros((2, 2))
-    >>> compute.fill_diagonal(x, 3.0)
-    >>> x
-    Array([[3., 0.],
-           [0., 3.]], dtype=float32)
     """
     x = array_of(x)
     if decimals == 0 or (x.dtype not in _INEXACT and decimals > 0):
@@ -1295,15 +1299,19 @@ def iscomplex(x: Values) -> Array:
 
 
 def isrealobj(x: Values) -> bool:
-    """Whether the dtype of `x` is not complex."""
+    """Whether the dtype of `x` is not complex.
+
+    >>> compute.isrealobj([1j])
+    False
+    """
     return array_of(x).dtype not in _dtypes.COMPLEX
 
 
 def iscomplexobj(x: Values) -> bool:
     """Whether the dtype of `x` is complex.
 
-    >>> compute.isrealobj([1j])
-    False
+    >>> compute.iscomplexobj([1j])
+    True
     """
     return array_of(x).dtype in _dtypes.COMPLEX
 
@@ -1313,9 +1321,6 @@ def isposinf(x: Values) -> Array:
 
     >>> compute.isposinf([1.0, compute.inf])
     Array([False,  True], dtype=bool)
-
-    >>> compute.iscomplexobj([1j])
-    True
     """
     return _ops.equal(array_of(x), math.inf)
 
@@ -1492,7 +1497,11 @@ def _linalg_norm(x: Values, ord: Any = None, axis: Any = None, keepdims: bool = 
 
 
 def _multi_dot(arrays: Sequence[Values]) -> Array:
-    """The product of matrices, multiplied from left to right."""
+    """The product of matrices, multiplied from left to right.
+
+    >>> compute.linalg.multi_dot([compute.ones((1, 2)), compute.ones((2, 3)), compute.ones((3, 1))])
+    Array([[6.]], dtype=float32)
+    """
     arrays = arrays_of(*arrays)
     found = arrays[0]
     for one in arrays[1:]:
@@ -1505,9 +1514,6 @@ def polyval(p: Values, x: Values) -> Array:
 
     >>> compute.polyval([1, 0, 2], [3, 4])
     Array([11, 18], dtype=int64)
-
-    >>> compute.linalg.multi_dot([compute.ones((1, 2)), compute.ones((2, 3)), compute.ones((3, 1))])
-    Array([[6.]], dtype=float32)
     """
     p, x = arrays_of(p, x)
     x = _creation.asarray(x, device=p.device)
@@ -1611,7 +1617,11 @@ def randint(low: int, high: Any = None, size: Any = None, dtype: DType | None = 
 
 
 def rand_like(x: Values, *, dtype: DType | None = None) -> Array:
-    """rand of the shape, the dtype and the device of `x`."""
+    """rand of the shape, the dtype and the device of `x`.
+
+    >>> compute.rand_like(compute.ones((2, 3))).shape
+    (2, 3)
+    """
     x = array_of(x)
     return random.uniform(x.shape, dtype=dtype or x.dtype, device=x.device)
 
@@ -1619,7 +1629,7 @@ def rand_like(x: Values, *, dtype: DType | None = None) -> Array:
 def randn_like(x: Values, *, dtype: DType | None = None) -> Array:
     """randn of the shape, the dtype and the device of `x`.
 
-    >>> compute.rand_like(compute.ones((2, 3))).shape
+    >>> compute.randn_like(compute.ones((2, 3))).shape
     (2, 3)
     """
     x = array_of(x)
@@ -1627,11 +1637,7 @@ def randn_like(x: Values, *, dtype: DType | None = None) -> Array:
 
 
 def _uniform_numbers(size: Any = None) -> Array:
-    """Uniformly distributed numbers in [0, 1) of a shape.
-
-    >>> compute.randn_like(compute.ones((2, 3))).shape
-    (2, 3)
-    """
+    """Uniformly distributed numbers in [0, 1) of a shape."""
     return random.uniform(() if size is None else size)
 
 
@@ -1685,7 +1691,11 @@ class NumPyGenerator:
 
 
 def _default_rng(seed: Any = None) -> NumPyGenerator:
-    """A generator with NumPy's order of arguments. The same seed gives other numbers than in NumPy."""
+    """A generator with NumPy's order of arguments. The same seed gives other numbers than in NumPy.
+
+    >>> compute.random.default_rng(0).random(3).shape
+    (3,)
+    """
     return NumPyGenerator(seed)
 
 
@@ -1695,8 +1705,8 @@ def _default_rng(seed: Any = None) -> NumPyGenerator:
 def ndim(x: Values) -> int:
     """The number of axes.
 
-    >>> compute.random.default_rng(0).random(3).shape
-    (3,)
+    >>> compute.ndim([[1, 2]])
+    2
     """
     return 0 if isinstance(x, _dtypes.NUMBERS) else array_of(x).ndim
 
@@ -1704,8 +1714,8 @@ def ndim(x: Values) -> int:
 def shape(x: Values) -> tuple[int, ...]:
     """The extents.
 
-    >>> compute.ndim([[1, 2]])
-    2
+    >>> compute.shape([[1, 2]])
+    (1, 2)
     """
     return () if isinstance(x, _dtypes.NUMBERS) else array_of(x).shape
 
@@ -1715,15 +1725,16 @@ def size(x: Values, axis: Any = None) -> int:
 
     >>> compute.size([[1, 2], [3, 4]], 0)
     2
-
-    >>> compute.shape([[1, 2]])
-    (1, 2)
     """
     return math.prod(shape(x)) if axis is None else math.prod(shape(x)[i] for i in _axes(axis, ndim(x), "size"))
 
 
 def numel(x: Values) -> int:
-    """The number of elements."""
+    """The number of elements.
+
+    >>> compute.numel([[1, 2]])
+    2
+    """
     return size(x)
 
 
@@ -1732,9 +1743,6 @@ def dtype(kind: Any) -> DType:
 
     >>> compute.dtype("float32")
     compute.float32
-
-    >>> compute.numel([[1, 2]])
-    2
     """
     return _dtypes._from_object(kind)
 
@@ -1770,26 +1778,26 @@ def isscalar(x: Any) -> bool:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether `x` is an array of this package."""
+    """Whether `x` is an array of this package.
+
+    >>> compute.is_tensor(compute.ones(2))
+    True
+    """
     return isinstance(x, Array)
 
 
 def may_share_memory(x1: Array, x2: Array) -> bool:
     """Whether two arrays are views of one buffer.
 
-    >>> compute.is_tensor(compute.ones(2))
+    >>> x = compute.ones(3)
+    >>> compute.may_share_memory(x, x[1:])
     True
     """
     return _core.shares_memory(x1, x2)
 
 
 def errstate(**settings: str) -> Any:
-    """A context in which floating-point faults are ignored, as they always are here. Other settings raise an error.
-
-    >>> x = compute.ones(3)
-    >>> compute.may_share_memory(x, x[1:])
-    True
-    """
+    """A context in which floating-point faults are ignored, as they always are here. Other settings raise an error."""
     for name, value in settings.items():
         if value != "ignore":
             raise NotImplementedError(f"errstate: {name}={value!r}; floating-point faults can only be ignored")
@@ -1800,12 +1808,7 @@ def errstate(**settings: str) -> Any:
 
 
 def savez(file: Any, *arrays: Values, **named: Values) -> None:
-    """Writes arrays to a .npz file: those without a name as arr_0, arr_1 and so on. load returns them as a dict."""
-    _files._save_npz(file, _named_arrays("savez", arrays, named), False)
-
-
-def savez_compressed(file: Any, *arrays: Values, **named: Values) -> None:
-    """savez with compression.
+    """Writes arrays to a .npz file: those without a name as arr_0, arr_1 and so on. load returns them as a dict.
 
     >>> file = io.BytesIO()
     >>> compute.savez(file, compute.ones(2), second=compute.zeros(1))
@@ -1813,6 +1816,11 @@ def savez_compressed(file: Any, *arrays: Values, **named: Values) -> None:
     >>> sorted(compute.load(file))
     ['arr_0', 'second']
     """
+    _files._save_npz(file, _named_arrays("savez", arrays, named), False)
+
+
+def savez_compressed(file: Any, *arrays: Values, **named: Values) -> None:
+    """savez with compression."""
     _files._save_npz(file, _named_arrays("savez_compressed", arrays, named), True)
 
 
@@ -1906,7 +1914,12 @@ def get_printoptions() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def printoptions(**options: Any) -> Any:
-    """set_printoptions for a `with` statement."""
+    """set_printoptions for a `with` statement.
+
+    >>> with compute.printoptions(precision=2):
+    ...     print(compute.asarray([0.123456]))
+    [0.12]
+    """
     before = get_printoptions()
     set_printoptions(**options)
     try:
@@ -1920,10 +1933,6 @@ def array2string(x: Values, max_line_width: int | None = None, precision: int | 
 
     >>> compute.array2string([1.25, 2.5], precision=1)
     '[1.2 2.5]'
-
-    >>> with compute.printoptions(precision=2):
-    ...     print(compute.asarray([0.123456]))
-    [0.12]
     """
     with printoptions(linewidth=max_line_width, precision=precision, suppress=suppress_small):
         return _printing.array_str(array_of(x))

@@ -18,7 +18,14 @@ _core.hooks["folder"] = os.path.join(os.path.dirname(__file__), "")  # a profile
 
 
 def config(name=None, value=..., /):
-    """Settings. config() returns all of them, config(name) one; config(name, value) sets it; None unsets it."""
+    """Settings. config() returns all of them, config(name) one; config(name, value) sets it; None unsets it.
+
+    Raises NotFoundError for an unknown name, and ValueError for a value that the setting does not take. docs/settings.md
+    lists the settings.
+
+    >>> compute.config("COMPUTE_MATH")
+    'strict'
+    """
     if value is not ...:
         _dtypes.set_setting(name, None if value is None else str(value))
         return None
@@ -29,11 +36,8 @@ def config(name=None, value=..., /):
 def load_report():
     """Which plugins were loaded and which were not, with the reasons, as text.
 
-    Raises NotFoundError for an unknown name, and ValueError for a value that the setting does not take. docs/settings.md
-    lists the settings.
-
-    >>> compute.config("COMPUTE_MATH")
-    'strict'
+    >>> "cpu" in compute.load_report()
+    True
     """
     return _core.load_report(_TEXT)
 
@@ -41,8 +45,8 @@ def load_report():
 def placement_report():
     """What ran where since the start of the process, as a dict.
 
-    >>> "cpu" in compute.load_report()
-    True
+    >>> sorted(compute.placement_report())[0]
+    'devices'
     """
     return json.loads(_core.placement_report(_JSON))
 
@@ -51,8 +55,12 @@ def placement_report():
 def scope(label):
     """Messages of errors inside the `with` statement name the label and the line.
 
-    >>> sorted(compute.placement_report())[0]
-    'devices'
+    >>> try:
+    ...     with compute.scope("training"):
+    ...         compute.ones(2) + compute.ones(3)
+    ... except ValueError as error:
+    ...     print(str(error).partition("scope: ")[2][:8])
+    training
     """
     frame = sys._getframe(2)
     _core.scope_push(label, frame.f_code.co_filename, frame.f_lineno)
@@ -67,13 +75,6 @@ class Profile:
 
     str(p) is the table; `seconds`, `ops`, `transfers` and `hints` have what it says. Transfers name the line of the
     program that asked for them. There is one profile at a time.
-
-    >>> try:
-    ...     with compute.scope("training"):
-    ...         compute.ones(2) + compute.ones(3)
-    ... except ValueError as error:
-    ...     print(str(error).partition("scope: ")[2][:8])
-    training
     """
 
     def __init__(self):

@@ -52,12 +52,7 @@ class Graph:
 
 
 def record(device=None, *, stream=None):
-    """Starts a recording in a `with` statement, in a stream of its own unless one is given."""
-    return Graph(stream or _devices.stream(device))
-
-
-def slot(dtype):
-    """A number whose value in a recorded graph can be changed with Graph.set. It starts as 0.
+    """Starts a recording in a `with` statement, in a stream of its own unless one is given.
 
     >>> x = compute.asarray([1.0, 2.0])
     >>> with compute.graph.record() as g:
@@ -66,4 +61,9 @@ def slot(dtype):
     >>> y
     Array([2., 4.], dtype=float32)
     """
+    return Graph(stream or _devices.stream(device))
+
+
+def slot(dtype):
+    """A number whose value in a recorded graph can be changed with Graph.set. It starts as 0."""
     return _core.scalar(None, dtype, 0)

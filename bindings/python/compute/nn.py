@@ -16,14 +16,18 @@ for _name in ("gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "log_sigmoid", 
 
 
 def elu(x, alpha=1.0, /):
-    """x, or alpha (exp(x) - 1) for x below 0."""
+    """x, or alpha (exp(x) - 1) for x below 0.
+
+    >>> compute.nn.elu(compute.asarray([-1000.0, 2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
     return _ROWS["elu"](x, alpha)
 
 
 def leaky_relu(x, slope=0.01, /):
     """x, or slope x for x below 0; `slope` is a number, or an array that broadcasts.
 
-    >>> compute.nn.elu(compute.asarray([-1000.0, 2.0]))
+    >>> compute.nn.leaky_relu(compute.asarray([-4.0, 2.0]), 0.25)
     Array([-1.,  2.], dtype=float32)
     """
     return _ROWS["leaky_relu"](x, slope)
@@ -34,9 +38,6 @@ def softmax(x, /, axis=-1, **names):
 
     >>> compute.nn.softmax([0.0, 0.0])
     Array([0.5, 0.5], dtype=float32)
-
-    >>> compute.nn.leaky_relu(compute.asarray([-4.0, 2.0]), 0.25)
-    Array([-1.,  2.], dtype=float32)
     """
     if names:
         return _renamed(softmax, names, x, axis=axis)
@@ -157,12 +158,7 @@ def _pool(op, x, window, strides, padding):
 
 
 def layer_norm(x, scale=None, bias=None, /, *, axis=-1, epsilon=1e-5):
-    """x with mean 0 and variance 1 over the axes from `axis` on, times scale, plus bias."""
-    return _ops.layer_norm(x, scale, bias, axis=_whole(axis, "layer_norm"), epsilon=epsilon)[0]
-
-
-def rms_norm(x, scale=None, /, *, axis=-1, epsilon=1e-5):
-    """x over the root of the mean of its squares over the axes from `axis` on, times scale.
+    """x with mean 0 and variance 1 over the axes from `axis` on, times scale, plus bias.
 
     x             an array
     scale, bias   arrays of the shape of the axes from `axis` on, or None
@@ -171,14 +167,26 @@ def rms_norm(x, scale=None, /, *, axis=-1, epsilon=1e-5):
     >>> compute.nn.layer_norm([[1.0, 3.0]], epsilon=0.0)
     Array([[-1.,  1.]], dtype=float32)
     """
+    return _ops.layer_norm(x, scale, bias, axis=_whole(axis, "layer_norm"), epsilon=epsilon)[0]
+
+
+def rms_norm(x, scale=None, /, *, axis=-1, epsilon=1e-5):
+    """x over the root of the mean of its squares over the axes from `axis` on, times scale.
+
+    >>> compute.nn.rms_norm([[1.0, 7.0]], epsilon=0.0)
+    Array([[0.2, 1.4]], dtype=float32)
+    """
     return _ops.rms_norm(x, scale, axis=_whole(axis, "rms_norm"), epsilon=epsilon)[0]
 
 
 def group_norm(x, scale=None, bias=None, /, *, groups, epsilon=1e-5):
     """x with mean 0 and variance 1 in groups of channels, times scale, plus bias.
 
-    >>> compute.nn.rms_norm([[1.0, 7.0]], epsilon=0.0)
-    Array([[0.2, 1.4]], dtype=float32)
+    >>> compute.nn.group_norm([[[1.0], [3.0], [5.0], [9.0]]], groups=2, epsilon=0.0)
+    Array([[[-1.],
+            [ 1.],
+            [-1.],
+            [ 1.]]], dtype=float32)
     """
     return _ops.group_norm(x, scale, bias, groups=groups, epsilon=epsilon)[0]
 
@@ -189,11 +197,10 @@ def batch_norm(x, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
     Inside a function that compute.grad differentiates they are variables; running averages are made of their values,
     compute.grad.constant(mean).
 
-    >>> compute.nn.group_norm([[[1.0], [3.0], [5.0], [9.0]]], groups=2, epsilon=0.0)
-    Array([[[-1.],
-            [ 1.],
-            [-1.],
-            [ 1.]]], dtype=float32)
+    >>> y, mean, variance = compute.nn.batch_norm([[1.0], [3.0]], epsilon=0.0)
+    >>> y, mean, variance
+    (Array([[-1.],
+           [ 1.]], dtype=float32), Array([2.], dtype=float32), Array([1.], dtype=float32))
     """
     return _ops.batch_norm(x, scale, bias, axis=_whole(axis, "batch_norm"), epsilon=epsilon)
 
@@ -201,10 +208,9 @@ def batch_norm(x, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
 def batch_norm_inference(x, mean, variance, scale=None, bias=None, /, *, axis=1, epsilon=1e-5):
     """batch_norm with given statistics.
 
-    >>> y, mean, variance = compute.nn.batch_norm([[1.0], [3.0]], epsilon=0.0)
-    >>> y, mean, variance
-    (Array([[-1.],
-           [ 1.]], dtype=float32), Array([2.], dtype=float32), Array([1.], dtype=float32))
+    >>> compute.nn.batch_norm_inference([[1.0], [3.0]], [1.0], [4.0], epsilon=0.0)
+    Array([[0.],
+           [1.]], dtype=float32)
     """
     axis = _whole(axis, "batch_norm_inference")
     return _ops.batch_norm_inference(x, mean, variance, scale, bias, axis=axis, epsilon=epsilon)
@@ -212,16 +218,6 @@ def batch_norm_inference(x, mean, variance, scale=None, bias=None, /, *, axis=1,
 
 def attention(q, k, v, mask=None, /, *, causal=False, scale=0.0):
     """softmax(scale q k^T + mask) v for [batch, heads, n, d]; scale 0 means 1 / sqrt(d).
-
-    >>> compute.nn.batch_norm_inference([[1.0], [3.0]], [1.0], [4.0], epsilon=0.0)
-    Array([[0.],
-           [1.]], dtype=float32)
-    """
-    return _ops.attention(q, k, v, mask, causal=causal, scale=scale)[0]
-
-
-def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
-    """Pairs of features turned by angles that grow with the position.
 
     q, k, v   arrays [batch, heads, n, d]; k and v may be longer, and have fewer heads that divide those of q
     mask      bool, false where a key does not count, or numbers that are added; None for none
@@ -231,21 +227,20 @@ def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
     >>> compute.nn.attention(x, x, x).shape
     (1, 1, 2, 4)
     """
+    return _ops.attention(q, k, v, mask, causal=causal, scale=scale)[0]
+
+
+def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
+    """Pairs of features turned by angles that grow with the position.
+
+    >>> compute.nn.rotary_embedding(compute.ones((1, 1, 2, 4)), [0, 1]).shape
+    (1, 1, 2, 4)
+    """
     return _ops.rotary_embedding(x, positions, base=base, interleaved=interleaved)
 
 
 def cross_entropy(logits, labels, /, *, axis=-1, label_smoothing=0.0, ignore_index=None):
     """-log softmax(logits) of the label, for each element of `labels`.
-
-    >>> compute.nn.rotary_embedding(compute.ones((1, 1, 2, 4)), [0, 1]).shape
-    (1, 1, 2, 4)
-    """
-    axis = _whole(axis, "cross_entropy")
-    return _ops.cross_entropy(logits, labels, axis=axis, label_smoothing=label_smoothing, ignore_index=ignore_index)[0]
-
-
-def cross_entropy_soft(logits, targets, /, *, axis=-1):
-    """-sum(targets log softmax(logits)) along an axis, for targets that are probabilities of the classes.
 
     logits            numbers, with the classes along `axis`
     labels            integers, in the shape of `logits` without that axis
@@ -257,6 +252,16 @@ def cross_entropy_soft(logits, targets, /, *, axis=-1):
     >>> compute.nn.cross_entropy([[0.0, 0.0]], [1])
     Array([0.6931472], dtype=float32)
     """
+    axis = _whole(axis, "cross_entropy")
+    return _ops.cross_entropy(logits, labels, axis=axis, label_smoothing=label_smoothing, ignore_index=ignore_index)[0]
+
+
+def cross_entropy_soft(logits, targets, /, *, axis=-1):
+    """-sum(targets log softmax(logits)) along an axis, for targets that are probabilities of the classes.
+
+    >>> compute.nn.cross_entropy_soft([[0.0, 0.0]], [[0.5, 0.5]])
+    Array([0.6931472], dtype=float32)
+    """
     return _ops.cross_entropy_soft(logits, targets, axis=_whole(axis, "cross_entropy_soft"))[0]
 
 
@@ -266,9 +271,6 @@ def one_hot(x, /, depth, *, axis=-1, dtype=None):
     >>> compute.nn.one_hot([1, 0], 2)
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
-
-    >>> compute.nn.cross_entropy_soft([[0.0, 0.0]], [[0.5, 0.5]])
-    Array([0.6931472], dtype=float32)
     """
     return _ops.one_hot(x, depth=depth, axis=_whole(axis, "one_hot"), dtype=dtype or _dtypes.DEFAULT_FLOAT)
 

@@ -64,7 +64,18 @@ class _Optimiser:
 
 
 class SGD(_Optimiser):
-    """Gradient descent, with momentum if that is not 0."""
+    """Gradient descent, with momentum if that is not 0.
+
+    parameters   arrays, or nested lists, tuples and dicts of arrays, which a step changes in place
+    rate         the learning rate
+    momentum     the share of the last step that the next one repeats; with `nesterov`, looking ahead
+    decay        is multiplied by the parameters and added to the gradients
+
+    >>> w = compute.asarray([1.0, 2.0])
+    >>> compute.optim.SGD([w], rate=0.5).step([compute.ones(2)])
+    >>> w
+    Array([0.5, 1.5], dtype=float32)
+    """
 
     def __init__(self, parameters, rate=0.01, *, momentum=0.0, decay=0.0, nesterov=False):
         self._momentum = {"momentum": momentum, "nesterov": nesterov} if momentum else {}
@@ -83,15 +94,16 @@ class SGD(_Optimiser):
 class Adam(_Optimiser):
     """Adam.
 
-    parameters   arrays, or nested lists, tuples and dicts of arrays, which a step changes in place
-    rate         the learning rate
-    momentum     the share of the last step that the next one repeats; with `nesterov`, looking ahead
-    decay        is multiplied by the parameters and added to the gradients
+    parameters     as of SGD
+    rate           the learning rate
+    beta1, beta2   the shares of the running means of gradients and of their squares that stay
+    decay          as of SGD; AdamW has it apart from the gradients
 
-    >>> w = compute.asarray([1.0, 2.0])
-    >>> compute.optim.SGD([w], rate=0.5).step([compute.ones(2)])
+    >>> w = compute.asarray([1.0])
+    >>> adam = compute.optim.Adam([w], rate=0.25)
+    >>> adam.step([compute.asarray([3.0])])
     >>> w
-    Array([0.5, 1.5], dtype=float32)
+    Array([0.75], dtype=float32)
     """
 
     _OP = staticmethod(_ops.adam)
@@ -108,17 +120,6 @@ class Adam(_Optimiser):
 
 class AdamW(Adam):
     """Adam with decoupled weight decay.
-
-    parameters     as of SGD
-    rate           the learning rate
-    beta1, beta2   the shares of the running means of gradients and of their squares that stay
-    decay          as of SGD; AdamW has it apart from the gradients
-
-    >>> w = compute.asarray([1.0])
-    >>> adam = compute.optim.Adam([w], rate=0.25)
-    >>> adam.step([compute.asarray([3.0])])
-    >>> w
-    Array([0.75], dtype=float32)
 
     >>> w = compute.asarray([1.0])
     >>> compute.optim.AdamW([w], rate=0.25, decay=0.0).step([compute.asarray([3.0])])

@@ -96,6 +96,11 @@ class Generator:
 
         Raises ValueError if the range has no numbers, and OverflowError if it does not fit in the dtype.
 
+        shape              the extents of the result, or one
+        minimum, maximum   the ends of the range
+        dtype              by default float32, or what set_default_dtype says
+        device             a Device or its name
+
         >>> compute.random.uniform((2, 3), -1, 1).shape == compute.random.uniform(-1, 1, size=(2, 3)).shape
         True
         """
@@ -119,6 +124,11 @@ class Generator:
     def normal(self, shape=(), mean=_UNIT[0], deviation=_UNIT[1], *, dtype=None, device=None, **names):
         """Normally distributed numbers; with NumPy's keywords, normal(loc, scale, size=shape).
 
+        shape             the extents of the result, or one
+        mean, deviation   numbers, or arrays that broadcast to the shape
+        dtype             by default float32, or what set_default_dtype says
+        device            a Device or its name
+
         >>> compute.random.normal(3, 10, 0.1).shape
         (3,)
         """
@@ -138,6 +148,11 @@ class Generator:
         """Random integers in [minimum, maximum); int64 without a dtype. With NumPy's keywords, integers(low, high, size=shape).
 
         Raises ValueError if there are none, and OverflowError if they do not fit in the dtype.
+
+        shape              the extents of the result, or one
+        minimum, maximum   the range, without its upper end
+        dtype              an integer dtype
+        device             a Device or its name
 
         >>> compute.random.integers(2, 5, 6)
         Array([5, 5], dtype=int64)
@@ -173,16 +188,16 @@ class Generator:
         return _ops.add(found, moved) if moved else found  # the sum wraps
 
     def bernoulli(self, shape=(), p=0.5, *, dtype=_dtypes.bool, device=None):
-        """1 with probability `p`, else 0."""
-        _check_probability("bernoulli", p)
-        return self._draw(_ops.random_bernoulli, shape, dtype, device, p=p)
-
-    def bits(self, shape=(), *, dtype=_dtypes.uint32, device=None):
-        """Random bits, as uint32 or uint64.
+        """1 with probability `p`, else 0.
 
         >>> compute.random.bernoulli(3, 1.0)
         Array([ True,  True,  True], dtype=bool)
         """
+        _check_probability("bernoulli", p)
+        return self._draw(_ops.random_bernoulli, shape, dtype, device, p=p)
+
+    def bits(self, shape=(), *, dtype=_dtypes.uint32, device=None):
+        """Random bits, as uint32 or uint64."""
         return self._draw(_ops.random_bits, shape, dtype, device)
 
     def permutation(self, n, *, axis=0, device=None):
