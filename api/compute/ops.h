@@ -1266,6 +1266,26 @@ COMPUTE_API compute_error* compute_eye(compute_stream* stream, int64_t rows, int
 COMPUTE_API compute_error* compute_eye_into(compute_stream* stream, int64_t rows, int64_t columns, compute_dtype dtype,
                                             const compute_eye_options* options, compute_tensor* result);
 
+/* fft: discrete Fourier transform: the sums of x[j] exp(-2 pi i j k / n) along each of axes, or with inverse of x[j]
+ * exp(2 pi i j k / n); norm states what divides by n: backward (the inverse), forward, or ortho (both, by sqrt(n)).
+ * Dtype: complex64 for float32 and complex64, complex128 for float64 and complex128; of irfft the real dtype of x.
+ * Shape: the shape of x. Error bound: log2. */
+typedef struct compute_fft_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t inverse;    /* 0 */
+  const char* norm;   /* NULL: backward */
+  int64_t norm_size;
+} compute_fft_options;
+COMPUTE_API compute_error* compute_fft(compute_stream* stream, compute_tensor* x, const compute_fft_options* options,
+                                       compute_tensor** out_y);
+COMPUTE_API compute_error* compute_fft_into(compute_stream* stream, compute_tensor* x,
+                                            const compute_fft_options* options, compute_tensor* y);
+
 /* fill: a tensor whose elements all have one value. Dtype: the value of the attribute dtype. Shape: given by the
  * attributes. Exact or correctly rounded. */
 typedef struct compute_fill_options {
@@ -1368,6 +1388,26 @@ COMPUTE_API compute_error* compute_histogram(compute_stream* stream, compute_ten
 COMPUTE_API compute_error* compute_histogram_into(compute_stream* stream, compute_tensor* x, int64_t bins,
                                                   const compute_number* minimum, const compute_number* maximum,
                                                   const compute_histogram_options* options, compute_tensor* y);
+
+/* irfft: the inverse of rfft, whose result has size elements along the last one of axes, by default an even number;
+ * there the imaginary parts of elements 0 and size / 2 are ignored. Dtype: complex64 for float32 and complex64,
+ * complex128 for float64 and complex128; of irfft the real dtype of x. Shape: the shape of x; rfft has n / 2 + 1 of
+ * the n elements along the last one of axes, and irfft takes as many and returns size. Error bound: log2. */
+typedef struct compute_irfft_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask;  /* bit i: axis i; 0 without a list: all */
+  const int64_t* size; /* NULL: none */
+  const char* norm;    /* NULL: backward */
+  int64_t norm_size;
+} compute_irfft_options;
+COMPUTE_API compute_error* compute_irfft(compute_stream* stream, compute_tensor* x,
+                                         const compute_irfft_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_irfft_into(compute_stream* stream, compute_tensor* x,
+                                              const compute_irfft_options* options, compute_tensor* y);
 
 /* isin: whether each element of x is among values; NaN is not. Dtype: bool; the inputs are not complex and have a
  * common dtype. Shape: the shape of x. Exact or correctly rounded. */
@@ -1850,6 +1890,25 @@ COMPUTE_API compute_error* compute_repeat(compute_stream* stream, compute_tensor
                                           const compute_repeat_options* options, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_repeat_into(compute_stream* stream, compute_tensor* x, int64_t repeats,
                                                const compute_repeat_options* options, compute_tensor* y);
+
+/* rfft: `fft` of real numbers: of the n elements along the last one of axes, the first n / 2 + 1, of which the
+ * others are the conjugates. Dtype: complex64 for float32 and complex64, complex128 for float64 and complex128; of
+ * irfft the real dtype of x. Shape: the shape of x; rfft has n / 2 + 1 of the n elements along the last one of axes,
+ * and irfft takes as many and returns size. Error bound: log2. */
+typedef struct compute_rfft_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  const char* norm;   /* NULL: backward */
+  int64_t norm_size;
+} compute_rfft_options;
+COMPUTE_API compute_error* compute_rfft(compute_stream* stream, compute_tensor* x, const compute_rfft_options* options,
+                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_rfft_into(compute_stream* stream, compute_tensor* x,
+                                             const compute_rfft_options* options, compute_tensor* y);
 
 /* rms_norm: x * rstd * scale over the axes from axis on, where rstd is 1 / sqrt(mean(x^2) + epsilon). Dtype: the
  * dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and

@@ -2148,6 +2148,35 @@ inline void eye_into(const Tensor& result, Integer rows, Integer columns, DType 
   return Tensor(out);
 }
 
+/// fft: discrete Fourier transform: the sums of x[j] exp(-2 pi i j k / n) along each of axes, or with inverse of x[j]
+/// exp(2 pi i j k / n); norm states what divides by n: backward (the inverse), forward, or ortho (both, by sqrt(n)).
+/// Dtype: complex64 for float32 and complex64, complex128 for float64 and complex128; of irfft the real dtype of x.
+/// Shape: the shape of x. Error bound: log2.
+[[nodiscard]] inline Tensor fft(const Tensor& x, const Axes& axes = all_axes, Flag inverse = false,
+                                std::string_view norm = "backward", const Stream& stream = {}) {
+  compute_fft_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.inverse = inverse.value();
+  options.norm = norm.data();
+  options.norm_size = static_cast<int64_t>(norm.size());
+  compute_tensor* out = nullptr;
+  check(compute_fft(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void fft_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes, Flag inverse = false,
+                     std::string_view norm = "backward", const Stream& stream = {}) {
+  compute_fft_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.inverse = inverse.value();
+  options.norm = norm.data();
+  options.norm_size = static_cast<int64_t>(norm.size());
+  check(compute_fft_into(stream.get(), x.get(), &options, y.get()));
+}
+
 /// fill: a tensor whose elements all have one value. Dtype: the value of the attribute dtype. Shape: given by the
 /// attributes. Exact or correctly rounded.
 inline void fill_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& value = 0,
@@ -2276,6 +2305,38 @@ inline void group_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor
 inline void histogram_into(const Tensor& x, const Tensor& y, Integer bins, const Number& minimum, const Number& maximum,
                            const Stream& stream = {}) {
   check(compute_histogram_into(stream.get(), x.get(), bins.value(), &minimum.get(), &maximum.get(), nullptr, y.get()));
+}
+
+/// irfft: the inverse of rfft, whose result has size elements along the last one of axes, by default an even number;
+/// there the imaginary parts of elements 0 and size / 2 are ignored. Dtype: complex64 for float32 and complex64,
+/// complex128 for float64 and complex128; of irfft the real dtype of x. Shape: the shape of x; rfft has n / 2 + 1 of
+/// the n elements along the last one of axes, and irfft takes as many and returns size. Error bound: log2.
+[[nodiscard]] inline Tensor irfft(const Tensor& x, const Axes& axes = all_axes, std::optional<Integer> size = none,
+                                  std::string_view norm = "backward", const Stream& stream = {}) {
+  compute_irfft_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  const int64_t given_size = size ? size->value() : 0;
+  options.size = size ? &given_size : nullptr;
+  options.norm = norm.data();
+  options.norm_size = static_cast<int64_t>(norm.size());
+  compute_tensor* out = nullptr;
+  check(compute_irfft(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void irfft_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes,
+                       std::optional<Integer> size = none, std::string_view norm = "backward",
+                       const Stream& stream = {}) {
+  compute_irfft_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  const int64_t given_size = size ? size->value() : 0;
+  options.size = size ? &given_size : nullptr;
+  options.norm = norm.data();
+  options.norm_size = static_cast<int64_t>(norm.size());
+  check(compute_irfft_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// isin: whether each element of x is among values; NaN is not. Dtype: bool; the inputs are not complex and have a
@@ -3014,6 +3075,33 @@ inline void repeat_into(const Tensor& x, const Tensor& y, Integer repeats, Integ
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   check(compute_repeat_into(stream.get(), x.get(), repeats.value(), &options, y.get()));
+}
+
+/// rfft: `fft` of real numbers: of the n elements along the last one of axes, the first n / 2 + 1, of which the others
+/// are the conjugates. Dtype: complex64 for float32 and complex64, complex128 for float64 and complex128; of irfft the
+/// real dtype of x. Shape: the shape of x; rfft has n / 2 + 1 of the n elements along the last one of axes, and irfft
+/// takes as many and returns size. Error bound: log2.
+[[nodiscard]] inline Tensor rfft(const Tensor& x, const Axes& axes = all_axes, std::string_view norm = "backward",
+                                 const Stream& stream = {}) {
+  compute_rfft_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.norm = norm.data();
+  options.norm_size = static_cast<int64_t>(norm.size());
+  compute_tensor* out = nullptr;
+  check(compute_rfft(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void rfft_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes, std::string_view norm = "backward",
+                      const Stream& stream = {}) {
+  compute_rfft_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.norm = norm.data();
+  options.norm_size = static_cast<int64_t>(norm.size());
+  check(compute_rfft_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// rms_norm: x * rstd * scale over the axes from axis on, where rstd is 1 / sqrt(mean(x^2) + epsilon). Dtype: the dtype

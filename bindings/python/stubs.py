@@ -12,7 +12,7 @@ import sys
 import types
 
 import compute
-from compute import _functions, _names, expressions, grad, graph, kernels, linalg, nn, optim, random
+from compute import _functions, _names, expressions, fft, grad, graph, kernels, linalg, nn, optim, random
 
 ARRAY, LIKE, NUMBER = "Array", "ArrayLike", "int | float | complex | bool"
 PARAMETERS = {
@@ -43,6 +43,7 @@ PARAMETERS = {
     "function": "Callable[..., Any]", "stream": "Stream | None", "exception": "object",
     "positional": f"{LIKE} | {NUMBER}", "named": f"{LIKE} | {NUMBER}", "items": "int | Sequence[int]",
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
+    "norm": 'Literal["backward", "ortho", "forward"]', "s": "Sequence[int] | None", "d": "float",
     "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
     "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None"
 }
@@ -76,6 +77,10 @@ SPECIAL = {
 SPECIAL.update({(name, "axis"): "int | None" for name in (
     "argmax", "argmin", "argsort", "concat", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
     "nanargmax", "nanargmin", "repeat", "sort", "take", "take_along_axis")})
+SPECIAL.update({(name, "n"): "int | None" for name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft")})
+SPECIAL.update({(name, "axis"): "int" for name in ("fft", "irfft", "rfft")})
+SPECIAL.update({(name, "axes"): "Sequence[int] | None" for name in ("fftn", "ifftn", "irfftn", "rfftn")})
+SPECIAL.update({(name, "axes"): "int | Sequence[int] | None" for name in ("fftshift", "ifftshift")})
 SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...]"
 SPECIAL.update({(name, "axis"): "int | tuple[int, ...] | None" for name in (
     "Expression.reduce", "average", "flip", "gradient", "median", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
@@ -112,7 +117,7 @@ HEAD = '''# SPDX-License-Identifier: Apache-2.0
 TYPES = '''from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ContextManager, Literal, NamedTuple, Protocol, TypeAlias
 
-from . import grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
+from . import fft as fft, grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
 from ._errors import (CompileError as CompileError, DeviceError as DeviceError, Error as Error,
                       ForkedError as ForkedError, InvalidArgumentError as InvalidArgumentError,
                       InvalidTypeError as InvalidTypeError, KernelError as KernelError, NotFoundError as NotFoundError,
@@ -379,6 +384,7 @@ def main():
     folder = pathlib.Path(__file__).resolve().parent / "compute"
     stale = []
     stubs = {"__init__": main_stub(), "expressions": module_stub(expressions, expressions.Expression),
+             "fft": module_stub(fft),
              # Variables have what arrays have.
              "grad": module_stub(grad, head="class Variable(Array): ...\n\n"), "graph": module_stub(graph, graph.Graph),
              "kernels": module_stub(kernels, kernels.Reads, kernels.Kernel), "linalg": module_stub(linalg),

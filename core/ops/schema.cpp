@@ -123,9 +123,9 @@ namespace {
 
 constexpr size_t kOpCount = static_cast<size_t>(OpId::kCount);
 
-// The flags as ops.def spells them. DECOMPOSED is for docs/ops.md alone.
+// The flags as ops.def spells them. DECOMPOSED and LIBRARY are for docs/ops.md alone.
 namespace flag {
-[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace, GROUPS = kOpGroups, DECOMPOSED = 0;
+[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace, GROUPS = kOpGroups, DECOMPOSED = 0, LIBRARY = 0;
 }
 
 RowResult result_from_text(std::string_view text) {

@@ -9,6 +9,7 @@
 #include "plugins/cpu/contract/attention.hpp"
 #include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/contract/convolution.hpp"
+#include "plugins/cpu/fourier/fourier.hpp"
 #include "plugins/cpu/map/map.hpp"
 #include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/move/gather.hpp"
@@ -52,6 +53,8 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_weight", refuse_convolution, prepare_convolution},
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
     {"cross_entropy", refuse_cross_entropy, prepare_cross_entropy},
+    {"fft", refuse_fourier, prepare_fourier},
+    {"irfft", refuse_fourier, prepare_fourier},
     {"kernel", refuse_kernel, prepare_kernel},
     {"layer_norm", refuse_layer_norm, prepare_layer_norm},
     {"layer_norm_grad", refuse_layer_norm_grad, prepare_layer_norm_grad},
@@ -63,6 +66,7 @@ constexpr Primitive kPrimitives[] = {
     {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
     {"nonzero", refuse_nonzero, prepare_nonzero},
     {"random_permutation", refuse_permutation, prepare_permutation},
+    {"rfft", refuse_fourier, prepare_fourier},
     {"row", refuse_row, prepare_row},
     {"scan", refuse_scan, prepare_scan},
     {"searchsorted", refuse_search, prepare_search},

@@ -168,6 +168,7 @@ void every_op_is_tested(const Session&) {
   add_softmax_tests(registry);
   add_matmul_tests(registry);
   add_movement_tests(registry);
+  add_fourier_tests(registry);
   add_creation_tests(registry);
   for (const OpRow& row : op_rows()) {
     EXPECT_TRUE(std::any_of(registry.tests().begin(), registry.tests().end(),

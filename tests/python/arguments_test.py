@@ -5,15 +5,15 @@ import types
 
 import compute as cp
 import numpy as np
-from compute import _names, linalg, nn, random
+from compute import _names, fft, linalg, nn, random
 
 from case import NARROW, Case
 
 # Functions that take no array, or other objects as well.
 OTHERS = {
     "arange", "asarray", "bernoulli", "bits", "broadcast_shapes", "can_cast", "concat", "config", "device", "device_list", "devices", "empty", "expression", "eye",
-    "finfo", "from_dlpack", "full", "iinfo", "integers", "isdtype", "kernel", "linspace", "load", "load_report", "normal", "ones", "permutation",
-    "placement_report", "profile", "reads", "result_type", "save", "scope", "seed", "set_default_dtype", "stack", "stream", "truncated_normal", "uniform", "which",
+    "fftfreq", "finfo", "from_dlpack", "full", "iinfo", "integers", "isdtype", "kernel", "linspace", "load", "load_report", "normal", "ones", "permutation",
+    "placement_report", "profile", "reads", "result_type", "rfftfreq", "save", "scope", "seed", "set_default_dtype", "stack", "stream", "truncated_normal", "uniform", "which",
     "zeros"}
 
 
@@ -58,7 +58,7 @@ class Arrays(Case):
     def test_values_in_the_place_of_arrays(self):
         x, table = calls()
         seen, count = {}, 0
-        for module in (cp, linalg, nn, random):
+        for module in (cp, fft, linalg, nn, random):
             for name, function in vars(module).items():
                 known = name[0] == "_" or name in OTHERS or name in seen or isinstance(function, (type, cp._core.DType)) or not callable(function)
                 alias = module is cp and _names.COMPUTE.get(name) is function or name in _names.LINALG or name in _names.RANDOM
@@ -137,7 +137,7 @@ class Arrays(Case):
 class Messages(Case):
     def test_names_of_functions(self):
         seen = 0
-        for owner, prefix in ((cp.Array, "Array."), (cp.random.Generator, "Generator."), (cp, ""), (linalg, ""), (nn, ""), (random, "")):
+        for owner, prefix in ((cp.Array, "Array."), (cp.random.Generator, "Generator."), (cp, ""), (fft, ""), (linalg, ""), (nn, ""), (random, "")):
             for name, function in vars(owner).items():
                 if not isinstance(function, types.FunctionType) or name in _names.COMPUTE | _names.RANDOM or (name[0] == "_" and not prefix) or (name[0] == "_" and name[1] != "_"):
                     continue

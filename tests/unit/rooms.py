@@ -19,7 +19,7 @@ ORDER = {
              "devices", "observation", "streams", "memory", "planner", "lifetime", "runner", "interface"),
     "plugins/common": ("op", "table", "driver", "source/builder", "source/map", "source/reduce", "source/order", "source/move", "source/products",
                        "source/convolution", "source/attention", "source"),
-    "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "user_kernels", ""),
+    "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "fourier", "user_kernels", ""),
 }
 ENDINGS = (".cpp", ".hpp", ".inc", ".def")
 MOST_SOURCES = 20  # of a folder

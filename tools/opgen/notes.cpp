@@ -157,10 +157,10 @@ OpNote op_note(const OpSchema& op) {
           std::string(note.sources)};
 }
 
-std::string decomposed_ops() {
+std::string ops_with_flag(std::string_view flag) {
   std::string text;
   for (const OpSchema* op : op_schemas()) {
-    if (note_of(*op).flags.find("DECOMPOSED") != std::string_view::npos) text += "`" + op->name + "`, ";
+    if (note_of(*op).flags.find(flag) != std::string_view::npos) text += "`" + op->name + "`, ";
   }
   return text.substr(0, text.rfind(','));
 }

@@ -64,7 +64,10 @@ Two columns are the same in both tables of ops:
 A call is native on a device if its steps store no tensor for one another
 ([0027](decisions/0027-what-native-means.md)). A plain call has float32 operands, or integers if the op takes no floats.
 Plain calls of these ops are decomposed:
-)" + decomposed_ops() +
+)" + ops_with_flag("DECOMPOSED") +
+         R"(.
+Plain calls of these ops are native on cpu, and decomposed elsewhere unless a vendor's library has them:
+)" + ops_with_flag("LIBRARY") +
          R"(.
 Plain calls of all other ops are native on cpu, on opencl with PoCL, and on cuda with cuBLASLt. `compute ops` shows how
 a device runs the plain call for every dtype, and `compute_op_query` answers for any call.

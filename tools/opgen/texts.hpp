@@ -27,7 +27,7 @@ struct OpNote {
   std::string operands, gradient, sources;
 };
 OpNote op_note(const OpSchema& op);
-std::string decomposed_ops();  // "`histogram`, `isin`"
+std::string ops_with_flag(std::string_view flag);  // "`histogram`, `isin`"
 std::string source_table();
 // Throws for a row that names an op, an input or a source that does not exist.
 void check_notes();

@@ -38,7 +38,7 @@ from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, co
                             matrix_transpose, moveaxis, pad, permute_dims, repeat, reshape, roll, squeeze, stack, tile,
                             unstack)
 
-from . import grad, graph, linalg, nn, optim, random
+from . import fft, grad, graph, linalg, nn, optim, random
 from ._numeric import (array_split, average, convolve, correlate, corrcoef, cov, digitize, gradient, hsplit, interp,
                        kron, nanargmax, nanargmin, nanmax, nanmean, nanmedian, nanmin, nanpercentile, nanprod, nanquantile, nanstd, nansum, nanvar, percentile,
                        split, trapezoid, vsplit)
@@ -58,7 +58,7 @@ for _name, _row in _ops.ROWS.items():
     if _name not in vars(nn):
         globals().setdefault(_name, _row)
 
-_ops.document({_name: _value for _module in (_functions, _indexing, _manipulation, linalg, nn)
+_ops.document({_name: _value for _module in (_functions, _indexing, _manipulation, fft, linalg, nn)
                for _name, _value in vars(_module).items()
                if getattr(_value, "__module__", None) == _module.__name__ and _name[0] != "_"},
               {"linear": "affine", "embedding": "take"})

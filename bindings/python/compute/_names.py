@@ -2164,7 +2164,7 @@ _HINTS = {
         "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes", "roots": "not implemented yet",
         "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)", "cartesian_prod": "stack(meshgrid(x, y, indexing=\"ij\"), axis=-1).reshape(-1, 2)",
         "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros", "histogram2d": "not implemented yet",
-        "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "fft": "not implemented yet", "stft": "not implemented yet"},
+        "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "stft": "not implemented yet"},
     "compute.linalg": {
         **dict.fromkeys(("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
                          "cond", "tensorinv", "tensorsolve", "matrix_exp"), _DECOMPOSITIONS)},

@@ -521,6 +521,41 @@ def _roll(inputs, outputs, attributes, dy):
     return [_ops.roll(dy, shift=-attributes["shift"], axis=attributes.get("axis", -1))]
 
 
+_EXCHANGED = {"backward": "forward", "forward": "backward"}
+
+
+def _adjoint(attributes):
+    """The attributes of the transform that leads back: it is not the inverse, because it divides by nothing else."""
+    norm = attributes.get("norm", "backward")
+    return {"axes": attributes.get("axes"), "norm": _EXCHANGED.get(norm, norm)}
+
+
+@_rule("fft")
+def _fft(inputs, outputs, attributes, dy):
+    dx = _ops.fft(dy, inverse=not attributes.get("inverse", 0), **_adjoint(attributes))
+    return [dx if inputs[0].dtype is dx.dtype else _ops.real(dx)]
+
+
+def _half_weighted(x, axes, n, weight):
+    """The elements of half a spectrum along the last one of axes, those that stand for two of n times a weight."""
+    axis = x.ndim - 1 if axes is None else _axis(axes[-1] if isinstance(axes, (tuple, list)) else axes, x.ndim, "gradient")
+    return Expression(f"where((index({axis}) == 0) | (2 * index({axis}) == n), x, x * w)", "x", "n", "w")(x, n, weight)
+
+
+@_rule("rfft")
+def _rfft(inputs, outputs, attributes, dy):
+    axes = attributes.get("axes")
+    n = inputs[0].shape[-1 if axes is None else list(axes)[-1]]
+    return [_ops.irfft(_half_weighted(dy, axes, n, 0.5), size=n, **_adjoint(attributes))]
+
+
+@_rule("irfft")
+def _irfft(inputs, outputs, attributes, dy):
+    axes = attributes.get("axes")
+    n = dy.shape[-1 if axes is None else list(axes)[-1]]
+    return [_half_weighted(_ops.rfft(dy, **_adjoint(attributes)), axes, n, 2)]
+
+
 @_rule("tile")
 def _tile(inputs, outputs, attributes, dy):
     x = inputs[0]

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "plugins/common/op/core.hpp"
+#include "plugins/cpu/kernels/fourier_kernel.hpp"
 #include "plugins/cpu/kernels/network_kernel.hpp"
 #include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/kernels/pool_kernel.hpp"
@@ -58,7 +59,8 @@ const Isa& isa_of(InstructionSet set) {
                          &avx512::window_kernels,
                          &avx512::network_kernels,
                          &avx512::pool_kernels,
-                         &avx512::order_kernels};
+                         &avx512::order_kernels,
+                         &avx512::fourier_kernels};
     return isa;
   }
 #endif
@@ -72,7 +74,8 @@ const Isa& isa_of(InstructionSet set) {
                          &avx2::window_kernels,
                          &avx2::network_kernels,
                          &avx2::pool_kernels,
-                         &avx2::order_kernels};
+                         &avx2::order_kernels,
+                         &avx2::fourier_kernels};
     return isa;
   }
 #endif
@@ -80,7 +83,8 @@ const Isa& isa_of(InstructionSet set) {
                        block_kernels<baseline::fill>(), &baseline::reduce_kernels,
                        &baseline::copy_kernels,         &baseline::gemm_kernels,
                        &baseline::window_kernels,       &baseline::network_kernels,
-                       &baseline::pool_kernels,         &baseline::order_kernels};
+                       &baseline::pool_kernels,         &baseline::order_kernels,
+                       &baseline::fourier_kernels};
   return isa;
 }
 

@@ -8,6 +8,7 @@ namespace compute::cpu {
 
 struct BlockKernels;
 struct CopyKernels;
+struct FourierKernels;
 struct GemmKernels;
 struct NetworkKernels;
 struct PoolKernels;
@@ -30,6 +31,7 @@ struct Isa {
   const NetworkKernels* network;
   const PoolKernels* pool;
   const OrderKernels* order;
+  const FourierKernels* fourier;
 };
 
 /// The best instruction set of this processor.
