@@ -293,6 +293,41 @@ struct CudnnLibrary {
   }
 };
 
+// ---- cuFFT ----------------------------------------------------------------------------------------------------------
+
+struct CufftLibrary {
+  LibraryReport report;
+  Cufft library;
+  bool usable = false;
+
+  explicit CufftLibrary(int driver_version) {
+    const common::Compiling compiling;
+    report.name = "cuFFT";
+    report.effect = "Fourier transforms use generated kernels, which are slower";
+    report.remedy = "install libcufft of the CUDA toolkit (pip: nvidia-cufft; Debian: libcufft11), or set CUDA_HOME";
+    for (const int major : majors_by_preference(driver_version)) {
+      // The library of CUDA 13 is libcufft.so.12.
+      usable = open_one("libcufft.so." + std::to_string(major - 1), toolkit_folders(major), report,
+                        [this](void* handle) { return accept(handle); });
+      if (usable) return;
+    }
+  }
+
+  std::string accept(void* handle) {
+    const char* missing = nullptr;
+#define COMPUTE_CUFFT_FIND(member, symbol, result, parameters) \
+  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
+    COMPUTE_CUFFT_FUNCTIONS(COMPUTE_CUFFT_FIND)
+#undef COMPUTE_CUFFT_FIND
+    if (missing != nullptr) return std::string("has no ") + missing;
+    int version = 0;
+    library.api.get_version(&version);
+    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + std::to_string(version / 1000) +
+                   "." + std::to_string(version % 1000 / 100);
+    return "";
+  }
+};
+
 // ---- NVML -----------------------------------------------------------------------------------------------------------
 
 struct NvmlLibrary {
@@ -346,6 +381,7 @@ Once<Driver> driver;
 Once<NvrtcLibrary> nvrtc_library;
 Once<CublasLtLibrary> cublas_lt_library;
 Once<CudnnLibrary> cudnn_library;
+Once<CufftLibrary> cufft_library;
 Once<NvmlLibrary> nvml_library;
 
 }  // namespace
@@ -367,6 +403,11 @@ const Cudnn* cudnn() {
   return library.usable ? &library.library : nullptr;
 }
 
+const Cufft* cufft() {
+  const CufftLibrary& library = cufft_library.get(driver.get().version);
+  return library.usable ? &library.library : nullptr;
+}
+
 const NvmlApi* nvml() {
   const NvmlLibrary& library = nvml_library.get();
   return library.usable ? &library.api : nullptr;
@@ -376,6 +417,7 @@ LibraryReport driver_report() { return driver.report("NVIDIA driver", true); }
 LibraryReport nvrtc_report() { return nvrtc_library.report("NVRTC", false); }
 LibraryReport cublas_lt_report() { return cublas_lt_library.report("cuBLASLt", false); }
 LibraryReport cudnn_report() { return cudnn_library.report("cuDNN", false); }
+LibraryReport cufft_report() { return cufft_library.report("cuFFT", false); }
 LibraryReport nvml_report() { return nvml_library.report("NVML", false); }
 
 std::string driver_version() {
@@ -386,7 +428,7 @@ std::string driver_version() {
 std::string libraries_in_use() {
   std::string lines;
   for (const LibraryReport& report :
-       {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(), nvml_report()}) {
+       {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(), cufft_report(), nvml_report()}) {
     if (report.state == COMPUTE_PLUGIN_LIBRARY_FOUND) add_line(lines, report.name + ", " + report.found);
   }
   return lines;

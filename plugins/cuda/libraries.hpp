@@ -8,6 +8,7 @@
 #include "plugins/common/table/emit.hpp"
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
+#include "plugins/cuda/cufft_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
 #include "plugins/cuda/nvml_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
@@ -36,6 +37,10 @@ struct Cudnn {
   CudnnApi api{};
 };
 
+struct Cufft {
+  CufftApi api{};
+};
+
 /// NULL if no library works; the reports have the reason. The driver must be open, except for nvrtc(), which without a
 /// driver uses the newest version that it finds.
 ///
@@ -43,6 +48,7 @@ struct Cudnn {
 const Nvrtc* nvrtc();
 const CublasLt* cublas_lt();
 const Cudnn* cudnn();
+const Cufft* cufft();
 const NvmlApi* nvml();
 
 /// Does not search anything: a library that has not been searched yet has state 0.
@@ -50,6 +56,7 @@ LibraryReport driver_report();
 LibraryReport nvrtc_report();
 LibraryReport cublas_lt_report();
 LibraryReport cudnn_report();
+LibraryReport cufft_report();
 LibraryReport nvml_report();
 
 /// "13.0", the version that the driver reports; "" without a driver.

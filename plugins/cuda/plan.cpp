@@ -8,6 +8,7 @@
 #include "plugins/common/op/windows.hpp"
 #include "plugins/cuda/attention.hpp"
 #include "plugins/cuda/convolution.hpp"
+#include "plugins/cuda/fourier.hpp"
 #include "plugins/cuda/graph.hpp"
 #include "plugins/cuda/matmul.hpp"
 #include "plugins/cuda/user_kernel.hpp"
@@ -42,6 +43,7 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
     if (verdict.is_taken) return std::nullopt;
     if (verdict.refusal) return verdict.refusal;
   }
+  if (is_fourier(op)) return refuse_fourier(op);
   return refuse_kernels(device, op);
 }
 
@@ -59,6 +61,7 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
       }
     }
   }
+  if (is_fourier(op)) return prepare_fourier(device, op);
   if (std::optional<Refusal> refusal = refuse_kernels(device, op)) return *std::move(refusal);
   if (op.name() == "kernel") return prepare_user_kernel(device, op);
   if (common::is_window_op(op.name())) {

@@ -2,6 +2,7 @@
 // Compares the CUDA plugin's declarations with NVIDIA's headers: every function, constant and struct, at compile time.
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
+#include "plugins/cuda/cufft_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
 #include "plugins/cuda/nvml_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
@@ -9,6 +10,10 @@
 // NVIDIA's headers come last, since they define macros with the names of functions.
 #include <cublasLt.h>
 #include <cuda.h>
+#if __has_include(<cufftXt.h>)
+#include <cufftXt.h>
+#define COMPUTE_HAS_CUFFT_HEADER
+#endif
 #if defined(COMPUTE_HAS_CUDNN_HEADERS)
 #include <cudnn.h>
 #endif
@@ -88,6 +93,16 @@ COMPUTE_NVRTC_FUNCTIONS(CHECK_FUNCTION)
   static_assert(SameCall<decltype(compute::cuda::CublasLtApi::member), decltype(&::symbol)>::value, #symbol);
 COMPUTE_CUBLASLT_FUNCTIONS(CHECK_FUNCTION)
 #undef CHECK_FUNCTION
+
+#if defined(COMPUTE_HAS_CUFFT_HEADER)
+#define CHECK_FUNCTION(member, symbol, ...) \
+  static_assert(SameCall<decltype(compute::cuda::CufftApi::member), decltype(&::symbol)>::value, #symbol);
+COMPUTE_CUFFT_FUNCTIONS(CHECK_FUNCTION)
+#undef CHECK_FUNCTION
+#define CHECK_CONSTANT(name, value) static_assert(static_cast<int>(::name) == (value), #name);
+COMPUTE_CUFFT_CONSTANTS(CHECK_CONSTANT)
+#undef CHECK_CONSTANT
+#endif
 
 #if defined(COMPUTE_HAS_CUDNN_HEADERS)
 #define CHECK_FUNCTION(member, symbol, ...) \
