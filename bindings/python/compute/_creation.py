@@ -78,9 +78,10 @@ def full(shape, fill_value, dtype=None, *, device=None):
     """
     if hasattr(fill_value, "backward"):  # a variable of compute.grad
         return _repeated(fill_value, _shape(shape), dtype or fill_value.dtype, device or fill_value.device)
-    if is_values(fill_value) or isinstance(fill_value, Array) and fill_value.size != 1:
-        return _ops.copy(_core.broadcast_view(asarray(fill_value, dtype=dtype, device=device), _shape(shape)))
-    fill_value = fill_value.item() if isinstance(fill_value, Array) else _dtypes.number(fill_value)
+    if not isinstance(fill_value, _dtypes.NUMBERS):
+        if is_values(fill_value) or isinstance(fill_value, Array) and fill_value.size != 1:
+            return _ops.copy(_core.broadcast_view(asarray(fill_value, dtype=dtype, device=device), _shape(shape)))
+        fill_value = fill_value.item() if isinstance(fill_value, Array) else _dtypes.number(fill_value)
     if dtype is None:
         dtype = _dtype_of_number(fill_value)
     out = _core.empty(shape, dtype, device)
@@ -219,8 +220,10 @@ def linspace(start, stop=None, num=50, endpoint=True, *, dtype=None, device=None
         check_extents(num=num)
         raise
     out = _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
+    if not retstep:
+        return out
     gaps = num - 1 if endpoint else num
-    return (out, (stop - start) / gaps if gaps > 0 else math.nan) if retstep else out
+    return out, (stop - start) / gaps if gaps > 0 else math.nan
 
 
 def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):

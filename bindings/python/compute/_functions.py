@@ -380,7 +380,8 @@ def var(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=
     """
     if names:
         return _renamed(var, _divisor("var", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
-    x = _inexact(x, dtype)
+    if dtype is not None or type(x) is not Array or x.dtype not in _INEXACT:
+        x = _inexact(x, dtype)
     return _reduction(_ops.var, x, axis, keepdims, out, correction=correction)
 
 
@@ -394,7 +395,8 @@ def std(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=
     """
     if names:
         return _renamed(std, _divisor("std", names, correction), x, axis=axis, dtype=dtype, out=out, correction=correction, keepdims=keepdims)
-    x = _inexact(x, dtype)
+    if dtype is not None or type(x) is not Array or x.dtype not in _INEXACT:
+        x = _inexact(x, dtype)
     return _reduction(_ops.std, x, axis, keepdims, out, correction=correction)
 
 

@@ -415,8 +415,10 @@ PyObject* other_form(const OpObject& op) {
 
 /// Whether the names of the arguments of a call have one that elementwise functions have in NumPy alone.
 bool has_option(PyObject* names) {
+  static PyObject* const out = PyUnicode_InternFromString("out");
   for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_Size(names); ++i) {
     PyObject* const name = PyTuple_GetItem(names, i);
+    if (name == out) continue;
     if (PyUnicode_CompareWithASCIIString(name, "where") == 0 || PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
       return true;
     }
