@@ -306,7 +306,8 @@ class Elementwise(Case):
         x = cp.asarray([1, 2])
         for error, message, call in (
                 (TypeError, "exp takes 1 argument, not 2", lambda: cp.exp(cp.zeros(2), 2)),
-                (TypeError, "multiply takes 2 arguments, not 1", lambda: cp.multiply(x)),
+                (TypeError, "multiply takes 2 arguments, not 1", lambda: cp.multiply(x)), (TypeError, r"^add\(\) missing 1 required", lambda: cp.add(x)),
+                (ValueError, "^multiply: argument 1 is None; expected an array or a number$", lambda: cp.multiply(x, None)),
                 (TypeError, r"\(astype\(x, bool\)\)", lambda: cp.logical_not(x)),
                 (TypeError, "shape .2,. is neither true nor false; use any", lambda: bool(x)),
                 (TypeError, "2.5 is neither an integer nor a sequence of integers", lambda: cp.zeros(2.5)),

@@ -89,11 +89,12 @@ _WORDS = [(re.compile(pattern), words) for pattern, words in (
     (r"\bcast (it|one of them|updates|the result)\b", r"convert \1"),
     (r"\bthe number float64\b", "a float"), (r"\bthe number complex128\b", "a complex number"),
     (r"\bthe number u?int64\b", "an int"), (r"\bthe number bool\b", "a bool"),
-    (r"\boutput 0\b", "out"), (r"\boutput (\d+)\b", r"out[\1]"),
+    (r"\binput (\d+) is NULL$", r"argument \1 is None; expected an array or a number"), (r"\boutput 0\b", "out"), (r"\boutput (\d+)\b", r"out[\1]"),
     (r"open the device after fork\(\), or call exec\(\) in the child", 'use multiprocessing\'s start method "spawn"'),
     (r"use a copy \(in Python (asarray\(x, copy=True\))\).*", r"use \1, which is copied once"),
     (r"\bcompute_device_open\b", "device"), (r"\bcompute_graph_begin\b", "graph.record"),
-    (r"\bcompute_tensor_(map|read)\b", "numpy.asarray"), (r"\bcompute_(profile)_start\b", r"\1"),
+    (r"\bcompute_tensor_(map|read)\b", "numpy.asarray"), (r"\bcall compute_profile_start or set COMPUTE_PROFILE=1", "use `with compute.profile():`"),
+    (r"\bwithout COMPUTE_EVENT_TIMED\b", "without timed=True"),
     (r"\bcompute_(?!plugin)(?:tensor_|stream_|event_|graph_|device_|op_|kernel_)?(\w+)", r"\1"))]
 _DTYPE_WORDS = ("dtype", "cast it", "promote", "not bool", "not integer", "floating-point", "cast updates")
 

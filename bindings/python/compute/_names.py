@@ -2113,7 +2113,9 @@ COMPUTE |= {"mgrid": mgrid, "ogrid": ogrid, "r_": r_, "c_": c_, "s_": s_, "index
 LINALG = {"norm": _linalg_norm, "multi_dot": _multi_dot, "dot": dot, "inner": inner}
 RANDOM = {"rand": rand, "randn": randn, "randint": randint, "random": _uniform_numbers, "random_sample": _uniform_numbers, "standard_normal": _standard_normal,
           "default_rng": _default_rng, "NumPyGenerator": NumPyGenerator}
-for _name, _function in (*LINALG.items(), *RANDOM.items()):
+_core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract, "divide": _divide}
+_core.hooks["with_options"] = _with_options
+for _name, _function in (*LINALG.items(), *RANDOM.items(), *_core.hooks["forms"].items()):
     if _function.__name__[0] == "_":
         _function.__name__ = _function.__qualname__ = _name
 
@@ -2140,8 +2142,6 @@ ARRAY_METHODS = {
     "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "tobytes": _tobytes,
     "add_": _in_place("add"), "sub_": _in_place("subtract"), "mul_": _in_place("multiply"), "div_": _in_place("divide"), "zero_": _zero_in_place,
     "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
-_core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract, "divide": _divide}
-_core.hooks["with_options"] = _with_options
 
 # Names that mean something else here, or nothing: what to use.
 _DECOMPOSITIONS = "the package does not have decompositions yet"

@@ -316,7 +316,7 @@ def _dispatch(name, inputs, attributes):
         op, name = name, called() or name
         wrong = next((x for x in inputs if x is not None and not isinstance(x, (Array, int, float, complex))), None)
         if wrong is None:  # numbers alone: as arrays on the default device
-            return _ops.TABLE[op]["run"](*(x if x is None else _creation.full((), x) for x in inputs), **attributes)
+            return _ops.TABLE[op]["run"](*(x if x is None or isinstance(x, Array) else _creation.full((), x) for x in inputs), **attributes)
         raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number{hint(wrong)}")
     if name.endswith("_view"):
         return _view(name, *inputs)
