@@ -250,7 +250,10 @@ def array_class():
     special = {"view": "*shape: Any", "to": "*arguments: Any, **options: Any", "expand": "*sizes: int | Sequence[int]", "permute": "*axes: int | Sequence[int]",
                "fill": "value: Any", "fill_": "value: Any", "copy_": f"source: {LIKE}", "masked_fill_": f"mask: {LIKE}, value: Any", "type_as": "other: Array",
                "sort": "axis: int = -1, **options: Any", "numpy": "*, force: bool = False", "cuda": "device: Any = None",
-               "clamp_": "min: Any = None, max: Any = None", **{f"{name}_": f"other: {LIKE} | {NUMBER}" for name in ("add", "sub", "mul", "div")}}
+               "clamp_": "min: Any = None, max: Any = None", **{f"{name}_": f"other: {LIKE} | {NUMBER}" for name in ("add", "sub", "mul", "div", "pow", "floor_divide", "remainder")},
+               **{f"new_{name}": "*arguments: Any, dtype: DType | None = None, device: Any = None" for name in ("empty", "full", "ones", "tensor", "zeros")},
+               "normal_": "mean: float = 0.0, std: float = 1.0", "uniform_": "low: float = 0.0, high: float = 1.0",
+               **{name: "other: Array" for name in ("expand_as", "reshape_as", "view_as")}}
     results = {"numpy": "Any", "tobytes": "bytes", "sort": "None", "fill": "None"}
     methods = {name: getattr(_functions, name) for name in ("all", "any", "argmax", "argmin", "astype", "clip", "max", "mean", "min", "prod", "std", "sum", "var")}
     for name, function in sorted((methods | {"squeeze": compute.squeeze} | _names.METHODS | _names.ARRAY_METHODS).items()):

@@ -243,6 +243,64 @@ def diagflat(x: Values, k: int = 0) -> Array:
     return diag(_flat(x), k)
 
 
+def vander(x: Values, n: int | None = None, increasing: bool = False) -> Array:
+    """A matrix with the powers of a vector as columns, the highest first.
+
+    >>> compute.vander([1, 2, 3], 3)
+    Array([[1, 1, 1],
+           [4, 2, 1],
+           [9, 3, 1]], dtype=int64)
+    """
+    x = array_of(x)
+    powers = _creation.arange(x.size if n is None else n, device=x.device)
+    return _ops.pow(_core.reshape_view(x, (x.size, 1)), powers if increasing else powers[::-1])
+
+
+def _window(size, *factors):
+    """The sum of cosines with these factors over `size` points, both ends included."""
+    if size <= 1:
+        return _creation.ones(builtins.max(size, 0))
+    angle = _creation.linspace(0.0, 2 * math.pi, size, dtype=_wide())
+    found = builtins.sum(_ops.cos(angle * i) * factor for i, factor in enumerate(factors))
+    return _functions.astype(found, _dtypes.DEFAULT_FLOAT, copy=False)
+
+
+def hanning(size: int) -> Array:
+    """The Hann window of a size, whose ends are 0.
+
+    >>> compute.hanning(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window(size, 0.5, -0.5)
+
+
+def hamming(size: int) -> Array:
+    """The Hamming window of a size.
+
+    >>> compute.hamming(3)
+    Array([0.08, 1.  , 0.08], dtype=float32)
+    """
+    return _window(size, 0.54, -0.46)
+
+
+def blackman(size: int) -> Array:
+    """The Blackman window of a size.
+
+    >>> compute.blackman(1)
+    Array([1.], dtype=float32)
+    """
+    return _window(size, 0.42, -0.5, 0.08)
+
+
+def bartlett(size: int) -> Array:
+    """The triangular window of a size, whose ends are 0.
+
+    >>> compute.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
+    return 1 - _ops.abs(_creation.linspace(-1.0, 1.0, size)) if size > 1 else _window(size)
+
+
 def _grid(key, is_open):
     keys = key if isinstance(key, tuple) else (key,)
     lines = []
@@ -506,6 +564,19 @@ def append(x: Values, values: Values, axis: Axis = None) -> Array:
     return _manipulation.concat([x, values], axis=axis)
 
 
+def trim_zeros(x: Values, trim: str = "fb") -> Array:
+    """A view of a vector without the zeros in front ("f") and behind ("b"). Waits for `x`.
+
+    >>> compute.trim_zeros([0, 1, 0, 2, 0])
+    Array([1, 0, 2], dtype=int64)
+    """
+    x = array_of(x)
+    places = flatnonzero(x)
+    if places.size == 0:
+        return x[:0]
+    return x[int(places[0]) if "f" in trim.lower() else 0:int(places[-1]) + 1 if "b" in trim.lower() else x.size]
+
+
 def _positions(name, where, extent):
     """Positions along an axis, as a sorted list of integers of Python, and whether there is a single one."""
     if isinstance(where, slice):
@@ -671,6 +742,89 @@ def cumprod(x: Values, axis: Axis = None, dtype: DType | None = None, out: Array
     if names:
         return renamed(cumprod, names, x, axis=axis, dtype=dtype, out=out)
     return _scan("cumprod", _ops.cumulative_prod, x, axis, dtype, out)
+
+
+def nancumsum(x: Values, axis: Axis = None, dtype: DType | None = None, out: Array | None = None) -> Array:
+    """cumsum, where NaN counts as 0.
+
+    >>> compute.nancumsum([1.0, compute.nan, 2.0])
+    Array([1., 1., 3.], dtype=float32)
+    """
+    return cumsum(_numeric._filled(array_of(x), 0), axis, dtype, out)
+
+
+def nancumprod(x: Values, axis: Axis = None, dtype: DType | None = None, out: Array | None = None) -> Array:
+    """cumprod, where NaN counts as 1.
+
+    >>> compute.nancumprod([2.0, compute.nan, 3.0])
+    Array([2., 2., 6.], dtype=float32)
+    """
+    return cumprod(_numeric._filled(array_of(x), 1), axis, dtype, out)
+
+
+def ediff1d(x: Values, to_end: Any = None, to_begin: Any = None) -> Array:
+    """The differences of neighbours in the flattened array, with `to_begin` in front and `to_end` behind.
+
+    >>> compute.ediff1d([[1, 4], [9, 16]])
+    Array([3, 5, 7], dtype=int64)
+    """
+    x = _flat(x)
+    parts = [None if one is None else _flat(_number_or_array(one, x)) for one in (to_begin, to_end)]
+    found = _functions.diff(x)
+    return _manipulation.concat([part for part in (parts[0], found, parts[1]) if part is not None]) if any(part is not None for part in parts) else found
+
+
+def aminmax(x: Values, *, dim: Axis = None, keepdim: bool = False) -> tuple[Array, Array]:
+    """min and max.
+
+    >>> compute.aminmax([3, 1, 2])
+    (Array(1, dtype=int64), Array(3, dtype=int64))
+    """
+    return _functions.min(x, axis=dim, keepdims=keepdim), _functions.max(x, axis=dim, keepdims=keepdim)
+
+
+def kthvalue(x: Values, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """The `k`-th smallest elements along an axis, counted from 1, and their indices.
+
+    >>> compute.kthvalue([5, 1, 4], 2)
+    (Array(4, dtype=int64), Array(2, dtype=int64))
+    """
+    x = array_of(x)
+    axis = _axis(dim, x.ndim, "kthvalue")
+    if not 1 <= k <= x.shape[axis]:
+        raise ValueError(f"kthvalue: k is {k}; expected 1 to {x.shape[axis]}")
+    found = (part[(slice(None),) * axis + (k - 1,)] for part in (_functions.sort(x, axis=axis), _functions.argsort(x, axis=axis)))
+    values, indices = (_manipulation.expand_dims(part, axis) if keepdim else part for part in found)
+    return values, indices
+
+
+def histogram2d(x: Values, y: Values, bins: Any = 10, range: Any = None, density: bool = False, weights: Values | None = None) -> tuple[Array, Array, Array]:
+    """The number of points (x[i], y[i]) in each bin of a grid, and the edges along x and y.
+
+    `bins` is a number, a vector of edges, or a pair of these for x and y, and `range` a pair of pairs of ends. `weights`
+    and `density` are as of histogram. Waits for the points.
+
+    >>> compute.histogram2d([0.0, 1.0, 1.0], [0.0, 2.0, 2.0], bins=2)[0]
+    Array([[1., 0.],
+           [0., 2.]], dtype=float32)
+    """
+    x, y, weights = arrays_of(x, y, weights)
+    pairs = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
+    edges = [_functions.histogram(one, bins=many, range=ends)[1] for one, many, ends in zip((x, y), pairs, range or (None, None))]
+    places = []
+    for one, edge in zip((x, y), edges):
+        one, edge = _numeric._common(one, edge)
+        at = _functions.searchsorted(edge, one, side="right") - 1
+        at = _functions.where(_ops.equal(one, edge[-1]), edge.size - 2, at)
+        places.append(_functions.where(_ops.logical_or(at < 0, at > edge.size - 2), -1, at))
+    shape = tuple(edge.size - 1 for edge in edges)
+    inside = _ops.minimum(*places) >= 0
+    at = _functions.where(inside, places[0] * shape[1] + places[1], math.prod(shape))
+    found = _functions.bincount(at, weights=None if weights is None else _inexact(weights), minlength=math.prod(shape) + 1)[:-1]
+    found = _core.reshape_view(_inexact(found), shape)
+    if density:
+        found = found / _functions.sum(found) / _core.reshape_view(_functions.diff(edges[0]), (shape[0], 1)) / _functions.diff(edges[1])
+    return found, edges[0], edges[1]
 
 
 # ---- Searching, sets and indices ------------------------------------------------------------------------------------
@@ -1040,6 +1194,46 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     return (_creation.arange(n),) * ndim
 
 
+def tril_indices_from(x: Values, k: int = 0) -> tuple[Array, ...]:
+    """tril_indices for a matrix.
+
+    >>> compute.tril_indices_from(compute.zeros((2, 2)))
+    (Array([0, 1, 1], dtype=int64), Array([0, 0, 1], dtype=int64))
+    """
+    rows, columns = shape(x)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(x: Values, k: int = 0) -> tuple[Array, ...]:
+    """triu_indices for a matrix.
+
+    >>> compute.triu_indices_from(compute.zeros((2, 2)))
+    (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
+    """
+    rows, columns = shape(x)
+    return triu_indices(rows, k, columns)
+
+
+def diag_indices_from(x: Values) -> tuple[Array, ...]:
+    """diag_indices for an array with axes of one extent.
+
+    >>> compute.diag_indices_from(compute.zeros((2, 2)))
+    (Array([0, 1], dtype=int64), Array([0, 1], dtype=int64))
+    """
+    return diag_indices(shape(x)[0], ndim(x))
+
+
+def ndindex(*shape: Any) -> Iterable[tuple[int, ...]]:
+    """The indices of all elements of an array of a shape, as tuples in row-major order.
+
+    >>> list(compute.ndindex(2, 2))
+    [(0, 0), (0, 1), (1, 0), (1, 1)]
+    """
+    import itertools
+
+    return itertools.product(*map(range, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape))
+
+
 def _own(name, x):
     if not isinstance(x, Array):
         raise TypeError(f"{name}: {type(x).__name__} is not a compute.Array, whose elements it could change")
@@ -1219,6 +1413,87 @@ def divmod(x1: Values, x2: Values) -> tuple[Array, Array]:
     return _ops.floor_divide(x1, x2), _ops.remainder(x1, x2)
 
 
+def modf(x: Values) -> tuple[Array, Array]:
+    """The fractional and the whole parts.
+
+    >>> compute.modf([1.5, -2.25])
+    (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -2.], dtype=float32))
+    """
+    x = _inexact(array_of(x))
+    whole = _ops.trunc(x)
+    return _ops.copysign(_functions.where(_ops.isinf(x), 0, x - whole), x), whole
+
+
+def frac(x: Values) -> Array:
+    """The fractional parts, with the sign of `x`.
+
+    >>> compute.frac([1.5, -2.25])
+    Array([ 0.5 , -0.25], dtype=float32)
+    """
+    x = array_of(x)
+    return x - _ops.trunc(x)
+
+
+def ldexp(x1: Values, x2: Values) -> Array:
+    """x1 times 2 to the power of x2.
+
+    >>> compute.ldexp([1.0, 3.0], [2, -1])
+    Array([4. , 1.5], dtype=float32)
+    """
+    x1, x2 = arrays_of(x1, x2)
+    return _ops.multiply(x1, exp2(x2))
+
+
+def logaddexp2(x1: Values, x2: Values) -> Array:
+    """log2(2 ** x1 + 2 ** x2), without overflow.
+
+    >>> compute.logaddexp2([1.0, 3.0], [1.0, 3.0])
+    Array([2., 4.], dtype=float32)
+    """
+    x1, x2 = (_inexact(array_of(x)) for x in arrays_of(x1, x2))
+    greater = _ops.maximum(x1, x2)
+    return _functions.where(_ops.equal(x1, x2), x1 + 1, greater + _ops.log1p(exp2(-_ops.abs(x1 - x2))) * (1 / math.log(2)))
+
+
+def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
+    """x + value a b.
+
+    >>> compute.addcmul([1.0], [2.0], [3.0], value=0.5)
+    Array([4.], dtype=float32)
+    """
+    x, a, b = arrays_of(x, a, b)
+    return x + _ops.multiply(a, b) * value
+
+
+def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
+    """x + value a / b.
+
+    >>> compute.addcdiv([1.0], [3.0], [2.0])
+    Array([2.5], dtype=float32)
+    """
+    x, a, b = arrays_of(x, a, b)
+    return x + _ops.divide(a, b) * value
+
+
+def unwrap(p: Values, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
+    """Angles whose neighbours along an axis differ by at most half a period, by adding periods.
+
+    Differences of at most `discont` stay as they are.
+
+    >>> compute.unwrap([0, 3, 6, 1], period=8)
+    Array([0., 3., 6., 9.], dtype=float32)
+    """
+    p = _inexact(array_of(p))
+    steps = _functions.diff(p, axis=axis)
+    half = period / 2
+    wrapped = _ops.remainder(steps + half, period) - half
+    wrapped = _functions.where(_ops.logical_and(_ops.equal(wrapped, -half), steps > 0), half, wrapped)
+    moves = _functions.where(_ops.abs(steps) < (half if discont is None else builtins.max(half, discont)), 0, wrapped - steps)
+    first = slice(None, 1)
+    before = (slice(None),) * _axis(axis, p.ndim, "unwrap")
+    return _manipulation.concat([p[before + (first,)], p[before + (slice(1, None),)] + _functions.cumulative_sum(moves, axis=axis)], axis=axis)
+
+
 def fabs(x: Values) -> Array:
     """abs, of integers as numbers of the default dtype.
 
@@ -1377,6 +1652,20 @@ def array_equal(x1: Values, x2: Values, equal_nan: bool = False) -> bool:
     return bool(_functions.all(same))
 
 
+def array_equiv(x1: Values, x2: Values) -> bool:
+    """Whether two arrays broadcast, and their elements are equal.
+
+    >>> compute.array_equiv([1, 2], [[1, 2], [1, 2]])
+    True
+    """
+    x1, x2 = (_creation.asarray(x) for x in arrays_of(x1, x2))
+    try:
+        _manipulation.broadcast_shapes(x1.shape, x2.shape)
+    except ValueError:
+        return False
+    return bool(_functions.all(_ops.equal(x1, x2)))
+
+
 # ---- Products -------------------------------------------------------------------------------------------------------
 
 
@@ -1523,6 +1812,65 @@ def polyval(p: Values, x: Values) -> Array:
     return found
 
 
+def _aligned(p, q):
+    """Coefficients of two polynomials, with zeros in front of those of the shorter one."""
+    p, q = (atleast_1d(x) for x in arrays_of(p, q))
+    size = builtins.max(p.size, q.size)
+    return (_ops.pad(x, pads_begin=[size - x.size], pads_end=[0]) for x in (p, q))
+
+
+def polyadd(p: Values, q: Values) -> Array:
+    """The sum of two polynomials; coefficients are as of polyval.
+
+    >>> compute.polyadd([1, 2], [1, 0, 3])
+    Array([1, 1, 5], dtype=int64)
+    """
+    return _ops.add(*_aligned(p, q))
+
+
+def polysub(p: Values, q: Values) -> Array:
+    """The difference of two polynomials; coefficients are as of polyval.
+
+    >>> compute.polysub([1, 2], [1, 0, 3])
+    Array([-1,  1, -1], dtype=int64)
+    """
+    return _ops.subtract(*_aligned(p, q))
+
+
+def polymul(p: Values, q: Values) -> Array:
+    """The product of two polynomials; coefficients are as of polyval.
+
+    >>> compute.polymul([1, 2], [1, 3])
+    Array([1, 5, 6], dtype=int64)
+    """
+    return _numeric.convolve(*(atleast_1d(x) for x in arrays_of(p, q)))
+
+
+def polyder(p: Values, m: int = 1) -> Array:
+    """The `m`-th derivative of a polynomial; coefficients are as of polyval.
+
+    >>> compute.polyder([1, 2, 3])
+    Array([2, 2], dtype=int64)
+    """
+    p = array_of(p)
+    for _ in range(m):
+        p = p[:-1] * _creation.arange(p.size - 1, 0, -1, device=p.device)
+    return p
+
+
+def polyint(p: Values, m: int = 1, k: Any = None) -> Array:
+    """The `m`-th integral of a polynomial, with the constants `k`; coefficients are as of polyval.
+
+    >>> compute.polyint([2.0, 2.0], k=3)
+    Array([1., 2., 3.], dtype=float32)
+    """
+    constants = [0] * m if k is None else [k] * m if isinstance(k, _dtypes.NUMBERS) else list(k)
+    p = array_of(p)
+    for constant in constants:
+        p = append(p / _creation.arange(p.size, 0, -1, device=p.device), constant)
+    return p
+
+
 def polyfit(x: Values, y: Values, deg: int, rcond: None = None, full: bool = False, w: Values | None = None) -> Array:
     """The coefficients, the highest power first, of the polynomial of the degree `deg` nearest to points, by least squares.
 
@@ -1646,6 +1994,28 @@ def _standard_normal(size: Any = None) -> Array:
     return random.normal(() if size is None else size)
 
 
+def _exponential(scale: Any = 1.0, size: Any = None) -> Array:
+    """Exponentially distributed numbers with a mean.
+
+    >>> compute.random.exponential(2.0, size=3).shape
+    (3,)
+    """
+    return _spread(random.uniform, scale, size)
+
+
+def _spread(uniform, scale, size):
+    return _ops.multiply(-_ops.log1p(-uniform(shape(scale) if size is None else size)), scale)
+
+
+def _lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
+    """Numbers whose logarithms are normally distributed.
+
+    >>> compute.random.lognormal(size=3).shape
+    (3,)
+    """
+    return _ops.exp(random.normal(() if size is None else size, mean, sigma))
+
+
 class NumPyGenerator:
     """A compute.random.Generator, whose methods have the order of arguments of NumPy's: the shape comes last."""
 
@@ -1676,6 +2046,14 @@ class NumPyGenerator:
         """Random integers in [low, high), or in [0, low); with `endpoint`, `high` is among them."""
         low, high = (0, low) if high is None else (low, high)
         return self.generator.integers(() if size is None else size, low, high + bool(endpoint), dtype=dtype)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
+        """Exponentially distributed numbers with a mean."""
+        return _spread(self.generator.uniform, scale, size)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
+        """Numbers whose logarithms are normally distributed."""
+        return _ops.exp(self.normal(mean, sigma, size))
 
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Values | None = None, axis: int = 0) -> Array:
         """Random parts of `a` along an axis, or random integers in [0, a)."""
@@ -1786,6 +2164,24 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, Array)
 
 
+def is_floating_point(x: Values) -> bool:
+    """Whether the dtype of `x` is a floating-point one.
+
+    >>> compute.is_floating_point(compute.ones(2))
+    True
+    """
+    return array_of(x).dtype in _dtypes.FLOATS
+
+
+def get_default_dtype() -> DType:
+    """The dtype of floating-point numbers without one.
+
+    >>> compute.get_default_dtype()
+    compute.float32
+    """
+    return _dtypes.DEFAULT_FLOAT
+
+
 def may_share_memory(x1: Array, x2: Array) -> bool:
     """Whether two arrays are views of one buffer.
 
@@ -1802,6 +2198,16 @@ def errstate(**settings: str) -> Any:
         if value != "ignore":
             raise NotImplementedError(f"errstate: {name}={value!r}; floating-point faults can only be ignored")
     return contextlib.nullcontext()
+
+
+def seterr(**settings: str) -> dict[str, str]:
+    """errstate for the rest of the program: floating-point faults are ignored. Other settings raise an error.
+
+    >>> compute.seterr(all="ignore")["divide"]
+    'ignore'
+    """
+    errstate(**settings)
+    return dict.fromkeys(("divide", "over", "under", "invalid"), "ignore")
 
 
 # ---- Files and printing ---------------------------------------------------------------------------------------------
@@ -1939,6 +2345,35 @@ def array2string(x: Values, max_line_width: int | None = None, precision: int | 
 
 
 # ---- Methods of arrays ----------------------------------------------------------------------------------------------
+
+
+def _new(function):
+    def run(x, *arguments, dtype=None, device=None):
+        return function(*arguments, dtype=dtype or x.dtype, device=device or x.device)
+    run.__doc__ = f"{function.__name__} with the dtype and the device of the array."
+    return run
+
+
+def _shaped_as(x, other):
+    """The array with the shape of another."""
+    return _manipulation.reshape(x, other.shape)
+
+
+def _expanded_as(x, other):
+    """A view with the shape of another array, to which the array broadcasts."""
+    return _core.broadcast_view(x, other.shape)
+
+
+def _normal_in_place(x, mean=0.0, std=1.0):
+    """Sets the elements to normally distributed numbers, in place. Returns the array."""
+    x[...] = random.normal(x.shape, mean, std, dtype=x.dtype, device=x.device)
+    return x
+
+
+def _uniform_in_place(x, low=0.0, high=1.0):
+    """Sets the elements to uniformly distributed numbers, in place. Returns the array."""
+    x[...] = random.uniform(x.shape, low, high, dtype=x.dtype, device=x.device)
+    return x
 
 
 def _to(x, *arguments, **options):
@@ -2100,7 +2535,7 @@ COMPUTE |= {
     "row_stack": vstack, "permute": _manipulation.permute_dims, "movedim": _manipulation.moveaxis, "swapdims": swapaxes, "unsqueeze": _manipulation.expand_dims,
     "tensor_split": _numeric.array_split, "conjugate": _functions.conj, "clamp": _functions.clip, "trapz": _numeric.trapezoid,
     "topk": _functions.top_k, "mm": _functions.matmul, "bmm": _functions.matmul, "mv": _functions.matmul, "cross": linalg.cross,
-    "baddbmm": addmm, "broadcast_tensors": _manipulation.broadcast_arrays, "ndarray": Array, "Tensor": Array,
+    "baddbmm": addmm, "ger": outer, "is_complex": iscomplexobj, "broadcast_tensors": _manipulation.broadcast_arrays, "ndarray": Array, "Tensor": Array,
     "randperm": random.permutation, "manual_seed": random.seed, "array_repr": _printing.array_repr, "array_str": _printing.array_str,
     "float": _dtypes.float32, "single": _dtypes.float32, "double": _dtypes.float64, "float_": _dtypes.float64, "half": _dtypes.float16, "int": _dtypes.int32,
     "int_": _dtypes.int64, "long": _dtypes.int64, "intp": _dtypes.int64, "short": _dtypes.int16, "byte": _dtypes.int8, "ubyte": _dtypes.uint8,
@@ -2112,7 +2547,7 @@ COMPUTE |= {name: value for name, value in list(globals().items())
 COMPUTE |= {"mgrid": mgrid, "ogrid": ogrid, "r_": r_, "c_": c_, "s_": s_, "index_exp": index_exp}
 LINALG = {"norm": _linalg_norm, "multi_dot": _multi_dot, "dot": dot, "inner": inner}
 RANDOM = {"rand": rand, "randn": randn, "randint": randint, "random": _uniform_numbers, "random_sample": _uniform_numbers, "standard_normal": _standard_normal,
-          "default_rng": _default_rng, "NumPyGenerator": NumPyGenerator}
+          "default_rng": _default_rng, "exponential": _exponential, "lognormal": _lognormal, "NumPyGenerator": NumPyGenerator}
 _core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract, "divide": _divide}
 _core.hooks["with_options"] = _with_options
 for _name, _function in (*LINALG.items(), *RANDOM.items(), *_core.hooks["forms"].items()):
@@ -2122,15 +2557,22 @@ for _name, _function in (*LINALG.items(), *RANDOM.items(), *_core.hooks["forms"]
 # Methods of arrays and of variables of compute.grad.
 METHODS = {
     **{name: COMPUTE[name] for name in (
-        "amax", "amin", "argwhere", "chunk", "clamp", "cumprod", "cumsum", "diagonal", "div", "dot", "eq", "gather", "ge", "gt", "index_select", "le", "lt",
-        "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "repeat_interleave", "round", "sigmoid", "softmax",
-        "sub", "swapaxes", "topk", "trace", "unbind", "unique", "unsqueeze") if name in COMPUTE},
+        "addcdiv", "addcmul", "addmm", "amax", "amin", "aminmax", "angle", "argwhere", "bmm", "chunk", "clamp", "cumprod", "cumsum", "diag", "diagonal", "div", "dot", "eq", "exp2",
+        "float_power", "fmax", "fmin", "frac", "gather", "ge", "ger", "gt", "index_select", "inner", "is_complex", "is_floating_point", "isneginf", "isposinf", "kthvalue", "ldexp", "le", "lerp", "lt", "mv",
+        "nan_to_num", "vdot",
+        "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "repeat_interleave", "rot90", "sgn", "sigmoid", "softmax",
+        "sub", "swapaxes", "swapdims", "take_along_dim", "topk", "trace", "unbind", "unique", "unsqueeze")},
     **{name: _ROWS[name] for name in (
-        "abs", "add", "acos", "asin", "atan", "ceil", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
+        "abs", "add", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "deg2rad", "digamma", "divide",
+        "equal", "erf", "erfc", "erfinv", "floor_divide", "fmod", "greater", "greater_equal", "heaviside", "hypot", "less", "less_equal", "lgamma", "logaddexp", "logical_xor", "negative", "nextafter",
+        "not_equal", "rad2deg", "signbit", "sinc", "xlogy", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "log", "log10", "log1p",
         "log2", "logical_and", "logical_not", "logical_or", "maximum", "minimum", "multiply", "pow", "reciprocal", "remainder", "rsqrt", "sign", "sin", "sinh", "sqrt",
         "square", "subtract", "tan", "tanh", "trunc")},
-    **{name: getattr(_functions, name) for name in ("allclose", "argsort", "conj", "count_nonzero", "diff", "isclose", "matmul", "nonzero", "quantile",
+    **{name: getattr(_functions, name) for name in ("allclose", "argsort", "bincount", "conj", "count_nonzero", "diff", "histogram", "isclose", "matmul", "nonzero", "quantile",
                                                     "searchsorted")},
+    **{name: getattr(_numeric, name) for name in ("corrcoef", "cov", "nanmean", "nanmedian", "nanquantile", "nansum")},
+    "broadcast_to": _manipulation.broadcast_to, "cross": linalg.cross, "expand_as": _expanded_as, "reshape_as": _shaped_as, "view_as": _shaped_as, "nelement": numel, "ndimension": ndim,
+    **{f"new_{name}": _new(getattr(_creation, name)) for name in ("empty", "full", "ones", "zeros")}, "new_tensor": _new(tensor),
     "conjugate": _functions.conj, "repeat": _manipulation.repeat, "take": _indexing.take, "flip": _manipulation.flip, "roll": _manipulation.roll,
     "tile": _manipulation.tile, "movedim": _manipulation.moveaxis, "tril": _creation.tril, "triu": _creation.triu, "moveaxis": _manipulation.moveaxis,
     "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
@@ -2141,6 +2583,10 @@ METHODS = {
 ARRAY_METHODS = {
     "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "tobytes": _tobytes,
     "add_": _in_place("add"), "sub_": _in_place("subtract"), "mul_": _in_place("multiply"), "div_": _in_place("divide"), "zero_": _zero_in_place,
+    **{f"{name}_": _in_place(name) for name in (
+        "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "floor_divide", "log", "log10", "log1p", "log2", "logical_not", "pow", "reciprocal", "relu",
+        "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc")},
+    "neg_": _in_place("negative"), "normal_": _normal_in_place, "uniform_": _uniform_in_place,
     "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
 
 # Names that mean something else here, or nothing: what to use.
@@ -2163,14 +2609,14 @@ _HINTS = {
         "ma": "where(mask, x, 0), with the mask in an array of its own", "recarray": "an array for each field", "datetime64": "nothing: arrays hold numbers, such as seconds in int64",
         "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes", "roots": "not implemented yet",
         "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)", "cartesian_prod": "stack(meshgrid(x, y, indexing=\"ij\"), axis=-1).reshape(-1, 2)",
-        "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros", "histogram2d": "not implemented yet",
+        "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros",
         "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "stft": "not implemented yet"},
     "compute.linalg": {
         **dict.fromkeys(("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
                          "cond", "tensorinv", "tensorsolve", "matrix_exp"), _DECOMPOSITIONS)},
     "compute.random": {
-        "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "exponential": "-scale * log1p(-uniform(shape))", "poisson": "not implemented",
-        "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented", "lognormal": "exp(normal(shape, mean, deviation))"},
+        "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "poisson": "not implemented",
+        "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented"},
     "compute.nn": {
         "functional": "compute.nn itself; linear takes a weight of the shape [in, out], and losses are not averaged", "Linear": "linear, a function of x, weight and bias",
         "Conv1d": "convolution", "Conv2d": "convolution", "Conv3d": "convolution", "conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
