@@ -653,7 +653,7 @@ class Programs(Case):
             if "_grad" in name or name in renamed:  # gradients belong to compute.grad
                 continue
             short = name.removeprefix("random_")
-            self.assertTrue(any(hasattr(module, short) for module in (cp, nn, cp.linalg, cp.random)), name)
+            self.assertTrue(any(hasattr(module, short) for module in (cp, nn, cp.linalg, cp.random, cp.fft)), name)
         for module in (cp, nn, cp.linalg):
             for name, function in vars(module).items():
                 if name[0] != "_" and callable(function):
