@@ -67,6 +67,10 @@ class Selection(Case):
         self.assertEqual(self.lines("cp.ones(1, device='cpu'); print(cp.config('COMPUTE_LOG'))"), [])
         self.assertEqual(self.lines("cp.device('cpu'); assert cp.config('COMPUTE_LOG') == 'info'"), [])
         self.assertEqual(len(self.lines("cp.config('COMPUTE_LOG', 'info'); cp.ones(1)")), 1)
+        for code in ("cp.device('cpu'); cp.ones(1)", "cp.devices(); cp.ones(1)"):  # the user's choice is not forgotten
+            line, = self.lines(code, COMPUTE_DEVICE="cpu")
+            self.assertRegex(line, "chosen by COMPUTE_DEVICE$")
+        self.assertEqual(len(self.lines("cp.devices(); cp.ones(1)")), 0 if by_auto.startswith("cpu:") else 1)
 
 
 class Errors(Case):

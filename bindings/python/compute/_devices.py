@@ -2,10 +2,12 @@
 """Devices, streams, and what a `with` statement does with them."""
 from __future__ import annotations
 
+import contextlib
 import threading
 
 from . import _core
 from ._core import Device, Stream
+from ._errors import Error
 
 _previous = threading.local()
 
@@ -35,11 +37,17 @@ def devices():
     >>> compute.devices()[0]
     Device('cpu')
     """
-    found = []
-    for info in _core.device_list():
-        if not info["unusable"]:
-            found.append(_core.device(info["name"]))
-    return tuple(found)
+    names = [info["name"] for info in _core.device_list() if not info["unusable"]]
+    with contextlib.suppress(Error):
+        _core.process_device()  # which the log names, as whoever chose it expects
+    is_quiet = _core.config_get("COMPUTE_LOG") == "info\tdefault"
+    if is_quiet:
+        _core.config_set("COMPUTE_LOG", "warn")
+    try:
+        return tuple(_core.device(name) for name in names)
+    finally:
+        if is_quiet:
+            _core.config_set("COMPUTE_LOG", None)
 
 
 def device_list():

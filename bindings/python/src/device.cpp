@@ -30,29 +30,35 @@ std::string text_or_nothing(compute_error* error, compute_text* text) {
   return result;
 }
 
-/// Whether opening the selector would log only that it is cpu, which no user chose and which replaces no other device.
-/// A user who sets COMPUTE_LOG decides about that line.
-bool is_plain_cpu(const char* selector) {
+/// Opens the default device of the process, or cpu, before any other. If the default device is cpu, cpu is opened as
+/// such, so that the log says who chose it. The log does not mention a cpu that nobody chose and that replaces no other
+/// device; a user who sets COMPUTE_LOG decides about that line.
+compute_error* open_first(const char* selector, compute_device** out_device) {
   compute_text* text = nullptr;
-  compute_error* error = compute_config_get("COMPUTE_LOG", &text);
-  if (!text_or_nothing(error, text).ends_with("\tdefault")) return false;
-  error = compute_device_which(selector, COMPUTE_FORMAT_TEXT, &text);
-  const std::string answer = text_or_nothing(error, text);
-  const std::string_view line = std::string_view(answer).substr(0, answer.find('\n'));
-  return line.starts_with("cpu:") && answer.find("\nwarning: ") == std::string::npos &&
-         line.ends_with(selector == nullptr ? ", chosen by auto" : ", chosen by compute_device_open");
+  compute_error* error = compute_config_get("COMPUTE_DEVICE", &text);
+  if (text_or_nothing(error, text).starts_with("cpu")) selector = nullptr;
+  error = compute_config_get("COMPUTE_LOG", &text);
+  bool is_quiet = text_or_nothing(error, text).ends_with("\tdefault");
+  if (is_quiet && selector == nullptr) {
+    error = compute_device_which(nullptr, COMPUTE_FORMAT_TEXT, &text);
+    const std::string answer = text_or_nothing(error, text);
+    const std::string_view line = std::string_view(answer).substr(0, answer.find('\n'));
+    is_quiet = line.starts_with("cpu:") && line.ends_with(", chosen by auto") &&
+               answer.find("\nwarning: ") == std::string::npos;
+  }
+  if (is_quiet && (error = compute_config_set("COMPUTE_LOG", "warn")) != nullptr) return error;
+  error = compute_device_open(selector, out_device);
+  if (is_quiet) compute_error_free(compute_config_set("COMPUTE_LOG", nullptr));
+  return error;
 }
 
 compute_device* open(const char* selector) {
-  const bool may_be_quiet = open_devices.empty() && (selector == nullptr || std::string_view(selector) == "cpu");
+  const bool is_first = open_devices.empty() && (selector == nullptr || std::string_view(selector) == "cpu");
   compute_device* device = nullptr;
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;
-    const bool is_quiet = may_be_quiet && is_plain_cpu(selector);
-    if (is_quiet) error = compute_config_set("COMPUTE_LOG", "warn");
-    if (error == nullptr) error = compute_device_open(selector, &device);
-    if (is_quiet) compute_error_free(compute_config_set("COMPUTE_LOG", nullptr));
+    error = is_first ? open_first(selector, &device) : compute_device_open(selector, &device);
   }
   return succeeded(error) ? keep(device) : nullptr;
 }
