@@ -48,10 +48,16 @@ def _numpys(function, names, keys, defaults, shape, first, second):
     return () if shape is None else shape, names.get(keys[0], first), names.get(keys[1], second)
 
 
-def _check_order(function, shape, numbers, defaults):
-    """Refuses a shape that is none, and an empty one with numbers: they are in NumPy's order of arguments."""
-    if numbers != defaults and isinstance(shape, (int, float)) and (shape <= 0 or not isinstance(shape, int)):
-        raise ValueError(f"{function}: the shape, which comes first, is {shape}; for NumPy's order name it, {function}({shape}, {numbers[0]}, size={numbers[1]})")
+def _in_order(function, shape, first, second, defaults):
+    """The shape and two numbers, which are in NumPy's order if the last one is a tuple: it is the shape.
+
+    Refuses a shape that is none, and an empty one with numbers: they are in NumPy's order, too.
+    """
+    if isinstance(second, (tuple, list)):
+        return second, shape, first
+    if isinstance(shape, (int, float)) and (shape <= 0 or not isinstance(shape, int)) and (first, second) != defaults:
+        raise ValueError(f"{function}: the shape, which comes first, is {shape}; for NumPy's order name it, {function}({shape}, {first}, size={second})")
+    return shape, first, second
 
 
 class Generator:
@@ -106,7 +112,7 @@ class Generator:
         """
         if names:
             shape, minimum, maximum = _numpys("uniform", names, ("low", "high"), _UNIT, shape, minimum, maximum)
-        _check_order("uniform", shape, (minimum, maximum), _UNIT)
+        shape, minimum, maximum = _in_order("uniform", shape, minimum, maximum, _UNIT)
         ends = [_dtypes.number(minimum), _dtypes.number(maximum)]
         if all(isinstance(end, (int, float)) for end in ends):
             dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_FLOAT)
@@ -125,7 +131,7 @@ class Generator:
         """Normally distributed numbers; with NumPy's keywords, normal(loc, scale, size=shape).
 
         shape             the extents of the result, or one
-        mean, deviation   numbers, or arrays that broadcast to the shape
+        mean, deviation   numbers
         dtype             by default float32, or what set_default_dtype says
         device            a Device or its name
 
@@ -134,7 +140,7 @@ class Generator:
         """
         if names:
             shape, mean, deviation = _numpys("normal", names, ("loc", "scale"), _UNIT, shape, mean, deviation)
-        _check_order("normal", shape, (mean, deviation), _UNIT)
+        shape, mean, deviation = _in_order("normal", shape, mean, deviation, _UNIT)
         return self._draw(_ops.random_normal, shape, dtype, device, mean=mean, deviation=deviation)
 
     def truncated_normal(self, shape=(), mean=0.0, deviation=1.0, lower=-2.0, upper=2.0, *, dtype=None,
@@ -162,6 +168,7 @@ class Generator:
             shape = ()
         if names:
             shape, minimum, maximum = _numpys("integers", names, ("low", "high"), (minimum, maximum), shape, minimum, maximum)
+        shape, minimum, maximum = _in_order("integers", shape, minimum, maximum, (minimum, maximum))
         dtype = _dtypes._from_object(dtype or _dtypes.DEFAULT_INTEGER)
         minimum, maximum = (_dtypes.number(x) for x in (minimum, maximum))
         if isinstance(minimum, int) and isinstance(maximum, int):
