@@ -15,8 +15,8 @@ import ast
 import collections
 import contextlib
 import doctest
+import functools
 import io
-import operator
 import os
 import pathlib
 import re
@@ -132,7 +132,7 @@ def docstrings_of_torch(names, folder):
 def main():
     library, *rest = [one for one in sys.argv[1:] if one != "-v"]
     names = re.sub("#.*", "", (pathlib.Path(__file__).parent / f"doctests_{library}.txt").read_text(encoding="utf-8")).split()
-    texts = [(name, operator.attrgetter(name)(numpy).__doc__) for name in names] if library == "numpy" else docstrings_of_torch(names, pathlib.Path(rest[0]))
+    texts = [(name, functools.reduce(lambda owner, part: getattr(owner, part, None), name.split("."), numpy).__doc__ or "") for name in names] if library == "numpy" else docstrings_of_torch(names, pathlib.Path(rest[0]))
     counts, kinds = collections.Counter(), ("same", "rule", "remedy", "other")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # some examples write files

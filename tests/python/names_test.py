@@ -226,6 +226,11 @@ class Statements(Case):
             with self.assertRaises(TypeError):
                 wrong()
 
+    def test_masked_halves(self):
+        x = cp.full((70000,), 3.0, dtype=cp.float16)
+        self.assert_same(cp.mean(x, where=x > 0), np.float16(3))
+        self.assert_same(cp.var(x, where=x > 0), np.float16(0))
+
     def test_order_of_arguments(self):
         for wrong in (lambda: random.uniform(-1, 0, 100), lambda: random.normal(0.5, 2.0, 10), lambda: random.normal(0, 1, 5)):
             with self.assertRaisesRegex(ValueError, "for NumPy's order name it, .*size="):

@@ -46,16 +46,19 @@ def _renamed(function, names, x, /, **known):
 def _masked_moment(name, x, where, axis, dtype, out, keepdims, correction=0):
     """The mean, var or std of the elements where a mask is true."""
     x = _inexact(x, dtype)
-    counts = sum(_core.broadcast_view(where, x.shape), axis=axis, keepdims=True)
+    result = x.dtype if name == "mean" else real(x).dtype
+    if x.dtype in (_dtypes.float16, _dtypes.bfloat16):  # whose sums would overflow
+        x = _ops.cast(x, dtype=_dtypes.float32)
+    counts = sum(_core.broadcast_view(where, x.shape), axis=axis, dtype=real(x).dtype, keepdims=True)
     found = sum(_ops.where(where, x, 0), axis=axis, keepdims=True) / counts
     if name != "mean":
         distances = _ops.where(where, x - found, 0)
-        found = sum(real(distances * conj(distances)), axis=axis, keepdims=True) / (counts - correction)
+        found = sum(real(distances * conj(distances)), axis=axis, keepdims=True) / _ops.maximum(counts - correction, 0)
         found = _ops.sqrt(found) if name == "std" else found
     if not keepdims:
         axes = range(x.ndim) if axis is None else _axes(axis, x.ndim, name)
         found = _core.reshape_view(found, [n for i, n in enumerate(found.shape) if i not in axes])
-    return _stored(found, out)
+    return _stored(astype(found, result, copy=False), out)
 
 
 def _reduced(axis):
