@@ -86,7 +86,7 @@ nn.log_sigmoid([0.0, 1.0]) = [-0.6931472, -0.3132617] float32
 def _example(line):
     call, _, result = line.partition(" = ")
     elements, _, dtype = result.rpartition(" ")
-    return call.removeprefix("nn.").partition("(")[0], f"    >>> compute.{call}\n    Array({elements}, dtype={dtype})"
+    return call.removeprefix("nn.").partition("(")[0], f">>> compute.{call}\nArray({elements}, dtype={dtype})"
 
 
 TABLE = _core.op_table(dict(map(_example, _EXAMPLES.split("\n")[1:-1])))

@@ -516,17 +516,18 @@ std::string documentation(const compute_op_info& info, const OpObject& op, std::
     parameters += (i == 0 ? "x" : ", x") + std::to_string(i + 1);
   }
   const bool is_one = op.input_count == 1;
-  const size_t width = std::max<size_t>(parameters.size(), 5) + 2;
+  const size_t width = std::max<size_t>(parameters.size(), 7) + 2;
   const auto row = [width](std::string name, const char* text) {
     name.resize(width, ' ');
-    return "\n    " + name + text;
+    return "\n" + name + text;
   };
   doc += parameters + ", /)\n--\n\n" + with_numbers(info.summary, op.input_count) + ".\n" +
          row(parameters, is_one ? "an array, a list or a number" : "arrays, lists or numbers, which broadcast") +
          row("out", "an array for the result") +
          row("where", "a mask: only where it is true are elements of `out` written") +
-         row("dtype", "the dtype to compute in") + "\n\nRaises TypeError for other dtypes" +
-         (is_one ? "." : ", and ValueError if the shapes do not broadcast.");
+         row("dtype", "the dtype to compute in") +
+         row("returns", is_one ? "an array of the same shape" : "an array of their common shape") +
+         "\n\nRaises TypeError for other dtypes" + (is_one ? "." : ", and ValueError if the shapes do not broadcast.");
   if (!example.empty()) doc += "\n\n" + std::string(example);
   doc +=
       "\n\nExpression: " + with_numbers(info.expression, op.input_count) + "\nDtypes:     " + dtypes_text(info.dtypes);
