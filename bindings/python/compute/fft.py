@@ -8,7 +8,7 @@ are transformed as floating-point numbers of the default dtype.
 from __future__ import annotations
 
 from . import _creation, _dtypes, _ops
-from ._core import array_of as _array_of
+from ._core import Array as _Array, array_of as _array_of
 from ._manipulation import _axes, _axis, _whole
 from .expressions import Expression as _Expression
 
@@ -90,12 +90,23 @@ def _one(n):
     return None if n is None else (n,)
 
 
+_COMPLEX = frozenset(_dtypes.COMPLEX)
+_REAL = frozenset((_dtypes.float32, _dtypes.float64))
+
+
+def _is_plain(x, n, axis, norm, dtypes):
+    """Whether a call needs no argument but `axis`. A short transform takes less time than looking at all the others."""
+    return n is None and norm == "backward" and type(x) is _Array and x.dtype in dtypes and type(axis) is int and -x.ndim <= axis < x.ndim
+
+
 def fft(x, /, *, n=None, axis=-1, norm="backward"):
     """The Fourier transform of `x` along an axis: the sums of x[j] exp(-2 pi i j k / n).
 
     >>> compute.fft.fft([1.0, 2.0, 3.0, 4.0])
     Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
+    if _is_plain(x, n, axis, norm, _COMPLEX):
+        return _ops.fft(x, axes=axis)
     return _complex(x, _one(n), (_whole(axis, "fft"),), norm, 0, "fft")
 
 
@@ -105,6 +116,8 @@ def ifft(x, /, *, n=None, axis=-1, norm="backward"):
     >>> compute.fft.ifft([10.0, -2 + 2j, -2.0, -2 - 2j])
     Array([1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j], dtype=complex64)
     """
+    if _is_plain(x, n, axis, norm, _COMPLEX):
+        return _ops.fft(x, axes=axis, inverse=1)
     return _complex(x, _one(n), (_whole(axis, "ifft"),), norm, 1, "ifft")
 
 
@@ -134,6 +147,8 @@ def rfft(x, /, *, n=None, axis=-1, norm="backward"):
     >>> compute.fft.rfft([1.0, 2.0, 3.0, 4.0])
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
     """
+    if _is_plain(x, n, axis, norm, _REAL):
+        return _ops.rfft(x, axes=axis)
     return _to_half(x, _one(n), (_whole(axis, "rfft"),), norm, "rfft")
 
 

@@ -46,7 +46,7 @@ class FourierPlan : public Plan {
   // Lines are in groups of `group` along the last loop. `copies` is the number of elements that a task needs besides.
   void divide(int64_t group, int64_t copies) {
     group_ = group;
-    inner_ = nest_.rank == 0 ? 1 : nest_.extents[static_cast<size_t>(nest_.rank - 1)];
+    inner_ = lines();
     groups_ = (inner_ + group - 1) / group;
     outer_ = nest_.points() / inner_;
     const int64_t tasks = outer_ * groups_;
@@ -69,6 +69,8 @@ class FourierPlan : public Plan {
     FourierWorkers<T> workers;
   };
 
+  // Along the last loop.
+  int64_t lines() const { return nest_.rank == 0 ? 1 : nest_.extents[static_cast<size_t>(nest_.rank - 1)]; }
   int64_t src_line() const { return nest_.rank == 0 ? 0 : nest_.strides[0][static_cast<size_t>(nest_.rank - 1)]; }
   int64_t dst_line() const { return nest_.rank == 0 ? 0 : nest_.strides[1][static_cast<size_t>(nest_.rank - 1)]; }
 
@@ -116,10 +118,10 @@ class ComplexPlan final : public FourierPlan<T> {
   explicit ComplexPlan(const Op& op)
       : Base(op, length_of(op), length_of(op)), is_inverse_(op.integer("inverse", 0) != 0) {
     const int64_t width = FourierLine<T>::lanes();
-    const int64_t lines = Base::nest_.rank == 0 ? 1 : Base::nest_.extents[static_cast<size_t>(Base::nest_.rank - 1)];
+    const int64_t lines = Base::lines();
     const bool is_row = src_step_ == 1 && dst_step_ == 1;
     const bool is_beside = Base::src_line() == 1 || Base::dst_line() == 1;
-    in_groups_ = line_.prefers_groups() || (line_.takes_groups() && !is_row && is_beside && 2 * lines >= width);
+    in_groups_ = line_.prefers_groups(lines) || (line_.takes_groups() && !is_row && is_beside && 2 * lines >= width);
     const int64_t copied = 2 * line_.length();
     copies_src_ = !in_groups_ && src_step_ != 1;
     copies_dst_ = !in_groups_ && dst_step_ != 1;
@@ -179,7 +181,8 @@ class RealPlan final : public FourierPlan<T> {
     takes_half_ = half_step == 1;
     // Transforms may write a whole line of complex numbers where the half is.
     pitch_ = 2 * (is_even() ? n_ / 2 + 1 : n_);
-    Base::divide(line_.prefers_groups() ? width : 1, 2 * pitch_ * (line_.prefers_groups() ? width : 1));
+    const int64_t group = line_.prefers_groups(Base::lines()) ? width : 1;
+    Base::divide(group, 2 * pitch_ * group);
   }
 
   void run(const compute_plugin_run& run) const override {

@@ -45,8 +45,10 @@ class FourierLine {
   /// Elements of scratch memory that a call needs, and each of its workers. Multiples of a cache line.
   int64_t own_size() const { return own_size_; }
   int64_t worker_size() const { return worker_size_; }
-  /// Whether several lines are best transformed together wherever their elements are.
-  bool prefers_groups() const { return in_lanes_ != nullptr && (n_ <= kShort || kind_ == Kind::kPasses); }
+  /// Whether so many lines are best transformed together wherever their elements are.
+  bool prefers_groups(int64_t lines) const {
+    return in_lanes_ != nullptr && (kind_ == Kind::kPasses || (n_ <= kShort && 4 * lines >= lanes()));
+  }
   /// Whether lines that lie side by side can be transformed together.
   bool takes_groups() const { return in_lanes_ != nullptr; }
   static const FourierKernel<T>& kernel();
