@@ -123,7 +123,10 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_ERROR_FORKED = 14,              /* the device was opened before fork(); use it in the parent only */
   COMPUTE_ERROR_SHUT_DOWN = 15,           /* compute_shutdown was called */
   COMPUTE_ERROR_PLUGIN_REJECTED = 16,     /* a plugin violated this interface */
-  COMPUTE_ERROR_INTERNAL = 17             /* a bug in this library */
+  COMPUTE_ERROR_INTERNAL = 17,            /* a bug in this library */
+  COMPUTE_ERROR_CANCELLED = 18,           /* the work was cancelled; see compute_stream_cancel */
+  COMPUTE_ERROR_PEER_FAILED = 19,         /* another process of a group failed or is gone */
+  COMPUTE_ERROR_NUMERICAL = 20            /* the data have no result, such as a singular matrix */
 };
 
 /*
@@ -131,6 +134,10 @@ enum COMPUTE_UNDERLYING(int32_t) {
  *
  * Reserved: 16 float8_e4m3fn, 17 float8_e5m2, 18 float8_e8m0fnu, 19 float4_e2m1fn, 20 int4 and 21 uint4 (packed along
  * the last axis); 64 to 127 for dtypes of vendors.
+ *
+ * A float8 operand of an expression is converted to float32 first. All nodes compute in float32, and the result is
+ * rounded once, to nearest even. A value beyond the range of float8_e4m3fn or float8_e5m2 becomes the largest finite
+ * value of its sign, as in the saturating mode of the OCP specification of 8-bit floats. NaN stays NaN.
  */
 typedef int32_t compute_dtype;
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -167,6 +174,13 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_DEVICE_KIND_ACCELERATOR = 4
 };
 
+/* How a device treats subnormal numbers of float32. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_SUBNORMALS_UNKNOWN = 0,
+  COMPUTE_SUBNORMALS_KEPT = 1,
+  COMPUTE_SUBNORMALS_FLUSHED = 2 /* operands and results may be taken for 0 */
+};
+
 /* Types of attribute values. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_INT64 = 1,      /* int64_t */
@@ -174,7 +188,8 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_COMPLEX128 = 3, /* double[2] */
   COMPUTE_KIND_STRING = 4,     /* compute_string */
   COMPUTE_KIND_DTYPE = 5,      /* compute_dtype */
-  COMPUTE_KIND_SCALAR = 6      /* compute_tensor*: a scalar or a graph slot; run-time attributes of compute.h only */
+  COMPUTE_KIND_SCALAR = 6,     /* compute_tensor*: a scalar or a graph slot; run-time attributes of compute.h only */
+  COMPUTE_KIND_HANDLE = 7      /* uint64_t: the handle of an object, such as a group of devices */
 };
 
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -246,6 +261,14 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_WRAP_EXPOSED = 3    /* the program may write between any two calls; each use on another device copies */
 };
 
+/* What compute_tensor_set_transfers allows. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_TRANSFERS_DEFAULT = 0, /* as the setting COMPUTE_TRANSFERS says */
+  COMPUTE_TRANSFERS_ALLOW = 1,
+  COMPUTE_TRANSFERS_WARN = 2, /* each writes a line to the log */
+  COMPUTE_TRANSFERS_ERROR = 3 /* each fails with UNSUPPORTED */
+};
+
 /* Results of compute_op_query, compute_map_query and compute_reduce_query. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_SUPPORT_NONE = 0,       /* the op does not run; *out_reason states why */
@@ -289,7 +312,8 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_ALLOCATOR = 14,
   COMPUTE_STRUCT_OP_REGISTRATION = 15,
   COMPUTE_STRUCT_OP_KERNEL = 16,
-  COMPUTE_STRUCT_DEVICE_TELEMETRY = 17
+  COMPUTE_STRUCT_DEVICE_TELEMETRY = 17,
+  COMPUTE_STRUCT_DEVICE_PROCESS = 18
 };
 
 /* Sizes, in version 1, of the structs that the library reads. The library refuses smaller structs. */
@@ -297,7 +321,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_STREAM_OPTIONS_SIZE_1 24u
 #define COMPUTE_EVENT_OPTIONS_SIZE_1 24u
 #define COMPUTE_TENSOR_SPEC_SIZE_1 48u
-#define COMPUTE_KERNEL_OPTIONS_SIZE_1 32u
+#define COMPUTE_KERNEL_OPTIONS_SIZE_1 40u
 #define COMPUTE_KERNEL_ARGUMENT_SIZE_1 48u
 #define COMPUTE_LAUNCH_SIZE_1 72u
 #define COMPUTE_OP_REGISTRATION_SIZE_1 120u
@@ -305,6 +329,13 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_ALLOCATOR_SIZE_1 48u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* a timeout_ns without a limit */
+
+/* A struct of `type` that is zero except for its struct_size, as in
+ *   compute_device_info info = COMPUTE_SIZED(compute_device_info);
+ * In C++ use compute::sized<compute_device_info>(). */
+#ifndef __cplusplus
+#define COMPUTE_SIZED(type) ((type){.struct_size = sizeof(type)})
+#endif
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
 
@@ -374,7 +405,14 @@ typedef struct compute_device_info {
   int32_t flat_index;     /* index among all devices of the plugin */
   const uint32_t* dtypes; /* element i: COMPUTE_DTYPE_STORAGE | … for dtype i. Further dtypes are not supported */
   int32_t dtype_count;    /* number of elements of `dtypes` */
-  int32_t reserved;
+  int32_t subnormals;     /* COMPUTE_SUBNORMALS_ */
+  /* Limits of kernels. 0: unknown. */
+  int32_t subgroup_size_min;  /* number of work-items that run in lockstep (CUDA: a warp), at least */
+  int32_t subgroup_size_max;  /* the same, at most */
+  int64_t local_memory_bytes; /* memory that the work-items of a group can share */
+  int64_t argument_bytes;     /* size of all arguments of a kernel */
+  int32_t max_group_size;     /* number of work-items of a group */
+  int32_t atomic_alignment;   /* bytes: an atomic operation on a smaller element accesses the aligned word around it */
 } compute_device_info;
 
 /* An additional property of a device, as text. */
@@ -428,6 +466,15 @@ typedef struct compute_device_telemetry {
   int64_t memory_process_bytes; /* device memory used by this process */
   int64_t memory_used_bytes;    /* device memory used by all processes */
 } compute_device_telemetry;
+
+/* A process that uses a device. */
+typedef struct compute_device_process {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t process_id;   /* in the system; in a container, possibly that of the machine */
+  int64_t memory_bytes; /* device memory that it uses; -1: unknown */
+} compute_device_process;
 
 typedef struct compute_stream_options {
   uint32_t struct_size;
@@ -619,6 +666,7 @@ typedef struct compute_kernel_options {
   const void* next;
   const char* compiler_options; /* passed to the compiler unchanged; NULL with size 0: none */
   int64_t compiler_options_size;
+  int64_t source_size; /* size in bytes of `source`, which may be binary; 0: it is NUL-terminated */
 } compute_kernel_options;
 
 /* Kinds of kernel arguments. */
@@ -856,6 +904,10 @@ COMPUTE_API compute_error* compute_device_get_statistics(compute_device* device,
 /* Asks the driver for measurements of the device. All are unknown if the plugin provides none, as `cpu`. */
 COMPUTE_API compute_error* compute_device_get_telemetry(compute_device* device,
                                                         compute_device_telemetry* out_telemetry);
+/* Lists the processes that use the device, as far as its driver knows them. `capacity` and *out_count are as in
+ * compute_device_list. */
+COMPUTE_API compute_error* compute_device_processes(compute_device* device, compute_device_process* processes,
+                                                    int64_t capacity, int64_t* out_count);
 /*
  * Native handles, for programs that use their own CUDA or OpenCL code on tensors. The handle of a device is a CUcontext
  * or cl_context, that of a stream a CUstream or cl_command_queue, that of a tensor a CUdeviceptr or cl_mem. Element 0
@@ -918,9 +970,8 @@ typedef void (*compute_pressure_callback)(compute_device* device, int64_t size_b
 COMPUTE_API compute_error* compute_memory_set_pressure_callback(compute_pressure_callback callback, void* user_data);
 /*
  * Returns the default stream of `device`, which a NULL stream means. The caller releases it. It cannot record graphs.
- * After work on it has failed, the device has a new default stream: call this function again.
- *
- * Errors: UNSUPPORTED  the device has a default stream for each calling thread, as `cpu` has
+ * After work on it has failed, the device has a new default stream: call this function again. On `cpu` it is the stream
+ * of the calling thread, which must not be used after the thread has ended.
  */
 COMPUTE_API compute_error* compute_device_default_stream(compute_device* device, compute_stream** out_stream);
 /* Waits for all work that was queued on any stream of the device before this call. */
@@ -1005,6 +1056,10 @@ COMPUTE_API int32_t compute_tensor_shares_buffer(const compute_tensor* a, const 
 COMPUTE_API compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* label);
 /* The label; "" if there is none. */
 COMPUTE_API const char* compute_tensor_label(const compute_tensor* tensor);
+/* States what happens if an op needs an implicit copy of the tensor's elements to or from another device. `transfers`
+ * is one of COMPUTE_TRANSFERS_. It holds for the whole buffer, which views share. Explicit copies, as by _read and
+ * _to_device, are not affected. INVALID_ARGUMENT for a scalar. */
+COMPUTE_API compute_error* compute_tensor_set_transfers(compute_tensor* tensor, int32_t transfers);
 
 /*
  * Views. A view shares the buffer of the tensor and keeps the buffer alive. Its creation calls no device. The caller
@@ -1198,6 +1253,19 @@ COMPUTE_API compute_error* compute_stream_synchronize(compute_stream* stream);
 COMPUTE_API compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached);
 /* *out_finished is 1 if all queued work has finished, else 0. Never waits. Reports the failure of the work. */
 COMPUTE_API compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished);
+/*
+ * Asks the stream to end early. Queued work does not run, and work that runs stops as soon as the device can stop it:
+ * on `cpu`, between two pieces of a loop. Does not wait.
+ *
+ * The stream fails with CANCELLED, as described in "Failures of queued work". Results that were complete before are
+ * kept, as far as the library knows of their completion. If `stream` is the default stream of a thread on `cpu`, the
+ * call of that thread that is computing returns CANCELLED, and the stream stays usable. If none is computing, nothing
+ * happens.
+ *
+ * Threads: any thread. For a default stream of `cpu` the function is safe in a signal handler.
+ * Errors:  UNSUPPORTED  the device cannot cancel work
+ */
+COMPUTE_API compute_error* compute_stream_cancel(compute_stream* stream);
 /*
  * Calls `callback` once when all work queued on `stream` before this call has finished. `error` is NULL if the work
  * succeeded, and is valid during the callback.
@@ -1403,8 +1471,9 @@ COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
 
 /*
- * Compiles a kernel from source. `language` is "cuda-c", "opencl-c" or "portable"; docs/kernels.md describes them.
- * `name` is the name of the kernel function in `source`. `options` may be NULL.
+ * Compiles a kernel, or loads one that is compiled. `language` is the name of the form of `source`, as "portable",
+ * "cuda-c", "opencl-c", "ptx" or "cubin"; plugins can have further ones. docs/kernels.md describes them. `name` is the
+ * name of the kernel function in `source`. `options` may be NULL.
  *
  * Errors: COMPILE_FAILED  the message contains the compiler's log
  *         UNSUPPORTED     the device does not support the language

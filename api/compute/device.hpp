@@ -35,6 +35,13 @@ enum class DTypeSupport : uint32_t {
   matmul = COMPUTE_DTYPE_MATMUL
 };
 
+/// How a device treats subnormal numbers of float32.
+enum class Subnormals : int32_t {
+  unknown = COMPUTE_SUBNORMALS_UNKNOWN,
+  kept = COMPUTE_SUBNORMALS_KEPT,
+  flushed = COMPUTE_SUBNORMALS_FLUSHED
+};
+
 /// What is known of a device without opening it. Strings live as long as the process.
 struct DeviceInfo {
   std::string_view name;            ///< canonical: cpu, cuda0, opencl0:1
@@ -53,6 +60,14 @@ struct DeviceInfo {
   int32_t device_index = 0;
   int32_t flat_index = 0;            ///< over the plugin's devices
   std::span<const uint32_t> dtypes;  ///< bits of DTypeSupport by dtype id
+  Subnormals subnormals{};
+  // Limits of kernels, as in compute.h; 0 if unknown.
+  int32_t subgroup_size_min = 0;
+  int32_t subgroup_size_max = 0;
+  int64_t local_memory_bytes = 0;
+  int64_t argument_bytes = 0;
+  int32_t max_group_size = 0;
+  int32_t atomic_alignment = 0;
 
   [[nodiscard]] bool supports(DType dtype, DTypeSupport level) const noexcept {
     const auto id = static_cast<size_t>(dtype.id());
@@ -76,7 +91,14 @@ struct DeviceInfo {
         platform_index(from.platform_index),
         device_index(from.device_index),
         flat_index(from.flat_index),
-        dtypes(from.dtypes, from.dtypes != nullptr ? static_cast<size_t>(from.dtype_count) : 0) {}
+        dtypes(from.dtypes, from.dtypes != nullptr ? static_cast<size_t>(from.dtype_count) : 0),
+        subnormals(static_cast<Subnormals>(from.subnormals)),
+        subgroup_size_min(from.subgroup_size_min),
+        subgroup_size_max(from.subgroup_size_max),
+        local_memory_bytes(from.local_memory_bytes),
+        argument_bytes(from.argument_bytes),
+        max_group_size(from.max_group_size),
+        atomic_alignment(from.atomic_alignment) {}
 };
 
 /// A further property of a device, as text. Strings live as long as the process.
@@ -137,23 +159,26 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
   /// Canonical: cpu, cuda0, opencl0:1.
   [[nodiscard]] std::string name() const { return compute_device_name(get()); }
   [[nodiscard]] DeviceInfo info() const {
-    compute_device_info info{};
-    info.struct_size = sizeof info;
+    auto info = sized<compute_device_info>();
     check(compute_device_get_info(get(), &info));
     return DeviceInfo(info);
   }
   [[nodiscard]] std::vector<DeviceAttribute> attributes() const { return attributes_of(name()); }
   [[nodiscard]] DeviceStatistics statistics() const {
-    DeviceStatistics statistics{};
-    statistics.struct_size = sizeof statistics;
+    auto statistics = sized<DeviceStatistics>();
     check(compute_device_get_statistics(get(), &statistics));
     return statistics;
   }
   [[nodiscard]] DeviceTelemetry telemetry() const {
-    DeviceTelemetry telemetry{};
-    telemetry.struct_size = sizeof telemetry;
+    auto telemetry = sized<DeviceTelemetry>();
     check(compute_device_get_telemetry(get(), &telemetry));
     return telemetry;
+  }
+  /// The processes that use the device, as far as its driver knows them.
+  [[nodiscard]] std::vector<compute_device_process> processes() const {
+    return detail::list_of<compute_device_process>([&](auto* list, int64_t capacity, int64_t* count) {
+      return compute_device_processes(get(), list, capacity, count);
+    });
   }
   [[nodiscard]] Health health() const {
     int32_t health = 0;

@@ -16,9 +16,50 @@
 
 namespace compute {
 
+/// What kind of error it is; see compute.h. A later library may have further ones: take them for `internal`.
+enum class ErrorCode : compute_error_code {
+  ok = COMPUTE_OK,
+  invalid_argument = COMPUTE_ERROR_INVALID_ARGUMENT,
+  out_of_range = COMPUTE_ERROR_OUT_OF_RANGE,
+  unsupported = COMPUTE_ERROR_UNSUPPORTED,
+  out_of_memory = COMPUTE_ERROR_OUT_OF_MEMORY,
+  out_of_device_memory = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY,
+  not_found = COMPUTE_ERROR_NOT_FOUND,
+  device_mismatch = COMPUTE_ERROR_DEVICE_MISMATCH,
+  compile_failed = COMPUTE_ERROR_COMPILE_FAILED,
+  kernel_failed = COMPUTE_ERROR_KERNEL_FAILED,
+  stream_failed = COMPUTE_ERROR_STREAM_FAILED,
+  context_lost = COMPUTE_ERROR_CONTEXT_LOST,
+  device_lost = COMPUTE_ERROR_DEVICE_LOST,
+  restart_required = COMPUTE_ERROR_RESTART_REQUIRED,
+  forked = COMPUTE_ERROR_FORKED,
+  shut_down = COMPUTE_ERROR_SHUT_DOWN,
+  plugin_rejected = COMPUTE_ERROR_PLUGIN_REJECTED,
+  internal = COMPUTE_ERROR_INTERNAL,
+  cancelled = COMPUTE_ERROR_CANCELLED,
+  peer_failed = COMPUTE_ERROR_PEER_FAILED,
+  numerical = COMPUTE_ERROR_NUMERICAL
+};
+
+/// For the constants of compute.h.
+[[nodiscard]] constexpr bool operator==(ErrorCode code, compute_error_code number) noexcept {
+  return static_cast<compute_error_code>(code) == number;
+}
+
 /// The name of a code: "INVALID_ARGUMENT" for 1 and so on; "UNKNOWN" for a number without a name.
 [[nodiscard]] inline std::string_view code_name(compute_error_code code) noexcept {
   return compute_error_code_name(code);
+}
+[[nodiscard]] inline std::string_view code_name(ErrorCode code) noexcept {
+  return code_name(static_cast<compute_error_code>(code));
+}
+
+/// A struct of compute.h that is zero except for its struct_size, to be filled in.
+template <class T>
+[[nodiscard]] constexpr T sized() noexcept {
+  T value{};
+  value.struct_size = sizeof value;
+  return value;
 }
 
 /// An error object of compute.h that someone else owns, or none. It is valid as long as its owner.
@@ -29,7 +70,7 @@ class ErrorView {
 
   /// Whether there is an error.
   explicit operator bool() const noexcept { return error_ != nullptr; }
-  [[nodiscard]] compute_error_code code() const noexcept { return compute_error_get_code(error_); }  // or COMPUTE_OK
+  [[nodiscard]] ErrorCode code() const noexcept { return ErrorCode{compute_error_get_code(error_)}; }  // or `ok`
   [[nodiscard]] std::string_view code_name() const noexcept { return compute::code_name(code()); }
   [[nodiscard]] std::string_view message() const noexcept { return compute_error_message(error_); }
   [[nodiscard]] std::string_view op() const noexcept { return compute_error_op(error_); }  // "" if no op
@@ -50,9 +91,10 @@ class Error : public std::runtime_error {
   /// Takes ownership of `error`, which is not NULL.
   explicit Error(compute_error* error) : Error(std::shared_ptr<const compute_error>(error, compute_error_free)) {}
   /// A fault that this header finds before it calls the library.
-  Error(compute_error_code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(compute_error_code code, const std::string& message) : Error(ErrorCode{code}, message) {}
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
 
-  [[nodiscard]] compute_error_code code() const noexcept { return code_; }
+  [[nodiscard]] ErrorCode code() const noexcept { return code_; }
   [[nodiscard]] std::string_view code_name() const noexcept { return compute::code_name(code_); }
   /// The op that failed, or "".
   [[nodiscard]] std::string_view op() const noexcept { return view().op(); }
@@ -70,10 +112,10 @@ class Error : public std::runtime_error {
  private:
   explicit Error(std::shared_ptr<const compute_error> error)
       : std::runtime_error(compute_error_message(error.get())),
-        code_(compute_error_get_code(error.get())),
+        code_(ErrorCode{compute_error_get_code(error.get())}),
         error_(std::move(error)) {}
 
-  compute_error_code code_;
+  ErrorCode code_;
   std::shared_ptr<const compute_error> error_;
 };
 

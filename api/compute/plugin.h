@@ -63,9 +63,9 @@
  * - Ownership. Memory never changes owner. Data that a plugin returns is const and valid until the plugin is closed, or
  *   is passed to a callback that copies it. Data that core passes in is valid during the call only, unless stated
  *   otherwise.
- * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached, stream_sync and
- *   mark_time, which may run at the same time as any other call. All other functions may be called from any number of
- *   threads at once.
+ * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached, stream_sync,
+ *   stream_cancel and mark_time, which may run at the same time as any other call on the stream. They must not wait for
+ *   such a call. All other functions may be called from any number of threads at once.
  * - Floating-point environment. Core calls a plugin in the default environment: round to nearest, no traps, subnormals
  *   kept. Threads that a plugin starts inherit it. A plugin may raise exception flags and change errno. Core restores
  *   both for its caller.
@@ -125,7 +125,10 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_ERROR_FORKED = 14,              /* the device was opened before fork(); use it in the parent only */
   COMPUTE_ERROR_SHUT_DOWN = 15,           /* compute_shutdown was called */
   COMPUTE_ERROR_PLUGIN_REJECTED = 16,     /* a plugin violated this interface */
-  COMPUTE_ERROR_INTERNAL = 17             /* a bug in this library */
+  COMPUTE_ERROR_INTERNAL = 17,            /* a bug in this library */
+  COMPUTE_ERROR_CANCELLED = 18,           /* the work was cancelled; see compute_stream_cancel */
+  COMPUTE_ERROR_PEER_FAILED = 19,         /* another process of a group failed or is gone */
+  COMPUTE_ERROR_NUMERICAL = 20            /* the data have no result, such as a singular matrix */
 };
 
 /*
@@ -133,6 +136,10 @@ enum COMPUTE_UNDERLYING(int32_t) {
  *
  * Reserved: 16 float8_e4m3fn, 17 float8_e5m2, 18 float8_e8m0fnu, 19 float4_e2m1fn, 20 int4 and 21 uint4 (packed along
  * the last axis); 64 to 127 for dtypes of vendors.
+ *
+ * A float8 operand of an expression is converted to float32 first. All nodes compute in float32, and the result is
+ * rounded once, to nearest even. A value beyond the range of float8_e4m3fn or float8_e5m2 becomes the largest finite
+ * value of its sign, as in the saturating mode of the OCP specification of 8-bit floats. NaN stays NaN.
  */
 typedef int32_t compute_dtype;
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -169,6 +176,13 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_DEVICE_KIND_ACCELERATOR = 4
 };
 
+/* How a device treats subnormal numbers of float32. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_SUBNORMALS_UNKNOWN = 0,
+  COMPUTE_SUBNORMALS_KEPT = 1,
+  COMPUTE_SUBNORMALS_FLUSHED = 2 /* operands and results may be taken for 0 */
+};
+
 /* Types of attribute values. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_INT64 = 1,      /* int64_t */
@@ -176,7 +190,8 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_COMPLEX128 = 3, /* double[2] */
   COMPUTE_KIND_STRING = 4,     /* compute_string */
   COMPUTE_KIND_DTYPE = 5,      /* compute_dtype */
-  COMPUTE_KIND_SCALAR = 6      /* compute_tensor*: a scalar or a graph slot; run-time attributes of compute.h only */
+  COMPUTE_KIND_SCALAR = 6,     /* compute_tensor*: a scalar or a graph slot; run-time attributes of compute.h only */
+  COMPUTE_KIND_HANDLE = 7      /* uint64_t: the handle of an object, such as a group of devices */
 };
 
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -280,12 +295,12 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_PLUGIN_SETTING_SIZE_1 88u
 #define COMPUTE_PLUGIN_ERROR_INFO_SIZE_1 56u
 #define COMPUTE_PLUGIN_PROPERTY_SIZE_1 48u
-#define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 200u
+#define COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1 232u
 #define COMPUTE_PLUGIN_REQUIREMENT_SIZE_1 120u
-#define COMPUTE_PLUGIN_HEAP_SIZE_1 56u
+#define COMPUTE_PLUGIN_HEAP_SIZE_1 64u
 #define COMPUTE_PLUGIN_REFUSAL_SIZE_1 56u
 #define COMPUTE_PLUGIN_QUERY_INFO_SIZE_1 32u
-#define COMPUTE_PLUGIN_PLAN_INFO_SIZE_1 40u
+#define COMPUTE_PLUGIN_PLAN_INFO_SIZE_1 56u
 #define COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1 24u
 #define COMPUTE_PLUGIN_CAPS_SIZE_1 40u
 #define COMPUTE_PLUGIN_TELEMETRY_SIZE_1 48u
@@ -366,6 +381,9 @@ typedef struct compute_plugin_error_info {
   compute_error* cause;   /* the error that caused this one, or NULL; the new error owns it */
 } compute_plugin_error_info;
 
+/* Receives a blob of the store of core; see compute_plugin_core.blob_load. `context` is that of blob_load. */
+typedef void (*compute_plugin_take_blob)(void* context, const void* data, int64_t size_bytes);
+
 /* The functions of core that a plugin may call. compute_plugin_open receives this table. */
 typedef struct compute_plugin_core {
   int64_t table_size;
@@ -389,6 +407,19 @@ typedef struct compute_plugin_core {
    * was not declared is read from the environment only. In a privileged process (setuid), such a setting is unset.
    */
   int64_t (*setting)(const char* name, int64_t name_size, char* buffer, int64_t capacity);
+  /*
+   * A store of blobs on disk, such as compiled kernels. All processes of the user share it, and blobs survive the
+   * process. Core chooses the folder, limits its size and removes the blobs that were not used for the longest time.
+   *
+   * `key` is any sequence of bytes. It must name everything that the blob depends on, and begin with the name of the
+   * plugin, because all plugins share the store. Names of settings: COMPUTE_CACHE_DIR, COMPUTE_CACHE_LIMIT.
+   *
+   * blob_load calls `take` with the bytes, which are valid during that call, and returns 1. If there is no such blob,
+   * or the store cannot be trusted, it returns 0. blob_store replaces the blob with this key. If it cannot store the
+   * blob, it does nothing.
+   */
+  int32_t (*blob_load)(const void* key, int64_t key_size, compute_plugin_take_blob take, void* context);
+  void (*blob_store)(const void* key, int64_t key_size, const void* data, int64_t size_bytes);
 } compute_plugin_core;
 
 /* ---- Enumeration ------------------------------------------------------------------------------------------------- */
@@ -422,11 +453,18 @@ typedef struct compute_plugin_device_info {
   int32_t platform_index;
   int32_t property_count;
   const compute_plugin_property* properties;
-  const uint32_t* dtypes; /* element i: COMPUTE_DTYPE_STORAGE | … for dtype i. Further dtypes are not supported */
-  int32_t dtype_count;    /* number of elements of `dtypes` */
-  int32_t reserved;
+  const uint32_t* dtypes;  /* element i: COMPUTE_DTYPE_STORAGE | … for dtype i. Further dtypes are not supported */
+  int32_t dtype_count;     /* number of elements of `dtypes` */
+  int32_t subnormals;      /* COMPUTE_SUBNORMALS_ */
   compute_string unusable; /* the reason why the device cannot be opened, or "" */
   compute_string platform; /* names of the platform, one per line, for selectors (opencl@platform~pocl); may be "" */
+  /* Limits of kernels. 0: unknown. */
+  int32_t subgroup_size_min;  /* number of work-items that run in lockstep (CUDA: a warp), at least */
+  int32_t subgroup_size_max;  /* the same, at most */
+  int64_t local_memory_bytes; /* memory that the work-items of a group can share */
+  int64_t argument_bytes;     /* size of all arguments of a kernel */
+  int32_t max_group_size;     /* number of work-items of a group */
+  int32_t atomic_alignment;   /* bytes: an atomic operation on a smaller element accesses the aligned word around it */
 } compute_plugin_device_info;
 
 /* compute_plugin_requirement.state */
@@ -473,6 +511,15 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_HEAP_COHERENT = 16 /* writes to mapped memory become visible without memory_unmap */
 };
 
+/* compute_plugin_heap.role: what the memory is best for. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_PLUGIN_HEAP_ROLE_ANY = 0,      /* not stated */
+  COMPUTE_PLUGIN_HEAP_ROLE_DEVICE = 1,   /* tensors and temporaries */
+  COMPUTE_PLUGIN_HEAP_ROLE_UPLOAD = 2,   /* the host writes, the device reads; the host may read slowly */
+  COMPUTE_PLUGIN_HEAP_ROLE_READBACK = 3, /* the device writes, the host reads */
+  COMPUTE_PLUGIN_HEAP_ROLE_SHARED = 4    /* both sides read and write at full speed */
+};
+
 /* compute_plugin_heap.suballocation */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_SUBALLOCATE_NONE = 0,  /* one tensor per allocation; only its views use offsets */
@@ -487,11 +534,13 @@ typedef struct compute_plugin_heap {
   uint32_t flags;               /* COMPUTE_PLUGIN_HEAP_ */
   int32_t suballocation;        /* COMPUTE_PLUGIN_SUBALLOCATE_ */
   int64_t size_bytes;           /* -1 if unknown */
-  int64_t max_allocation_bytes; /* 0 or -1 if there is no known limit */
+  int64_t max_allocation_bytes; /* 0 or -1 if there is no known limit; core refuses larger ones and names the limit */
   int64_t offset_alignment;     /* bytes, a power of two; core uses at least 64, also for 0 */
   /* Alignment of the first byte of every allocation: bytes, a power of two, in the first heap at least 64. 0 means
    * 64. */
   int64_t base_alignment;
+  int32_t role; /* COMPUTE_PLUGIN_HEAP_ROLE_ */
+  int32_t reserved;
 } compute_plugin_heap;
 
 /* compute_plugin_allocation.flags: no flags are defined yet. */
@@ -857,13 +906,18 @@ typedef struct compute_plugin_refusal {
   compute_string hint; /* what the program can do, as "cast to float32"; may be empty */
 } compute_plugin_refusal;
 
+/* compute_plugin_query_info.flags */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_PLUGIN_QUERY_HOST = 1 /* the plugin would run the op on the host, so it is not native to the device */
+};
+
 /* The answer of op_query. Core sets the first three fields. */
 typedef struct compute_plugin_query_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   int32_t supported;       /* 1: op_prepare would make a plan; 0: it would refuse the op */
-  uint32_t flags;          /* no flags are defined yet */
+  uint32_t flags;          /* COMPUTE_PLUGIN_QUERY_ */
   int64_t workspace_bytes; /* as in compute_plugin_plan_info; -1 if only op_prepare knows it */
 } compute_plugin_query_info;
 
@@ -874,7 +928,8 @@ typedef void (*compute_plugin_refuse)(void* context, const compute_plugin_refusa
 /* compute_plugin_plan_info.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE =
-      1 /* plan_run allocates, waits or uses host callbacks; graphs cannot contain the plan */
+      1,                       /* plan_run allocates, waits or uses host callbacks; graphs cannot contain the plan */
+  COMPUTE_PLUGIN_PLAN_HOST = 2 /* as COMPUTE_PLUGIN_QUERY_HOST; reports count the runs as work of the host */
 };
 
 /* The answer of op_prepare. Core sets the first three fields. */
@@ -886,9 +941,13 @@ typedef struct compute_plugin_plan_info {
   int64_t kernels_compiled; /* number of kernels that this call compiled */
   uint32_t flags;           /* COMPUTE_PLUGIN_PLAN_ */
   int32_t reports_faults;   /* 1: core gives each run a fault record if it can; 0: runs detect no faults */
+  int64_t argument_bytes;   /* memory for arguments that each run needs; see compute_plugin_run.arguments; or 0 */
+  int64_t host_workspace_bytes; /* temporary host memory that each run needs, aligned to 64 bytes; or 0 */
 } compute_plugin_plan_info;
 
-/* The place of a tensor in memory. Fixed layout. */
+/* The place of a tensor in memory. Fixed layout. The buffer is one of the device of the plan, in its first heap or
+ * imported. An extension can allow other heaps and devices. It then defines a `next` entry of the run that names them,
+ * with the bit COMPUTE_STRUCT_MUST_UNDERSTAND. */
 typedef struct compute_plugin_operand {
   uint64_t buffer;
   int64_t offset_bytes; /* offset of element 0, whose indices are all 0, from the start of the buffer */
@@ -912,15 +971,23 @@ typedef struct compute_plugin_scalar {
  *
  * If a run has no record, the plugin reports a fault as an error instead: stream_sync fails with KERNEL_FAILED.
  */
-enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_FAULT_NONE = 0, COMPUTE_PLUGIN_FAULT_INDEX = 1 };
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_PLUGIN_FAULT_NONE = 0,
+  COMPUTE_PLUGIN_FAULT_INDEX = 1,    /* an index is out of range: KERNEL_FAILED */
+  COMPUTE_PLUGIN_FAULT_SINGULAR = 2, /* a matrix is singular: NUMERICAL, as the following ones */
+  COMPUTE_PLUGIN_FAULT_NOT_POSITIVE_DEFINITE = 3,
+  COMPUTE_PLUGIN_FAULT_NOT_CONVERGED = 4 /* an iteration did not converge */
+};
 typedef struct compute_plugin_fault {
-  int32_t code;     /* COMPUTE_PLUGIN_FAULT_NONE: no fault; COMPUTE_PLUGIN_FAULT_INDEX: an index is out of range */
-  int32_t argument; /* position of the operand that contains the index */
-  int64_t value;    /* the index */
-  int64_t limit;    /* the extent */
-  int64_t position; /* row-major position in the index space; -1 if unknown */
+  int32_t code;     /* COMPUTE_PLUGIN_FAULT_; for a code that it does not know, core reports KERNEL_FAILED */
+  int32_t argument; /* position of the operand at fault */
+  int64_t value;    /* INDEX: the index; others: where in the matrix, as the pivot; -1 if unknown */
+  int64_t limit;    /* INDEX: the extent */
+  int64_t position; /* INDEX: row-major position in the index space; others: which matrix of the batch; -1: unknown */
   int64_t reserved[4];
 } compute_plugin_fault;
+
+/* compute_plugin_run.flags: no flags are defined yet. */
 
 /* The arguments of plan_run. */
 typedef struct compute_plugin_run {
@@ -937,6 +1004,14 @@ typedef struct compute_plugin_run {
   int32_t tensor_count;
   int32_t scalar_count;
   int64_t workspace_bytes; /* size of the workspace, as in compute_plugin_plan_info */
+  uint32_t flags;
+  int32_t reserved;
+  /* Memory of argument_bytes bytes in a heap that is HOST_SPACE, aligned as offset_alignment of the heap says. The
+   * plugin writes arguments there, which the device reads. `buffer` is 0 if the plan asked for none, or the device has
+   * no such heap. */
+  compute_plugin_operand arguments;
+  /* host_workspace_bytes bytes of host memory. It and `arguments` are the run's own until the run has ended. */
+  void* host_workspace;
 } compute_plugin_run;
 
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
@@ -946,10 +1021,10 @@ typedef struct compute_plugin_kernel_source {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  compute_string language; /* cuda-c, opencl-c or portable; docs/kernels.md describes them */
-  compute_string source;
-  compute_string name;    /* name of the kernel function in `source` */
-  compute_string options; /* passed to the compiler unchanged; may be empty */
+  compute_string language; /* portable, cuda-c, opencl-c, ptx, cubin, or a vendor's; docs/kernels.md describes them */
+  compute_string source;   /* text, or for the last ones binary */
+  compute_string name;     /* name of the kernel function in `source` */
+  compute_string options;  /* passed to the compiler unchanged; may be empty */
 } compute_plugin_kernel_source;
 
 /* Facts about a compiled kernel. Core sets the first three fields. */
@@ -1064,6 +1139,10 @@ typedef struct compute_plugin_telemetry {
   int64_t memory_used_bytes;    /* device memory used by all processes */
 } compute_plugin_telemetry;
 
+/* Receives a process that uses the device: its id in the system, and the bytes of device memory that it uses; -1:
+ * unknown. `context` is that of the slot telemetry. */
+typedef void (*compute_plugin_take_process)(void* context, int64_t process_id, int64_t memory_bytes);
+
 /* compute_plugin_stream_options.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_STREAM_IMMEDIATE = 1 /* an immediate stream; see COMPUTE_PLUGIN_DEVICE_IMMEDIATE */
@@ -1122,8 +1201,9 @@ typedef struct compute_plugin_device_table {
   /* Frees a buffer. No queued work uses it any more. `heap` is the heap of the buffer, or -1 for a buffer from
    * memory_import. The slot may be NULL only if the device is the host. */
   void (*memory_free)(uint64_t device, int32_t heap, uint64_t buffer);
-  /* Returns the free and total bytes as reported by the driver; -1: unknown. Optional; NULL: both are unknown. */
-  compute_error* (*memory_info)(uint64_t device, int64_t* out_free, int64_t* out_total);
+  /* Returns the free and total bytes of a heap as the driver reports them now; -1: unknown. Optional; NULL: both are
+   * unknown. */
+  compute_error* (*memory_info)(uint64_t device, int32_t heap, int64_t* out_free, int64_t* out_total);
   /* Maps a range of HOST_VISIBLE memory into the host's address space. The mapping ends with memory_unmap. No queued
    * work uses the range while it is mapped. Other ranges of the buffer may be in use. `access` is
    * COMPUTE_PLUGIN_TENSOR_INPUT (the host reads), COMPUTE_PLUGIN_TENSOR_OUTPUT (the host writes) or both. *out_data is
@@ -1131,8 +1211,11 @@ typedef struct compute_plugin_device_table {
    * HOST_VISIBLE. */
   compute_error* (*memory_map)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
                                int32_t access, void** out_data);
-  /* Ends a mapping. `data` is the address that memory_map returned. */
-  void (*memory_unmap)(uint64_t device, int32_t heap, uint64_t buffer, void* data);
+  /* Ends a mapping. `data` is the address that memory_map returned; the other arguments are those of memory_map. In a
+   * heap that is not COHERENT, memory_map makes the range visible to the host if the host reads, and memory_unmap makes
+   * it visible to the device if the host wrote. */
+  void (*memory_unmap)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
+                       int32_t access, void* data);
   /* Creates a buffer over memory that another library owns. Core keeps that memory valid until it has called
    * memory_free with heap -1 for the buffer. Returns UNSUPPORTED if the memory does not belong to this device; core
    * then asks the next device. Optional; NULL: the device cannot import memory. */
@@ -1150,6 +1233,22 @@ typedef struct compute_plugin_device_table {
    * stream. Returns UNSUPPORTED and queues nothing if the plugin cannot order the two streams. Core then waits on the
    * host. */
   compute_error* (*stream_wait)(uint64_t stream, uint64_t other, uint64_t number);
+  /* Makes all work that is submitted to `stream` later wait until core calls signal_host_wait for *out_wait. Core does
+   * not call it for an immediate stream. stream_wait_host and signal_host_wait are optional together; NULL: the device
+   * cannot wait for the host in this way. */
+  compute_error* (*stream_wait_host)(uint64_t stream, uint64_t* out_wait);
+  /* Ends a wait of stream_wait_host and frees it. Core calls it once for each wait, on any thread, also if the stream
+   * has failed or was destroyed, and before the device is closed. */
+  void (*signal_host_wait)(uint64_t device, uint64_t wait);
+  /*
+   * Asks the stream to end early. Work that has not begun does not run. Work that runs stops as soon as the plugin can
+   * stop it, as between two pieces of a loop. Never blocks.
+   *
+   * The stream then fails with CANCELLED, also if nothing is queued, unless it has failed before. On an immediate
+   * stream, the call that is running returns CANCELLED; if none is running, the slot does nothing. The slot of an
+   * immediate stream is safe in a signal handler. Optional; NULL: the device cannot cancel work.
+   */
+  compute_error* (*stream_cancel)(uint64_t stream);
   /* Returns the largest marked number whose work has finished. Never blocks. */
   compute_error* (*stream_reached)(uint64_t stream, uint64_t* out_reached);
   /* Waits until the work up to a marked number has finished or the stream has failed, for at most timeout_ns
@@ -1164,10 +1263,13 @@ typedef struct compute_plugin_device_table {
   compute_error* (*mark_time)(uint64_t stream, uint64_t number, int64_t* out_ns);
   /* Reads the clock of the device, which all its streams share, and the clock of the host (CLOCK_MONOTONIC). Both are
    * in nanoseconds, and are read as close to each other in time as the driver allows. The call may wait for the
-   * device. */
-  compute_error* (*clock)(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns);
-  /* Fills in the measurements of the device. Optional; NULL: all are unknown. */
-  compute_error* (*telemetry)(uint64_t device, compute_plugin_telemetry* out_telemetry);
+   * device. If the counter of the device has fewer than 64 valid bits, its times, also those of mark_time, start again
+   * at 0 after *out_wrap_ns nanoseconds. 0 means never. */
+  compute_error* (*clock)(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns, int64_t* out_wrap_ns);
+  /* Fills in the measurements of the device, and calls `take` for each process that uses it, as far as the driver knows
+   * them. Optional; NULL: all are unknown. */
+  compute_error* (*telemetry)(uint64_t device, compute_plugin_telemetry* out_telemetry,
+                              compute_plugin_take_process take, void* context);
 
   /*
    * Copies of size_bytes bytes, in stream order. size_bytes is larger than 0. Host memory stays valid until the copy
@@ -1203,6 +1305,9 @@ typedef struct compute_plugin_device_table {
    */
   compute_error* (*op_prepare)(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
                                compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context);
+  /* Does what the first run of a plan would do besides the work itself, as a driver that compiles at the first launch.
+   * Core calls it if a program prepares ahead, as with compute_plan_create. Optional; NULL: there is nothing to do. */
+  compute_error* (*plan_warm)(uint64_t plan);
   /* Queues a run of a plan on the stream run->stream. */
   compute_error* (*plan_run)(uint64_t plan, const compute_plugin_run* run);
   /* Releases a plan. No queued or running work uses it any more. */

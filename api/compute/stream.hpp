@@ -27,7 +27,7 @@ class Stream : public Reference<compute_stream, compute_stream_retain, compute_s
   using Reference::Reference;
   explicit Stream(const Device& device, const StreamOptions& options = {});
   /// The stream that a default-constructed one stands for, for what concerns the stream itself. After its work has
-  /// failed another one takes its place. UNSUPPORTED on `cpu`, which has one per calling thread.
+  /// failed another one takes its place. On `cpu` it is that of the calling thread.
   [[nodiscard]] static Stream default_of(const Device& device);
 
   [[nodiscard]] Device device() const;
@@ -46,6 +46,8 @@ class Stream : public Reference<compute_stream, compute_stream_retain, compute_s
     const auto left = time - Clock::now();
     return wait_for(left > left.zero() ? left : left.zero());
   }
+  /// Asks the stream to end early; see compute.h. UNSUPPORTED if the device cannot cancel work.
+  void cancel() const { check(compute_stream_cancel(get())); }
   /// Whether all queued work has finished; never waits.
   [[nodiscard]] bool finished() const {
     int32_t finished = 0;

@@ -71,6 +71,14 @@ enum class Access : int32_t {
   read_write = COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE
 };
 
+/// What set_transfers allows.
+enum class Transfers : int32_t {
+  by_setting = COMPUTE_TRANSFERS_DEFAULT,  ///< as the setting COMPUTE_TRANSFERS says
+  allow = COMPUTE_TRANSFERS_ALLOW,
+  warn = COMPUTE_TRANSFERS_WARN,
+  error = COMPUTE_TRANSFERS_ERROR
+};
+
 /// What a program promises about host memory that it wraps; see COMPUTE_WRAP_ in compute.h.
 enum class Wrap : int32_t {
   immutable = COMPUTE_WRAP_IMMUTABLE,  ///< never written while wrapped
@@ -238,6 +246,10 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
   /// A name for reports and messages.
   [[nodiscard]] std::string_view label() const noexcept { return compute_tensor_label(get()); }
   void set_label(const std::string& label) const { check(compute_tensor_set_label(get(), label.c_str())); }
+  /// What happens if an op needs an implicit copy of the elements to or from another device.
+  void set_transfers(Transfers transfers) const {
+    check(compute_tensor_set_transfers(get(), static_cast<int32_t>(transfers)));
+  }
   /// The vendor's memory and where in it the element with all indices 0 lies, borrowed; see compute.h.
   struct NativeHandle {
     uint64_t handle = 0;

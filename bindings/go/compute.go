@@ -49,6 +49,9 @@ const (
 	ShutDown          Code = C.COMPUTE_ERROR_SHUT_DOWN
 	PluginRejected    Code = C.COMPUTE_ERROR_PLUGIN_REJECTED
 	Internal          Code = C.COMPUTE_ERROR_INTERNAL
+	Cancelled         Code = C.COMPUTE_ERROR_CANCELLED
+	PeerFailed        Code = C.COMPUTE_ERROR_PEER_FAILED
+	Numerical         Code = C.COMPUTE_ERROR_NUMERICAL
 )
 
 // Error returns the name, as INVALID_ARGUMENT.

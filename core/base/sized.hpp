@@ -121,6 +121,8 @@ inline constexpr uint32_t struct_type_of<compute_device_statistics> = COMPUTE_ST
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_telemetry> = COMPUTE_STRUCT_DEVICE_TELEMETRY;
 template <>
+inline constexpr uint32_t struct_type_of<compute_device_process> = COMPUTE_STRUCT_DEVICE_PROCESS;
+template <>
 inline constexpr uint32_t struct_type_of<compute_op_info> = COMPUTE_STRUCT_OP_INFO;
 template <>
 inline constexpr uint32_t struct_type_of<compute_graph_info> = COMPUTE_STRUCT_GRAPH_INFO;

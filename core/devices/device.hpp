@@ -67,6 +67,7 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   std::vector<compute_plugin_heap> heaps;
   int32_t priority_least = 0, priority_greatest = 0;  // of streams
   std::string priorities;                             // the same as a text; "" if there are none
+  std::atomic<int64_t> clock_wrap_ns{-1};             // as in ClockReading, once it is known; -1 before
   int32_t pinned_heap = -1;
   std::string no_ops_reason;  // why `cpu` has no ops
 

@@ -153,7 +153,7 @@ compute_error* compute_device_get_telemetry(compute_device* device, compute_devi
     const Running running;
     self.require_usable();
     compute_plugin_telemetry given;
-    self.check(self.table.telemetry(&given));
+    self.check(self.table.telemetry(&given, nullptr));
     compute_device_telemetry value{};
     value.utilization_percent = given.utilization_percent;
     value.temperature_millidegrees = given.temperature_millidegrees;
@@ -161,6 +161,26 @@ compute_error* compute_device_get_telemetry(compute_device* device, compute_devi
     value.memory_process_bytes = given.memory_process_bytes;
     value.memory_used_bytes = given.memory_used_bytes;
     write_sized(value, out_telemetry, "out_telemetry");
+  });
+}
+
+compute_error* compute_device_processes(compute_device* device, compute_device_process* processes, int64_t capacity,
+                                        int64_t* out_count) {
+  if (out_count != nullptr) *out_count = 0;
+  return guard(about(device), [&] {
+    require_not_null(out_count, "out_count");
+    Device& self = checked(device);
+    const Running running;
+    self.require_usable();
+    compute_plugin_telemetry telemetry;
+    std::vector<ProcessMemory> found;
+    self.check(self.table.telemetry(&telemetry, &found));
+    write_list(processes, capacity, static_cast<int64_t>(found.size()), "processes", out_count, [&](int64_t i) {
+      compute_device_process value{};
+      value.process_id = found[static_cast<size_t>(i)].process_id;
+      value.memory_bytes = found[static_cast<size_t>(i)].bytes;
+      return value;
+    });
   });
 }
 

@@ -68,6 +68,12 @@ const char* compute_error_code_name(compute_error_code code) {
       return "PLUGIN_REJECTED";
     case COMPUTE_ERROR_INTERNAL:
       return "INTERNAL";
+    case COMPUTE_ERROR_CANCELLED:
+      return "CANCELLED";
+    case COMPUTE_ERROR_PEER_FAILED:
+      return "PEER_FAILED";
+    case COMPUTE_ERROR_NUMERICAL:
+      return "NUMERICAL";
     default:
       return "UNKNOWN";
   }

@@ -218,7 +218,11 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     text.struct_size = sizeof text;
     text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
     text.language = string_of(language);
-    text.source = string_of(source);
+    if (given.source_size < 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("options.source_size is {}; it must not be negative", given.source_size));
+    }
+    text.source = given.source_size > 0 ? compute_string{source, given.source_size} : string_of(source);
     text.name = string_of(name);
     text.options = compiler_options;
     const int64_t begin = host_now();

@@ -480,6 +480,7 @@ compute_error* compute_plan_create(const compute_op* op, compute_device* device,
     named_call(schema.name.c_str(), nullptr, [&] {
       auto plan = std::make_unique<compute_plan>(schema, self, attributes, attribute_count);
       plan->prepared = plan_op(schema, self, plan->attributes, inputs, input_count, outputs, output_count);
+      for (const PlannedStep& step : plan->prepared->steps) self.check(self.table.plan_warm(step.plan));
       for (int64_t i = 0; i < input_count; ++i) {
         plan->inputs.push_back(inputs[i] != nullptr ? PlannedOperand(*inputs[i]) : PlannedOperand());
       }

@@ -106,7 +106,19 @@ int64_t host_time_ns(compute_event& event) {
   Device& device = event.timeline.device;
   ClockReading now;
   device.check(device.table.clock(&now));
-  return event.time_ns() - now.device_ns + now.host_ns;
+  return now.on_host(event.time_ns());
+}
+
+// Of two events of one device.
+int64_t device_time_between(compute_event& from, compute_event& to) {
+  Device& device = from.timeline.device;
+  ClockReading clock;
+  clock.wrap_ns = device.clock_wrap_ns.load(std::memory_order_relaxed);
+  if (clock.wrap_ns < 0) {
+    device.check(device.table.clock(&clock));
+    device.clock_wrap_ns.store(clock.wrap_ns, std::memory_order_relaxed);
+  }
+  return clock.between(from.time_ns(), to.time_ns());
 }
 
 }  // namespace
@@ -141,12 +153,6 @@ compute_error* compute_device_default_stream(compute_device* device, compute_str
     Device& self = checked(device);
     const Running running;
     self.require_usable();
-    if (self.immediate) {
-      throw Error(
-          COMPUTE_ERROR_UNSUPPORTED,
-          fmt::format("{} has one default stream per thread, whose work is complete when a call returns; pass NULL",
-                      self.name));
-    }
     *out_stream = new compute_stream(self, default_timeline(self), compute_stream::Borrowed{});
   });
 }
@@ -191,6 +197,21 @@ compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finishe
     self.timeline.poll();
     self.timeline.report(number);
     *out_finished = self.timeline.has_reached(number) ? 1 : 0;
+  });
+}
+
+// Takes no lock, allocates nothing and logs nothing if the work can be cancelled: a signal handler can call it.
+compute_error* compute_stream_cancel(compute_stream* stream) {
+  return guard(about(stream), [&] {
+    compute_stream& self = checked(stream);
+    self.device.require_usable();
+    if (!self.device.table.has_cancel()) {
+      throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                  fmt::format("compute_stream_cancel: {} cannot cancel work", self.device.name));
+    }
+    const StreamInUse in_plugin(self.timeline);
+    if (in_plugin.handle() != 0) self.device.check(self.device.table.stream_cancel(in_plugin.handle()));
+    if (!self.timeline.immediate) self.timeline.poll();
   });
 }
 
@@ -296,7 +317,7 @@ compute_error* compute_event_elapsed(compute_event* start, compute_event* end, i
     compute_event& from = finished_timed(start, "start");
     compute_event& to = finished_timed(end, "end");
     const bool is_one_clock = &from.timeline.device == &to.timeline.device;
-    *out_ns = is_one_clock ? to.time_ns() - from.time_ns() : host_time_ns(to) - host_time_ns(from);
+    *out_ns = is_one_clock ? device_time_between(from, to) : host_time_ns(to) - host_time_ns(from);
   });
 }
 

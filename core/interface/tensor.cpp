@@ -319,6 +319,16 @@ compute_error* compute_tensor_set_label(compute_tensor* tensor, const char* labe
     if (self.buffer != nullptr && self.buffer->block) self.buffer->device.memory->set_label(self.buffer->block, label);
   });
 }
+compute_error* compute_tensor_set_transfers(compute_tensor* tensor, int32_t transfers) {
+  return guard(about(tensor), [&] {
+    Tensor& self = checked(tensor);
+    if (transfers < COMPUTE_TRANSFERS_DEFAULT || transfers > COMPUTE_TRANSFERS_ERROR)
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("transfers is {}; see COMPUTE_TRANSFERS_", transfers));
+    if (self.buffer == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "a scalar is never copied between devices");
+    self.buffer->transfers.store(transfers, std::memory_order_relaxed);
+  });
+}
+
 const char* compute_tensor_label(const compute_tensor* tensor) {
   return tensor != nullptr && tensor->is_alive() ? tensor->label() : "";
 }

@@ -372,6 +372,11 @@ void wait_to_map(Tensor& tensor, int32_t access) {
   }
 }
 
+int32_t plugin_access(int32_t access) noexcept {
+  return ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0) |
+         ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0);
+}
+
 // The memory of a tensor that the plugin can make visible to the host, at its first element; NULL if it cannot.
 void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
   Buffer& buffer = *tensor.buffer;
@@ -383,9 +388,7 @@ void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
   int64_t begin = 0, end = 0;
   tensor.byte_range(&begin, &end);
   const compute_plugin_operand place = operand_at(buffer, begin);
-  const int32_t direction = ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0) |
-                            ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0);
-  compute_error* error = device.table.memory_map(0, place, end - begin, direction, &mapping.plugin_map);
+  compute_error* error = device.table.memory_map(0, place, end - begin, plugin_access(access), &mapping.plugin_map);
   if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
     compute_error_free(error);
     return nullptr;
@@ -397,7 +400,10 @@ void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
 void unmap_in_place(Mapping& mapping) noexcept {
   Buffer& buffer = *mapping.tensor->buffer;
   if (buffer.device.health.load() == COMPUTE_HEALTH_FORKED) return;
-  buffer.device.table.memory_unmap(0, buffer.handle, mapping.plugin_map);
+  int64_t begin = 0, end = 0;
+  mapping.tensor->byte_range(&begin, &end);
+  buffer.device.table.memory_unmap(0, operand_at(buffer, begin), end - begin, plugin_access(mapping.access),
+                                   mapping.plugin_map);
 }
 
 struct Mappings {

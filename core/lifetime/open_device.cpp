@@ -50,7 +50,7 @@ class PluginMemory final : public RawMemory {
   std::optional<MemoryState> state() noexcept override {
     if (!device_.table.has_memory_info()) return std::nullopt;
     MemoryState state;
-    if (compute_error* error = device_.table.memory_info(&state.available, &state.total)) {
+    if (compute_error* error = device_.table.memory_info(heap_, &state.available, &state.total)) {
       compute_error_free(error);
       return std::nullopt;
     }
@@ -274,19 +274,18 @@ void try_heap(Device& device, int32_t index) {
   if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0 || (heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0)
     return;
   if (!device.table.has_memory_map()) reject("is HOST_VISIBLE, but its table has no memory_map");
-  const auto map = [&](int32_t access) {
+  const auto mapped = [&](int32_t access, const auto& use) {
     void* data = nullptr;
     compute_error* error = device.table.memory_map(index, {buffer, 0}, kBytes, access, &data);
     if (error != nullptr) reject("is HOST_VISIBLE but cannot be mapped: " + Error::adopt(error).message);
-    return data;
+    use(static_cast<unsigned char*>(data));
+    device.table.memory_unmap(index, {buffer, 0}, kBytes, access, data);
   };
-  void* data = map(COMPUTE_PLUGIN_TENSOR_OUTPUT);
-  std::memset(data, 0xC5, kBytes);
-  device.table.memory_unmap(index, buffer, data);
-  data = map(COMPUTE_PLUGIN_TENSOR_INPUT);
-  const auto* bytes = static_cast<const unsigned char*>(data);
-  const bool is_kept = std::all_of(bytes, bytes + kBytes, [](unsigned char byte) { return byte == 0xC5; });
-  device.table.memory_unmap(index, buffer, data);
+  bool is_kept = false;
+  mapped(COMPUTE_PLUGIN_TENSOR_OUTPUT, [](unsigned char* bytes) { std::memset(bytes, 0xC5, kBytes); });
+  mapped(COMPUTE_PLUGIN_TENSOR_INPUT, [&](const unsigned char* bytes) {
+    is_kept = std::all_of(bytes, bytes + kBytes, [](unsigned char byte) { return byte == 0xC5; });
+  });
   if (!is_kept) reject("is HOST_VISIBLE but lost data written through memory_map");
 }
 

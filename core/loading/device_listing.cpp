@@ -65,6 +65,9 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   if (covers(info.struct_size, offsetof(Info, property_count))) {
     device.platform_index = std::max<int32_t>(info.platform_index, -1);
   }
+  device.subnormals = info.subnormals;
+  device.limits = {info.subgroup_size_min, info.subgroup_size_max, info.local_memory_bytes,
+                   info.argument_bytes,    info.max_group_size,    info.atomic_alignment};
   if (info.dtype_count < 0 || (info.dtype_count > 0 && info.dtypes == nullptr)) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                 "a device has an invalid list of " + std::to_string(info.dtype_count) + " dtypes");
@@ -153,6 +156,26 @@ void add_property(OwnedEntry& entry, const char* name, std::string value) {
   const auto is_it = [&](const auto& property) { return property.first == name; };
   if (std::none_of(entry.properties.begin(), entry.properties.end(), is_it))
     entry.properties.emplace_back(name, std::move(value));
+}
+
+// As texts, for `compute info`.
+void add_limits(OwnedEntry& entry) {
+  const compute_device_info& info = entry.info;
+  if (info.subnormals == COMPUTE_SUBNORMALS_KEPT) add_property(entry, "subnormals", "kept");
+  if (info.subnormals == COMPUTE_SUBNORMALS_FLUSHED) add_property(entry, "subnormals", "flushed");
+  if (info.subgroup_size_min > 0) {
+    add_property(entry, "subgroup_size",
+                 info.subgroup_size_min == info.subgroup_size_max
+                     ? fmt::format("{}", info.subgroup_size_min)
+                     : fmt::format("{} to {}", info.subgroup_size_min, info.subgroup_size_max));
+  }
+  const auto add = [&](const char* name, int64_t value, const char* unit) {
+    if (value > 0) add_property(entry, name, fmt::format("{}{}", value, unit));
+  };
+  add("local_memory", info.local_memory_bytes, " bytes");
+  add("kernel_arguments", info.argument_bytes, " bytes");
+  add("max_group_size", info.max_group_size, "");
+  add("atomic_alignment", info.atomic_alignment, " bytes");
 }
 
 void add_pci_ids(OwnedEntry& entry) {
@@ -249,7 +272,15 @@ std::vector<KnownDevice> name_devices(const std::string& plugin_name, Plugin* pl
     entry->dtypes = std::move(device.dtypes);
     entry->info.dtypes = entry->dtypes.data();
     entry->info.dtype_count = static_cast<int32_t>(entry->dtypes.size());
+    entry->info.subnormals = device.subnormals;
+    entry->info.subgroup_size_min = device.limits.subgroup_size_min;
+    entry->info.subgroup_size_max = device.limits.subgroup_size_max;
+    entry->info.local_memory_bytes = device.limits.local_memory_bytes;
+    entry->info.argument_bytes = device.limits.argument_bytes;
+    entry->info.max_group_size = device.limits.max_group_size;
+    entry->info.atomic_alignment = device.limits.atomic_alignment;
     entry->properties = std::move(device.properties);
+    add_limits(*entry);
     add_pci_ids(*entry);
     entry->unusable = std::move(device.unusable);
     entry->plugin = plugin;

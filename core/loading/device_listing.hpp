@@ -16,6 +16,13 @@
 namespace compute {
 
 // A device as the plugin passed it.
+// As in compute_device_info; 0: unknown.
+struct KernelLimits {
+  int32_t subgroup_size_min = 0, subgroup_size_max = 0;
+  int64_t local_memory_bytes = 0, argument_bytes = 0;
+  int32_t max_group_size = 0, atomic_alignment = 0;
+};
+
 struct ListedDevice {
   uint64_t id = 0;
   std::string description, vendor, driver_version, pci_address, uuid, libraries, unusable, platform;
@@ -23,6 +30,8 @@ struct ListedDevice {
   int32_t kind = 0;
   int32_t score = 0;
   int32_t platform_index = -1;
+  int32_t subnormals = COMPUTE_SUBNORMALS_UNKNOWN;
+  KernelLimits limits;
   std::vector<uint32_t> dtypes;  // levels of support by dtype id
   std::vector<std::pair<std::string, std::string>> properties;
 };

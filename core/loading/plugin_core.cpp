@@ -13,6 +13,7 @@
 #include "core/base/sized.hpp"
 #include "core/process/log.hpp"
 #include "core/process/process_config.hpp"
+#include "core/trusted_files/blob_store.hpp"
 
 namespace compute {
 namespace {
@@ -30,7 +31,7 @@ compute_error* core_error_new(const compute_plugin_error_info* given) {
   const bool is_complete = size >= COMPUTE_PLUGIN_ERROR_INFO_SIZE_1;
   const auto info = is_complete ? copy_sized(given, size) : compute_plugin_error_info{};
   compute_error* made = guard([&] {
-    const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_INTERNAL;
+    const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_NUMERICAL;
     if (given != nullptr && !is_complete) {
       reject_plugin_struct("an error of the plugin", fmt::format("has struct_size {}; expected at least {}", size,
                                                                  COMPUTE_PLUGIN_ERROR_INFO_SIZE_1));
@@ -93,6 +94,40 @@ int64_t core_setting(const char* name, int64_t name_size, char* buffer, int64_t 
   return size;
 }
 
+// Its place and limit are those that the settings give at the first use. Without a place in a privileged process.
+files::BlobStore& blobs() {
+  static files::BlobStore& store = *[] {
+    constexpr int64_t kDefaultLimitBytes = int64_t{1} << 30;
+    const bool privileged = process_is_privileged();
+    files::Trust trust = files::Trust::of_process(privileged);
+    trust.everybody = setting(SettingId::kTrustAll).flag;
+    const std::optional<ByteAmount> amount = setting(SettingId::kCacheLimit).bytes;
+    const int64_t limit = amount ? amount->size_bytes : kDefaultLimitBytes;
+    auto place = limit > 0 && !privileged ? files::cache_folder(setting(SettingId::kCacheDir).text) : std::nullopt;
+    return new files::BlobStore(std::move(place), limit, std::move(trust), [](const std::string& reason) {
+      log(COMPUTE_LOG_WARNING, "compile", "compiled kernels are not cached: " + reason);
+    });
+  }();
+  return store;
+}
+
+std::string_view bytes_of(const void* data, int64_t size) noexcept {
+  return data != nullptr && size > 0 ? std::string_view(static_cast<const char*>(data), static_cast<size_t>(size))
+                                     : std::string_view();
+}
+
+int32_t core_blob_load(const void* key, int64_t key_size, compute_plugin_take_blob take, void* context) {
+  std::optional<std::string> blob;
+  compute_error_free(guard([&] { blob = blobs().load(bytes_of(key, key_size)); }));
+  if (!blob || take == nullptr) return 0;
+  take(context, blob->data(), static_cast<int64_t>(blob->size()));
+  return 1;
+}
+
+void core_blob_store(const void* key, int64_t key_size, const void* data, int64_t size_bytes) {
+  compute_error_free(guard([&] { blobs().store(bytes_of(key, key_size), bytes_of(data, size_bytes)); }));
+}
+
 }  // namespace
 
 const compute_plugin_core& plugin_core() noexcept {
@@ -105,6 +140,8 @@ const compute_plugin_core& plugin_core() noexcept {
       core_error_code,
       core_log,
       core_setting,
+      core_blob_load,
+      core_blob_store,
   };
   return table;
 }

@@ -197,6 +197,8 @@ DeviceCaps DeviceTable::open(const PluginTable& plugin, uint64_t id, const std::
       reject_open("returned a table with only one of memory_map and memory_unmap");
     if (has<&Table::mark_time>() != has<&Table::clock>())
       reject_open("returned a table with only one of mark_time and clock");
+    if (has<&Table::stream_wait_host>() != has<&Table::signal_host_wait>())
+      reject_open("returned a table with only one of stream_wait_host and signal_host_wait");
     return caps;
   } catch (...) {
     close();
@@ -270,10 +272,10 @@ compute_error* DeviceTable::memory_allocate(int32_t heap, int64_t size_bytes, ui
   return error;
 }
 
-compute_error* DeviceTable::memory_info(int64_t* out_free, int64_t* out_total) const {
+compute_error* DeviceTable::memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) const {
   *out_free = *out_total = -1;
   if (!has<&Table::memory_info>()) return nullptr;
-  compute_error* error = call_noted<&Table::memory_info>(device_, out_free, out_total);
+  compute_error* error = call_noted<&Table::memory_info>(device_, heap, out_free, out_total);
   if (error == nullptr && *out_free >= -1 && *out_total >= -1) return nullptr;
   const int64_t free_bytes = std::exchange(*out_free, -1), total = std::exchange(*out_total, -1);
   return error != nullptr
@@ -311,6 +313,13 @@ compute_error* DeviceTable::stream_create(uint32_t flags, int32_t priority, uint
   return error;
 }
 
+compute_error* DeviceTable::stream_wait_host(uint64_t stream, uint64_t* out_wait) const {
+  *out_wait = 0;
+  compute_error* error = or_nothing(call_noted<&Table::stream_wait_host>(stream, out_wait), out_wait);
+  if (error == nullptr && *out_wait == 0) return broken<&Table::stream_wait_host>("returned 0 for the wait");
+  return error;
+}
+
 compute_error* DeviceTable::mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) const noexcept {
   if (out_ns == nullptr) return call<&Table::mark_time>(stream, number, out_ns);
   *out_ns = 0;
@@ -319,10 +328,44 @@ compute_error* DeviceTable::mark_time(uint64_t stream, uint64_t number, int64_t*
 
 compute_error* DeviceTable::clock(ClockReading* out_reading) const {
   *out_reading = {};
-  return or_nothing(call_noted<&Table::clock>(device_, &out_reading->device_ns, &out_reading->host_ns), out_reading);
+  compute_error* error = or_nothing(
+      call_noted<&Table::clock>(device_, &out_reading->device_ns, &out_reading->host_ns, &out_reading->wrap_ns),
+      out_reading);
+  if (error == nullptr && out_reading->wrap_ns < 0) {
+    const int64_t wrap_ns = std::exchange(*out_reading, {}).wrap_ns;
+    return broken<&Table::clock>(fmt::format("returned {} ns until its times start again", wrap_ns));
+  }
+  return error;
 }
 
-compute_error* DeviceTable::telemetry(compute_plugin_telemetry* out_telemetry) const {
+int64_t ClockReading::between(int64_t begin, int64_t end) const noexcept {
+  const int64_t passed = end - begin;
+  if (wrap_ns == 0) return passed;
+  if (passed > wrap_ns / 2) return passed - wrap_ns;
+  return passed < -(wrap_ns / 2) ? passed + wrap_ns : passed;
+}
+
+namespace {
+
+// Receives the processes of a device.
+struct TakingProcesses {
+  std::vector<ProcessMemory> given;
+  std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};
+
+  static void take(void* context, int64_t process_id, int64_t memory_bytes) {
+    auto& self = *static_cast<TakingProcesses*>(context);
+    if (self.fault) return;
+    self.fault.reset(guard([&] {
+      if (memory_bytes < -1) reject(fmt::format("process {} uses {} bytes", process_id, memory_bytes));
+      self.given.push_back({process_id, memory_bytes});
+    }));
+  }
+};
+
+}  // namespace
+
+compute_error* DeviceTable::telemetry(compute_plugin_telemetry* out_telemetry,
+                                      std::vector<ProcessMemory>* out_processes) const {
   const auto unknown = [] {
     compute_plugin_telemetry value{};
     value.struct_size = sizeof value;
@@ -333,20 +376,27 @@ compute_error* DeviceTable::telemetry(compute_plugin_telemetry* out_telemetry) c
   };
   *out_telemetry = unknown();
   if (!has<&Table::telemetry>()) return nullptr;
-  compute_error* error = call_noted<&Table::telemetry>(device_, out_telemetry);
+  TakingProcesses processes;
+  compute_error* error =
+      call_noted<&Table::telemetry>(device_, out_telemetry, TakingProcesses::take, static_cast<void*>(&processes));
   if (error == nullptr) {
     error = check_answer(place(), slot_name<&Table::telemetry>, [&] {
       const compute_plugin_telemetry& given = *out_telemetry;
       require_filled_struct(given, "the result");
       if (given.utilization_percent < -1 || given.utilization_percent > 100)
         reject(fmt::format("utilization_percent is {}", given.utilization_percent));
+      if (processes.fault) throw Error::adopt(processes.fault.release());
       if (given.power_milliwatts < -1) reject(fmt::format("power_milliwatts is {}", given.power_milliwatts));
       if (given.memory_process_bytes < -1 || given.memory_used_bytes < -1)
         reject(fmt::format("memory_process_bytes is {} and memory_used_bytes is {}", given.memory_process_bytes,
                            given.memory_used_bytes));
     });
   }
-  if (error != nullptr) *out_telemetry = unknown();
+  if (error != nullptr) {
+    *out_telemetry = unknown();
+  } else if (out_processes != nullptr) {
+    *out_processes = std::move(processes.given);
+  }
   return error;
 }
 
@@ -427,6 +477,8 @@ void require_good(const compute_plugin_plan_info& info) {
   require_filled_struct(info, "the result");
   if (info.workspace_bytes < 0) reject(fmt::format("workspace_bytes is {}", info.workspace_bytes));
   if (info.kernels_compiled < 0) reject(fmt::format("kernels_compiled is {}", info.kernels_compiled));
+  if (info.argument_bytes < 0) reject(fmt::format("argument_bytes is {}", info.argument_bytes));
+  if (info.host_workspace_bytes < 0) reject(fmt::format("host_workspace_bytes is {}", info.host_workspace_bytes));
 }
 
 }  // namespace

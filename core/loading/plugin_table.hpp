@@ -210,9 +210,21 @@ struct DeviceCaps {
 // Names and values of device settings.
 using DeviceSettings = std::vector<std::pair<std::string, std::string>>;
 
+// A process that uses a device.
+struct ProcessMemory {
+  int64_t process_id = 0;
+  int64_t bytes = -1;  // -1: unknown
+};
+
 // Two clocks, read at about the same time, in nanoseconds.
 struct ClockReading {
   int64_t device_ns = 0, host_ns = 0;
+  int64_t wrap_ns = 0;  // after which the device's clock starts again at 0; 0: never
+
+  // The time from `begin` to `end`, of the device's clock. They are less than half of wrap_ns apart.
+  int64_t between(int64_t begin, int64_t end) const noexcept;
+  // The time on the host's clock for a time of the device's clock that is near this reading.
+  int64_t on_host(int64_t time_ns) const noexcept { return host_ns + between(device_ns, time_ns); }
 };
 
 class PluginTable : public PluginSlots<compute_plugin_table> {
@@ -272,15 +284,19 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   bool has_memory_import() const noexcept { return has<&Table::memory_import>(); }
   bool has_times() const noexcept { return has<&Table::mark_time>(); }
   bool has_copy_peer() const noexcept { return has<&Table::copy_peer>(); }
+  bool has_cancel() const noexcept { return has<&Table::stream_cancel>(); }
+  bool has_host_waits() const noexcept { return has<&Table::stream_wait_host>(); }
 
   compute_error* memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const;
   void memory_free(int32_t heap, uint64_t buffer) const noexcept { tell<&Table::memory_free>(device_, heap, buffer); }
   // Bytes; -1: unknown.
-  compute_error* memory_info(int64_t* out_free, int64_t* out_total) const;
+  compute_error* memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) const;
   compute_error* memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
                             void** out_data) const;
-  void memory_unmap(int32_t heap, uint64_t buffer, void* data) const noexcept {
-    tell<&Table::memory_unmap>(device_, heap, buffer, data);
+  // The arguments of memory_map, and its result.
+  void memory_unmap(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
+                    void* data) const noexcept {
+    tell<&Table::memory_unmap>(device_, heap, place.buffer, place.offset_bytes, size_bytes, access, data);
   }
   compute_error* memory_import(const compute_plugin_import& import, uint64_t* out_buffer) const;
 
@@ -292,6 +308,11 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) const noexcept {
     return call<&Table::stream_wait>(stream, other, number);
   }
+  // Only if has_host_waits.
+  compute_error* stream_wait_host(uint64_t stream, uint64_t* out_wait) const;
+  void signal_host_wait(uint64_t wait) const noexcept { tell<&Table::signal_host_wait>(device_, wait); }
+  // Only if has_cancel. Logs nothing, so that a signal handler can call it.
+  compute_error* stream_cancel(uint64_t stream) const noexcept { return call<&Table::stream_cancel>(stream); }
   // `last_mark` returns the greatest number that has been marked. It is called after the slot: no greater number can
   // have been reached. *out_reached is 0 if the result is invalid.
   template <class LastMark>
@@ -316,8 +337,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // Only if has_times. NULL: the time is discarded.
   compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) const noexcept;
   compute_error* clock(ClockReading* out_reading) const;
-  // Unknown values are -1.
-  compute_error* telemetry(compute_plugin_telemetry* out_telemetry) const;
+  // Unknown values are -1. `out_processes` may be NULL.
+  compute_error* telemetry(compute_plugin_telemetry* out_telemetry, std::vector<ProcessMemory>* out_processes) const;
 
   compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst,
                                 int64_t size_bytes) const noexcept {
@@ -343,6 +364,10 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // Without an error either *out_plan is not 0 or *out_refusal is set.
   compute_error* op_prepare(const compute_plugin_op& op, uint64_t* out_plan, compute_plugin_plan_info* out_info,
                             std::optional<PluginRefusal>* out_refusal) const;
+  // What the first run would do besides its work.
+  compute_error* plan_warm(uint64_t plan) const {
+    return has<&Table::plan_warm>() ? call_noted<&Table::plan_warm>(plan) : nullptr;
+  }
   compute_error* plan_run(uint64_t plan, const compute_plugin_run& run) const noexcept {
     return call<&Table::plan_run>(plan, &run);
   }

@@ -338,7 +338,7 @@ BufferReference mirror_once(Buffer& host, int64_t begin, int64_t end, Device& de
     return found != host.mirrors.end() && covers() &&
            (here_is_newest || (keeps && found->version == host.version.load(std::memory_order_relaxed)));
   };
-  if (use != MirrorUse::kRead && !here_is_newest) check_implicit_return(device, op, end - begin);
+  if (use != MirrorUse::kRead && !here_is_newest) check_implicit_return(device, op, end - begin, host.transfers);
   if (fresh()) {
     device.counters.mirror_hits.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -348,7 +348,7 @@ BufferReference mirror_once(Buffer& host, int64_t begin, int64_t end, Device& de
       end = std::max(end, found->end);
     }
     const bool upload = !(overwrites && found == host.mirrors.end());
-    if (upload) check_implicit_transfer(device, op, end - begin, keeps);
+    if (upload) check_implicit_transfer(device, op, end - begin, keeps, host.transfers);
     const bool reuse = found != host.mirrors.end() && found->begin == begin && found->end == end;
     BufferReference made;
     if (!reuse) {

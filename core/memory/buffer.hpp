@@ -52,6 +52,7 @@ struct Buffer : Hazards, Recycled<Buffer> {
 
   std::atomic<int32_t> exposed{0};  // outstanding writable pointers that core does not control
   int32_t promise = 0;              // COMPUTE_WRAP_, for memory of the program
+  std::atomic<int32_t> transfers{COMPUTE_TRANSFERS_DEFAULT};
 
   // Copies of host memory on other devices, the most recently used one last. `newest` is the mirror that an op wrote,
   // NULL while the host memory itself is up to date.

@@ -39,11 +39,30 @@ void warn_once(const char* category, const std::string& text) {
   log(COMPUTE_LOG_WARNING, category, text);
 }
 
-void apply(Policy policy, const Device& device, const std::string& text) {
-  switch (policy) {
+// What applies to copies of a tensor for which the program has set `own`.
+struct Transfers {
+  Policy policy;
+  const char* origin;
+
+  explicit Transfers(int32_t own) : origin("compute_tensor_set_transfers") {
+    if (own == COMPUTE_TRANSFERS_ALLOW) {
+      policy = Policy::kAllow;
+    } else if (own == COMPUTE_TRANSFERS_WARN) {
+      policy = Policy::kWarn;
+    } else if (own == COMPUTE_TRANSFERS_ERROR) {
+      policy = Policy::kError;
+    } else {
+      policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
+      origin = "COMPUTE_TRANSFERS=error";
+    }
+  }
+};
+
+void apply(const Transfers& transfers, const Device& device, const std::string& text) {
+  switch (transfers.policy) {
     case Policy::kStrict:
     case Policy::kError:
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, text + " (COMPUTE_TRANSFERS=error)").on_device(device.name);
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} ({})", text, transfers.origin)).on_device(device.name);
     case Policy::kBreak:
       log(COMPUTE_LOG_WARNING, "copy", text);
       std::raise(SIGTRAP);
@@ -60,23 +79,29 @@ void apply(Policy policy, const Device& device, const std::string& text) {
 
 }  // namespace
 
-void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps) {
-  const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
-  if (policy == Policy::kAllow && keeps) return;
+void check_implicit_transfer(Device& device, const char* op, int64_t size_bytes, bool keeps, int32_t own) {
+  const Transfers transfers(own);
+  if (transfers.policy == Policy::kAllow && keeps) return;
   apply(
-      policy, device,
+      transfers, device,
       fmt::format("{}: {} bytes of a host tensor are copied to {}{}", op, size_bytes, device.name,
                   keeps ? "; create the tensor there to avoid this"
                         : " at every call, because the program may write its memory; use a copy (in Python asarray(x, "
                           "copy=True)), wrap it as immutable or tracked, or unmap it"));
 }
 
-void check_implicit_return(Device& device, const char* op, int64_t size_bytes) {
-  const Policy policy = policy_named(setting(SettingId::kTransfers).text, Policy::kAllow);
-  if (policy == Policy::kAllow) return;
-  apply(policy, device,
+void check_implicit_return(Device& device, const char* op, int64_t size_bytes, int32_t own) {
+  const Transfers transfers(own);
+  if (transfers.policy == Policy::kAllow) return;
+  apply(transfers, device,
         fmt::format("{}: {} bytes for a host tensor are copied back from {}; create the output there to avoid this", op,
                     size_bytes, device.name));
+}
+
+void check_implicit_move(Device& device, const char* op, int64_t size_bytes, int32_t own) {
+  if (own == COMPUTE_TRANSFERS_DEFAULT) return;  // COMPUTE_FALLBACK has decided
+  apply(Transfers(own), device,
+        fmt::format("{}: {} bytes are copied from {}, because the op runs on cpu", op, size_bytes, device.name));
 }
 
 namespace {
@@ -90,6 +115,16 @@ Policy fallback_policy(const Device& device) {
 bool allows_fallback(const Device& device) {
   const Policy policy = fallback_policy(device);
   return policy != Policy::kStrict && policy != Policy::kError;
+}
+
+void note_run_on_host(Device& device, const char* op) {
+  if (fallback_policy(device) == Policy::kStrict) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{} on {}: the plugin runs it on the host (COMPUTE_FALLBACK=strict)", op, device.name))
+        .on_device(device.name);
+  }
+  device.counters.ops_fallback.fetch_add(1, std::memory_order_relaxed);
+  note_fallback(device, op, "the plugin runs it on the host");
 }
 
 bool may_fall_back(Device& device, const char* op, const std::string& reason) {

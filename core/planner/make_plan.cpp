@@ -355,6 +355,8 @@ std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step
   if (refusal) return refusal;
   prepared.reports_faults = info.reports_faults != 0;
   prepared.workspace_bytes = info.workspace_bytes;
+  prepared.needs = {info.argument_bytes, info.host_workspace_bytes};
+  prepared.runs_on_host = (info.flags & COMPUTE_PLUGIN_PLAN_HOST) != 0;
   plan.checks_faults = plan.checks_faults || prepared.reports_faults;
   plan.work_bytes += work_of(step);
   plan.capturable = plan.capturable && (info.flags & COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE) == 0;
@@ -377,7 +379,13 @@ void make_plan(const PlanRequest& request, Plan& plan) {
     plan.indices = lowering.indices;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);
     int64_t workspace = 0;
-    for (const PlannedStep& step : plan.steps) workspace = std::max(workspace, step.workspace_bytes);
+    plan.needs = {};
+    plan.runs_on_host = false;
+    for (PlannedStep& step : plan.steps) {
+      workspace = std::max(workspace, step.workspace_bytes);
+      step.place = plan.needs.add(step.needs);
+      plan.runs_on_host = plan.runs_on_host || step.runs_on_host;
+    }
     plan.workspace_offset = (lowering.temporary_bytes + 255) / 256 * 256;
     plan.block_bytes = workspace > 0 ? plan.workspace_offset + workspace : lowering.temporary_bytes;
     return refused;
@@ -394,16 +402,19 @@ int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t*
     return COMPUTE_SUPPORT_NONE;
   }
   int32_t support = COMPUTE_SUPPORT_NATIVE;
+  std::string host_step;  // the first one that the plugin runs on the host
   // The first refusals: of the op by name, and of a primitive. The second, if any, names the missing
   // feature.
   std::string own_reason, primitive_reason;
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     int64_t workspace_bytes = 0;
     bool refused_optional = false;
+    host_step.clear();
     std::optional<PluginRefusal> refused = offer(request, lowering, [&](const Step& step) {
       compute_plugin_query_info info{};
       std::optional<PluginRefusal> of_step = refuse_hidden(device, step);
       if (!of_step) device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));
+      if (!of_step && host_step.empty() && (info.flags & COMPUTE_PLUGIN_QUERY_HOST) != 0) host_step = step.name;
       std::string& reason = lowering.is_composite || lowering.is_kernel ? own_reason : primitive_reason;
       refused_optional = of_step && step.is_optional;
       if (of_step && reason.empty() && !refused_optional) reason = of_step->text;
@@ -425,6 +436,10 @@ int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t*
   if (refusal) {
     *out_reason = refused_text(request, refusal->text);
     return COMPUTE_SUPPORT_NONE;
+  }
+  if (!host_step.empty()) {
+    *out_reason = refused_text(request, fmt::format("the plugin runs {} on the host", host_step));
+    return COMPUTE_SUPPORT_HOST;
   }
   const std::string& reason = primitive_reason.empty() ? own_reason : primitive_reason;
   if (support == COMPUTE_SUPPORT_DECOMPOSED && !reason.empty()) *out_reason = refused_text(request, reason);

@@ -23,6 +23,24 @@ class Timeline;
 // The key of a plan, as words: the op, its static attributes and the layout of every operand.
 using PlanKey = SmallVector<uint64_t, 64>;
 
+// Memory that runs need besides their workspace; also where the part of one of several runs begins.
+struct RunNeeds {
+  int64_t argument_bytes = 0;
+  int64_t host_bytes = 0;
+
+  explicit operator bool() const noexcept { return (argument_bytes | host_bytes) != 0; }
+  // Adds the needs of another run, which begin at the result.
+  RunNeeds add(const RunNeeds& run) noexcept {
+    constexpr int64_t kAlignment = 256;
+    const auto grow = [](int64_t& all, int64_t bytes) {
+      const int64_t begin = (all + kAlignment - 1) / kAlignment * kAlignment;
+      all = begin + bytes;
+      return begin;
+    };
+    return {grow(argument_bytes, run.argument_bytes), grow(host_bytes, run.host_bytes)};
+  }
+};
+
 // One plugin plan, and the sources of its operands and scalars.
 struct PlannedStep {
   struct Operand {
@@ -35,7 +53,9 @@ struct PlannedStep {
   std::vector<Operand> operands;  // inputs, then outputs
   std::vector<StepScalar> scalars;
   int64_t workspace_bytes = 0;
+  RunNeeds needs, place;  // `place` is in the memory of all steps
   bool reports_faults = false;
+  bool runs_on_host = false;
 };
 
 // A prepared call. Immutable except for its counters; kept alive by references.
@@ -58,6 +78,8 @@ struct Plan {
   int64_t flops = 0;        // for observers; 0 for ops that are not counted in operations
   bool capturable = true;
   bool checks_faults = false;
+  bool runs_on_host = false;                  // a step of it, as its plugin says
+  RunNeeds needs;                             // of all steps
   std::shared_ptr<const IndexPlace> indices;  // Lowering::indices
 
   // Counts a run on `timeline`, which is locked: on the first one that ran the plan without an atomic addition, which

@@ -450,7 +450,10 @@ void Call::fall_back() {
     return copy;
   };
   for (Tensor* tensor : inputs_) {
-    inputs.push_back(tensor != nullptr && tensor->buffer != nullptr ? move(*tensor, host) : tensor);
+    const bool moves = tensor != nullptr && tensor->buffer != nullptr;
+    if (moves && !tensor->buffer->device.is_host)
+      check_implicit_move(*device_, callee_.name, tensor->size_bytes(), tensor->buffer->transfers);
+    inputs.push_back(moves ? move(*tensor, host) : tensor);
   }
   // Results have the dtypes of given outputs.
   std::vector<compute_tensor*> results(out_.size(), nullptr);

@@ -34,7 +34,7 @@ std::shared_ptr<FaultRecords> make_fault_records(const compute_graph& graph) {
 }
 
 compute_plugin_run plugin_run(const RecordedStep& recorded, const compute_plugin_operand& fault,
-                              const compute_plugin_scalar* scalars, uint64_t stream) {
+                              const compute_plugin_scalar* scalars, const RunMemory* memory, uint64_t stream) {
   compute_plugin_run run{};
   run.struct_size = sizeof run;
   run.struct_type = COMPUTE_PLUGIN_STRUCT_RUN;
@@ -46,6 +46,7 @@ compute_plugin_run plugin_run(const RecordedStep& recorded, const compute_plugin
   run.tensor_count = static_cast<int32_t>(recorded.tensors.size());
   run.scalar_count = static_cast<int32_t>(recorded.scalars.size());
   run.fault = fault;
+  if (memory != nullptr) memory->give(run, recorded.needs, recorded.place);
   return run;
 }
 
@@ -56,11 +57,12 @@ void make_native(compute_graph& graph) {
   std::vector<compute_plugin_run> runs;
   std::vector<compute_plugin_graph_node> nodes;
   std::shared_ptr<FaultRecords> faults = make_fault_records(graph);
+  std::shared_ptr<RunMemory> memory = RunMemory::make(graph.device, graph.recording->needs);
   size_t next = 0;
   for (const RecordedStep& run : graph.recording->runs) {
     const compute_plugin_operand fault =
         faults && run.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
-    runs.push_back(plugin_run(run, fault, run.scalars.data(), 0));
+    runs.push_back(plugin_run(run, fault, run.scalars.data(), memory.get(), 0));
   }
   for (size_t i = 0; i < runs.size(); ++i) {
     compute_plugin_graph_node& node = nodes.emplace_back();
@@ -78,6 +80,7 @@ void make_native(compute_graph& graph) {
   }
   graph.device.check(error);
   graph.faults = std::move(faults);
+  graph.run_memory = std::move(memory);
 }
 
 }  // namespace
@@ -99,10 +102,13 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
     graph.last_run.timeline->require_end(graph.last_run.number);
   }
   const std::shared_ptr<FaultRecords> faults = graph.native != 0 ? graph.faults : make_fault_records(graph);
+  const std::shared_ptr<RunMemory> memory =
+      graph.native != 0 ? graph.run_memory : RunMemory::make(graph.device, recording.needs);
   int64_t work_bytes = 0;
   for (const Plan* plan : recording.plans) work_bytes += plan->work_bytes;
   Submission submission(timeline, uses, "graph", 1, work_bytes);
   if (faults) faults->used_by(timeline, submission.number());
+  if (memory) memory->used_by(timeline, submission.number());
   graph.last_run = {&timeline, submission.number()};
   if (faults && !timeline.immediate) {
     size_t next = 0;
@@ -127,7 +133,7 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
       }
       const compute_plugin_operand fault =
           faults && recorded.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
-      const compute_plugin_run run = plugin_run(recorded, fault, scalars.data(), timeline.plugin_stream);
+      const compute_plugin_run run = plugin_run(recorded, fault, scalars.data(), memory.get(), timeline.plugin_stream);
       submission.check(graph.device.table.plan_run(recorded.plan, run), recorded.op);
     }
   }
@@ -152,7 +158,7 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
 }  // namespace compute
 
 compute_graph::~compute_graph() {
-  if (native == 0 && !faults) return;
+  if (native == 0 && !faults && !run_memory) return;
   if (last_run.timeline != nullptr && !last_run.timeline->wait_quietly(last_run.number)) return;
   if (native != 0 && device.health.load() != COMPUTE_HEALTH_FORKED) device.graphs.release(native);
 }

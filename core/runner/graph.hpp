@@ -13,6 +13,7 @@
 #include "core/memory/fault_records.hpp"
 #include "core/process/handle.hpp"
 #include "core/runner/recording.hpp"
+#include "core/runner/run_memory.hpp"
 
 struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
   explicit compute_graph(compute::Device& device) : device(device) {}
@@ -22,6 +23,7 @@ struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
   std::unique_ptr<compute::Recording> recording;
   compute::BufferReference block;                    // temporaries
   std::shared_ptr<compute::FaultRecords> faults;     // of `native`: one for each plan that reports them, in order
+  std::shared_ptr<compute::RunMemory> run_memory;    // of `native`
   compute::Lock lock;                                // orders runs; guards the values below
   std::vector<std::array<uint8_t, 16>> slot_values;  // by recorded slot, in the dtype of its scalar
   uint64_t native = 0;                               // the plugin's executable

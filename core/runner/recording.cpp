@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/memory/residency.hpp"
+
 namespace compute {
 
 Recording::~Recording() {
@@ -85,6 +87,7 @@ void record(Recording& recording, const PlannedCall& call) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED,
                 fmt::format("{}: {} cannot record this op in a graph", plan.name, plan.device.name));
   }
+  if (plan.runs_on_host) note_run_on_host(plan.device, plan.name);
   recording.plans.reserve(recording.plans.size() + 1);
   recording.plans.push_back(&plan);
   plan.retain();
@@ -94,6 +97,8 @@ void record(Recording& recording, const PlannedCall& call) {
     run.op = plan.name;
     run.indices = plan.indices;
     run.reports_faults = step.reports_faults;
+    run.needs = step.needs;
+    run.place = recording.needs.add(step.needs);
     for (const PlannedStep::Operand& operand : step.operands) {
       const auto index = static_cast<size_t>(operand.index);
       const bool temporary = operand.kind == ValueKind::kTemporary;

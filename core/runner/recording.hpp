@@ -24,6 +24,7 @@ struct RecordedStep {
   std::vector<int32_t> scalar_slots;  // index into Recording::slots, or -1
   compute_plugin_operand workspace{};
   int64_t workspace_bytes = 0;
+  RunNeeds needs, place;  // `place` is in the memory of all runs
   bool reports_faults = false;
   bool in_block = false;  // `workspace` is relative to the graph's block
   std::vector<bool> tensor_in_block;
@@ -42,6 +43,7 @@ struct Recording {
   std::vector<Use> uses;         // merged
   std::vector<Buffer*> buffers;  // of the uses; retained
   int64_t block_bytes = 0;
+  RunNeeds needs;                  // of all runs
   compute_error* error = nullptr;  // the first one
   // Outputs that were created while recording. Until the first run they count as last written by a submission without
   // values.

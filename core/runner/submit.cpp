@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "core/memory/fault_records.hpp"
+#include "core/memory/residency.hpp"
 #include "core/process/process_config.hpp"
 #include "core/runner/observed_op.hpp"
+#include "core/runner/run_memory.hpp"
 #include "core/streams/submission.hpp"
 
 namespace compute {
@@ -61,11 +63,16 @@ void submit(const PlannedCall& call) {
   Plan& plan = *call.plan;
   Timeline& timeline = *call.timeline;
   Device& device = plan.device;
+  if (plan.runs_on_host) [[unlikely]]
+    note_run_on_host(device, plan.name);
   Temporaries owned(device, plan.block_bytes, timeline);
   const Block block = owned ? owned->block() : Block{};
   if (owned && debugs_memory()) fill_new(device, block, timeline);
   std::shared_ptr<FaultRecords> faults;
   if (plan.checks_faults) faults = FaultRecords::make(device, 1);
+  std::shared_ptr<RunMemory> run_memory;
+  if (plan.needs) [[unlikely]]
+    run_memory = RunMemory::make(device, plan.needs);
   SmallVector<Use, 16> uses;
   Use* use = uses.extend(call.inputs.size() + call.outputs.size());
   for (const auto& place : call.inputs) {
@@ -85,6 +92,8 @@ void submit(const PlannedCall& call) {
     number = submission.number();
     if (owned) owned->used_by(timeline, number);
     if (faults) faults->used_by(timeline, number);
+    if (run_memory) [[unlikely]]
+      run_memory->used_by(timeline, number);
     // Before anything is queued that may write the record.
     if (faults && !timeline.immediate)
       timeline.expect_fault_locked(number, {plan.name, plan.indices, faults->at(0)}, faults);
@@ -122,6 +131,8 @@ void submit(const PlannedCall& call) {
       run.workspace_bytes = step.workspace_bytes;
       if (block) run.workspace = at(block.buffer, block.offset_bytes + plan.workspace_offset);
       if (faults && step.reports_faults) run.fault = faults->operand(0);
+      if (run_memory) [[unlikely]]
+        run_memory->give(run, step.needs, step.place);
       submission.check(device.table.plan_run(step.plan, run), plan.name);
     }
     timeline.count_op();

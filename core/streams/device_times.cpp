@@ -29,9 +29,8 @@ class Clocks {
       }
       relation.read_at = host_now();
     }
-    const int64_t shift = relation.reading.host_ns - relation.reading.device_ns;
-    span.begin += shift;
-    span.end += shift;
+    span.begin = relation.reading.on_host(span.begin);
+    span.end = relation.reading.on_host(span.end);
     return true;
   }
 

@@ -60,9 +60,11 @@ Error words_of(const Failure& failure) {
   } else {
     error.message = fmt::format("a stream of {} failed in {}: {}", device, where, error.message);
   }
-  const bool keeps_code = error.code == COMPUTE_ERROR_KERNEL_FAILED || error.code == COMPUTE_ERROR_CONTEXT_LOST ||
-                          error.code == COMPUTE_ERROR_DEVICE_LOST || error.code == COMPUTE_ERROR_RESTART_REQUIRED;
-  if (!keeps_code) error.code = COMPUTE_ERROR_STREAM_FAILED;
+  constexpr compute_error_code kKept[] = {COMPUTE_ERROR_KERNEL_FAILED, COMPUTE_ERROR_CONTEXT_LOST,
+                                          COMPUTE_ERROR_DEVICE_LOST,   COMPUTE_ERROR_RESTART_REQUIRED,
+                                          COMPUTE_ERROR_CANCELLED,     COMPUTE_ERROR_PEER_FAILED,
+                                          COMPUTE_ERROR_NUMERICAL};
+  if (std::ranges::find(kKept, error.code) == std::end(kKept)) error.code = COMPUTE_ERROR_STREAM_FAILED;
   return error;
 }
 
@@ -139,8 +141,48 @@ std::string index_fault_text(const IndexPlace& place, const compute_plugin_fault
 
 }  // namespace
 
+namespace {
+
+// What a fault in the numbers of a matrix says; NULL for other codes.
+const char* numerical_fault_text(int32_t code) {
+  switch (code) {
+    case COMPUTE_PLUGIN_FAULT_SINGULAR:
+      return "is singular";
+    case COMPUTE_PLUGIN_FAULT_NOT_POSITIVE_DEFINITE:
+      return "is not positive definite";
+    case COMPUTE_PLUGIN_FAULT_NOT_CONVERGED:
+      return "has no result: the iteration did not converge";
+    default:
+      return nullptr;
+  }
+}
+
+// "cholesky: matrix 3 of the batch is not positive definite, at pivot 5"
+Error numerical_error(const char* op, const char* text, const compute_plugin_fault& fault) {
+  std::string message = std::string(op) + ": ";
+  message += fault.position >= 0 ? fmt::format("matrix {} of the batch {}", fault.position, text)
+                                 : fmt::format("a matrix {}", text);
+  if (fault.value >= 0) message += fmt::format(", at pivot {}", fault.value);
+  return {COMPUTE_ERROR_NUMERICAL, std::move(message)};
+}
+
+}  // namespace
+
 Error fault_error(const char* op, const IndexPlace* indices, const compute_plugin_fault& fault,
                   const compute_device& device) {
+  const auto whole = [&](Error error) {
+    error.op = op;
+    error.argument = fault.argument;
+    error.device = device.name;
+    return error;
+  };
+  if (const char* text = numerical_fault_text(fault.code)) return whole(numerical_error(op, text, fault));
+  if (fault.code != COMPUTE_PLUGIN_FAULT_INDEX) {
+    return whole(
+        {COMPUTE_ERROR_KERNEL_FAILED,
+         fmt::format("{}: a kernel detected fault {} (value {}, at position {}), which this library does not know", op,
+                     fault.code, fault.value, fault.position)});
+  }
   std::string message = std::string(op) + ": ";
   if (indices != nullptr) {
     message += index_fault_text(*indices, fault);
@@ -148,10 +190,8 @@ Error fault_error(const char* op, const IndexPlace* indices, const compute_plugi
     message += fmt::format("index {} is out of range for an extent of {}", fault.value, fault.limit);
     if (fault.position >= 0) message += fmt::format(", at position {}", fault.position);
   }
-  Error error(COMPUTE_ERROR_KERNEL_FAILED, std::move(message));
-  error.op = op;
-  error.argument = indices != nullptr ? indices->argument : fault.argument;
-  error.device = device.name;
+  Error error = whole({COMPUTE_ERROR_KERNEL_FAILED, std::move(message)});
+  if (indices != nullptr) error.argument = indices->argument;
   return error;
 }
 

@@ -396,6 +396,8 @@ void Submission::refuse(compute_error* refusal, const char* op) {
   device.note_error(refusal->code);
   Error error = Error::adopt(refusal).on_device(device.name);
   error.with_op(op);
+  if (error.code == COMPUTE_ERROR_CANCELLED)
+    ++parts_;  // the part that was cancelled may have written some of its results
   if (parts_ > 0) spoil(error);
   throw error;
 }

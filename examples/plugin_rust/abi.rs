@@ -23,6 +23,7 @@ pub const DTYPE_FLOAT32: i32 = 12;
 pub const DTYPE_ALL_LEVELS: u32 = 1 | 2 | 4 | 8; // storage, convert, arithmetic, matmul
 
 pub const DEVICE_KIND_ACCELERATOR: i32 = 4;
+pub const SUBNORMALS_KEPT: i32 = 1;
 
 pub const STRUCT_MANIFEST: u32 = 1001;
 pub const STRUCT_ERROR_INFO: u32 = 1002;
@@ -36,6 +37,7 @@ pub const HEAP_HOST_SPACE: u32 = 4;
 pub const HEAP_PINNED: u32 = 8;
 pub const HEAP_COHERENT: u32 = 16;
 pub const SUBALLOCATE_OFFSET: i32 = 1;
+pub const HEAP_ROLE_SHARED: i32 = 4;
 
 pub const NODE_INPUT: i32 = 1;
 pub const NODE_SCALAR: i32 = 2;
@@ -155,9 +157,15 @@ pub struct DeviceInfo {
     pub properties: *const c_void,
     pub dtypes: *const u32,
     pub dtype_count: i32,
-    pub reserved: i32,
+    pub subnormals: i32,
     pub unusable: Text,
     pub platform: Text,
+    pub subgroup_size_min: i32,
+    pub subgroup_size_max: i32,
+    pub local_memory_bytes: i64,
+    pub argument_bytes: i64,
+    pub max_group_size: i32,
+    pub atomic_alignment: i32,
 }
 
 #[repr(C)]
@@ -177,6 +185,8 @@ pub struct Heap {
     pub max_allocation_bytes: i64,
     pub offset_alignment: i64,
     pub base_alignment: i64,
+    pub role: i32,
+    pub reserved: i32,
 }
 
 #[repr(C)]
@@ -299,6 +309,8 @@ pub struct PlanInfo {
     pub kernels_compiled: i64,
     pub flags: u32,
     pub reports_faults: i32,
+    pub argument_bytes: i64,
+    pub host_workspace_bytes: i64,
 }
 
 #[repr(C)]
@@ -356,6 +368,9 @@ pub struct DeviceTable {
     pub stream_destroy: extern "C" fn(u64),
     pub stream_mark: extern "C" fn(u64, u64, u32) -> Status,
     pub stream_wait: extern "C" fn(u64, u64, u64) -> Status,
+    pub stream_wait_host: Absent,
+    pub signal_host_wait: Absent,
+    pub stream_cancel: Absent,
     pub stream_reached: extern "C" fn(u64, &mut u64) -> Status,
     pub stream_sync: extern "C" fn(u64, u64, i64, &mut u64) -> Status,
     pub mark_time: Absent,
@@ -367,6 +382,7 @@ pub struct DeviceTable {
     pub copy_peer: Absent,
     pub op_query: extern "C" fn(u64, &Op, &mut QueryInfo, Refuse, *mut c_void) -> Status,
     pub op_prepare: extern "C" fn(u64, &Op, &mut u64, &mut PlanInfo, Refuse, *mut c_void) -> Status,
+    pub plan_warm: Absent,
     pub plan_run: extern "C" fn(u64, &Run) -> Status,
     pub plan_release: extern "C" fn(u64, u64),
     pub kernels: Absent,
@@ -385,12 +401,12 @@ pub struct PluginTable {
 
 // The sizes that the header states.
 const _: () = assert!(size_of::<Manifest>() == 160);
-const _: () = assert!(size_of::<DeviceInfo>() == 200);
-const _: () = assert!(size_of::<Heap>() == 56);
+const _: () = assert!(size_of::<DeviceInfo>() == 232);
+const _: () = assert!(size_of::<Heap>() == 64);
 const _: () = assert!(size_of::<Caps>() == 40);
 const _: () = assert!(size_of::<Refusal>() == 56);
 const _: () = assert!(size_of::<QueryInfo>() == 32);
-const _: () = assert!(size_of::<PlanInfo>() == 40);
+const _: () = assert!(size_of::<PlanInfo>() == 56);
 const _: () = assert!(size_of::<Node>() == 40);
 
 /// A static with pointers in it, all of which point to constants.

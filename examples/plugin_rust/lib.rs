@@ -315,6 +315,8 @@ static HEAP: Constant<abi::Heap> = Constant(abi::Heap {
     max_allocation_bytes: MEMORY_BYTES,
     offset_alignment: ALIGNMENT as i64,
     base_alignment: ALIGNMENT as i64,
+    role: abi::HEAP_ROLE_SHARED,
+    reserved: 0,
 });
 
 static CAPS: Constant<abi::Caps> = Constant(abi::Caps {
@@ -355,6 +357,9 @@ static DEVICE_TABLE: abi::DeviceTable = abi::DeviceTable {
     stream_destroy,
     stream_mark,
     stream_wait,
+    stream_wait_host: None,
+    signal_host_wait: None,
+    stream_cancel: None,
     stream_reached,
     stream_sync,
     mark_time: None,
@@ -366,6 +371,7 @@ static DEVICE_TABLE: abi::DeviceTable = abi::DeviceTable {
     copy_peer: None,
     op_query,
     op_prepare,
+    plan_warm: None,
     plan_run,
     plan_release,
     kernels: None,
@@ -401,9 +407,15 @@ extern "C" fn enumerate(sink: &abi::Sink) -> Status {
             properties: null(),
             dtypes: LEVELS.as_ptr(),
             dtype_count: LEVELS.len() as i32,
-            reserved: 0,
+            subnormals: abi::SUBNORMALS_KEPT,
             unusable: Text::of(""),
             platform: Text::of(""),
+            subgroup_size_min: 0,
+            subgroup_size_max: 0,
+            local_memory_bytes: 0,
+            argument_bytes: 0,
+            max_group_size: 0,
+            atomic_alignment: 0,
         };
         (sink.device)(sink.context, &info);
         Ok(())

@@ -227,7 +227,6 @@ ProcessorInfo read_processor_info() {
   }
   add_topology(properties);
   add_instruction_sets(properties, cpuinfo);
-  add(properties, "subnormals", "kept");
   add_caches(properties);
   add_frequencies(properties, cpuinfo);
   add_memory(properties);

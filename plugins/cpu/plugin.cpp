@@ -50,6 +50,7 @@ const compute_plugin_caps* device_caps(uint64_t) {
     h.max_allocation_bytes = INT64_MAX;
     h.offset_alignment = 64;
     h.base_alignment = 64;
+    h.role = COMPUTE_PLUGIN_HEAP_ROLE_SHARED;
     return h;
   }();
   static const compute_plugin_caps caps = [] {
@@ -72,7 +73,7 @@ compute_error* memory_map(uint64_t, int32_t, uint64_t buffer, int64_t offset_byt
   return nullptr;
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
+void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
 
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
@@ -101,13 +102,25 @@ compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
 }
 
 // Marks are timed by the host's clock.
-compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_ns) {
+compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_ns, int64_t*) {
   *out_device_ns = *out_host_ns = now_ns();
   return nullptr;
 }
 
 compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
   return guard([&] { object<Stream>(stream).wait(&object<Stream>(other), number); });
+}
+
+compute_error* stream_wait_host(uint64_t stream, uint64_t* out_wait) {
+  *out_wait = 0;
+  return guard([&] { *out_wait = handle_of(object<Stream>(stream).wait_for_host()); });
+}
+
+void signal_host_wait(uint64_t, uint64_t wait) { Stream::end_host_wait(&object<HostWait>(wait)); }
+
+compute_error* stream_cancel(uint64_t stream) {
+  object<Stream>(stream).cancel();
+  return nullptr;
 }
 
 compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) {
@@ -206,6 +219,9 @@ constexpr compute_plugin_device_table device_table() {
   table.stream_destroy = stream_destroy;
   table.stream_mark = stream_mark;
   table.stream_wait = stream_wait;
+  table.stream_wait_host = stream_wait_host;
+  table.signal_host_wait = signal_host_wait;
+  table.stream_cancel = stream_cancel;
   table.stream_reached = stream_reached;
   table.stream_sync = stream_sync;
   table.mark_time = mark_time;
@@ -250,6 +266,11 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     info.dtypes = levels.data();
     info.dtype_count = static_cast<int32_t>(levels.size());
     info.unusable = borrow("");
+    info.subnormals = COMPUTE_SUBNORMALS_KEPT;
+    info.subgroup_size_min = info.subgroup_size_max = 1;
+    info.local_memory_bytes = UserKernel::max_local_bytes();
+    info.max_group_size = UserKernel::max_group_size();
+    info.atomic_alignment = 1;
     sink->device(sink->context, &info);
 
     common::emit(*sink, onednn);

@@ -19,9 +19,22 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-enum class CommandKind : int32_t { kRun, kCopy, kFill, kMark, kWait };
+enum class CommandKind : int32_t { kRun, kCopy, kFill, kMark, kWait, kHostWait };
 
 }  // namespace
+
+// Owned by the queued command and by core, until each has finished with it.
+struct HostWait {
+  Stream* stream;  // retained
+  std::atomic<bool> is_over{false};
+  std::atomic<int32_t> owners{2};
+
+  void release() {
+    if (owners.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    stream->release();
+    delete this;
+  }
+};
 
 struct Stream::Command {
   CommandKind kind;
@@ -41,6 +54,7 @@ struct Stream::Command {
       Stream* other;
       uint64_t number;
     } wait;
+    HostWait* host_wait;
   };
 };
 
@@ -86,8 +100,17 @@ void Stream::submit(int64_t size_bytes, const F& fill_in) {
   }
 }
 
+// On an immediate stream. A request to cancel concerns the call that is running.
+template <class F>
+void Stream::run_now(const F& f) {
+  cancel_.store(false, std::memory_order_relaxed);
+  const Cancellable cancellable(cancel_);
+  f();
+  throw_if(&cancel_);
+}
+
 void Stream::run(const Plan& plan, const compute_plugin_run& run) {
-  if (is_immediate_) return plan.run(run);
+  if (is_immediate_) return run_now([&] { plan.run(run); });
   const size_t tensor_bytes = static_cast<size_t>(plan.tensor_count) * sizeof *run.tensors;
   const size_t scalar_bytes = static_cast<size_t>(plan.scalar_count) * sizeof *run.scalars;
   submit(static_cast<int64_t>(sizeof(Command) + tensor_bytes + scalar_bytes), [&](Command& command) {
@@ -101,7 +124,7 @@ void Stream::run(const Plan& plan, const compute_plugin_run& run) {
 }
 
 void Stream::copy(const CopyWork& work) {
-  if (is_immediate_) return copy_bytes(work.dst, work.src, work.size_bytes);
+  if (is_immediate_) return run_now([&] { copy_bytes(work.dst, work.src, work.size_bytes); });
   submit(sizeof(Command), [&](Command& command) {
     command.kind = CommandKind::kCopy;
     command.copy = work;
@@ -109,7 +132,7 @@ void Stream::copy(const CopyWork& work) {
 }
 
 void Stream::fill(const FillWork& work) {
-  if (is_immediate_) return fill_bytes(work.dst, work.size_bytes, work.pattern, work.pattern_size);
+  if (is_immediate_) return run_now([&] { fill_bytes(work.dst, work.size_bytes, work.pattern, work.pattern_size); });
   submit(sizeof(Command), [&](Command& command) {
     command.kind = CommandKind::kFill;
     command.fill = work;
@@ -150,6 +173,37 @@ void Stream::wait(Stream* other, uint64_t number) {
   });
 }
 
+HostWait* Stream::wait_for_host() {
+  auto* const wait = new HostWait{this};
+  try {
+    submit(sizeof(Command), [&](Command& command) {
+      command.kind = CommandKind::kHostWait;
+      command.host_wait = wait;
+    });
+  } catch (...) {
+    delete wait;
+    throw;
+  }
+  retain();
+  return wait;
+}
+
+void Stream::end_host_wait(HostWait* wait) {
+  {
+    std::lock_guard lock(wait->stream->mutex_);
+    wait->is_over.store(true, std::memory_order_relaxed);
+    wait->stream->work_ready_.notify_one();
+  }
+  wait->release();
+}
+
+void Stream::cancel() {
+  cancel_.store(true, std::memory_order_seq_cst);
+  if (is_immediate_) return;
+  std::lock_guard lock(mutex_);
+  work_ready_.notify_one();
+}
+
 void Stream::finish() {
   if (is_immediate_ || !worker_.joinable()) {
     finished_.store(true, std::memory_order_release);
@@ -180,7 +234,9 @@ void Stream::forked() {
 // ---- Working --------------------------------------------------------------------------------------------------------
 
 void Stream::work() {
-  const auto has_news = [this] { return !queue_.is_empty() || finishing_.load(std::memory_order_seq_cst); };
+  const auto has_news = [this] {
+    return !queue_.is_empty() || finishing_.load(std::memory_order_seq_cst) || is_newly_cancelled();
+  };
   for (;;) {
     if (!spin(spin_ns_, has_news)) {
       std::unique_lock lock(mutex_);
@@ -189,6 +245,7 @@ void Stream::work() {
       worker_sleeps_.store(false, std::memory_order_relaxed);
     }
     stop_if_ending();
+    fail_if_cancelled();
     const auto* command = static_cast<const Command*>(queue_.front());
     if (command == nullptr) {
       // Nothing was submitted after `finishing_`, so an empty queue stays empty.
@@ -198,6 +255,8 @@ void Stream::work() {
     if (command->kind == CommandKind::kWait) {
       command->wait.other->wait_until_settled(command->wait.number, INT64_MAX);
       command->wait.other->release();
+    } else if (command->kind == CommandKind::kHostWait) {
+      await(command->host_wait);
     } else if (!failed_.load(std::memory_order_relaxed)) {
       execute(*command);
     }
@@ -207,8 +266,25 @@ void Stream::work() {
   finished_.store(true, std::memory_order_release);
 }
 
+bool Stream::is_newly_cancelled() const {
+  return cancel_.load(std::memory_order_seq_cst) && !failed_.load(std::memory_order_relaxed);
+}
+
+void Stream::fail_if_cancelled() {
+  if (is_newly_cancelled()) fail(COMPUTE_ERROR_CANCELLED, "the work was cancelled");
+}
+
+void Stream::await(HostWait* wait) {
+  if (!failed_.load(std::memory_order_relaxed)) {
+    std::unique_lock lock(mutex_);
+    work_ready_.wait(lock, [&] { return wait->is_over.load(std::memory_order_relaxed) || is_newly_cancelled(); });
+  }
+  wait->release();
+}
+
 void Stream::execute(const Command& command) {
   try {
+    const Cancellable cancellable(cancel_);
     switch (command.kind) {
       case CommandKind::kRun: {
         const Plan& plan = *command.run.plan;
@@ -233,6 +309,7 @@ void Stream::execute(const Command& command) {
         publish(command.mark.number, command.mark.timed);
         break;
       case CommandKind::kWait:
+      case CommandKind::kHostWait:
         break;
     }
   } catch (const Error& error) {

@@ -20,6 +20,7 @@
 namespace compute::cpu {
 
 class Device;
+struct HostWait;
 
 // The kinds of work on a stream other than runs of plans.
 struct CopyWork {
@@ -57,6 +58,14 @@ class Stream {
   bool take_time(uint64_t number, int64_t* out_ns);
   void wait(Stream* other, uint64_t number);
 
+  // Work that is submitted later waits for end_host_wait.
+  HostWait* wait_for_host();
+  static void end_host_wait(HostWait* wait);
+
+  // Asks running work to end, and fails the stream with CANCELLED. On an immediate stream it only asks the call that is
+  // running, which throws CANCELLED, and is safe in a signal handler.
+  void cancel();
+
   // The greatest marked number that has finished. If the stream has failed, it is the last number known to be good, and
   // *out_error is the error; else *out_error is NULL.
   uint64_t reached(compute_error** out_error) const;
@@ -82,7 +91,12 @@ class Stream {
   ~Stream();
 
   void work();
+  bool is_newly_cancelled() const;
+  void fail_if_cancelled();
+  void await(HostWait* wait);
   void execute(const Command& command);
+  template <class F>
+  void run_now(const F& f);
   void fail(compute_error_code code, std::string_view message) noexcept;
   void throw_if_failed() const;
   void publish(uint64_t number, bool timed);
@@ -101,6 +115,7 @@ class Stream {
   std::atomic<bool> failed_{false};
   std::atomic<bool> finishing_{false};
   std::atomic<bool> finished_{false};
+  std::atomic<bool> cancel_{false};
 
   CommandQueue queue_;
   std::thread worker_;

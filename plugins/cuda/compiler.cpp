@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "plugins/common/driver/compiling.hpp"
-#include "plugins/common/driver/kernel_cache.hpp"
+#include "plugins/common/driver/program_store.hpp"
 #include "plugins/common/op/core.hpp"
 #include "plugins/cuda/libraries.hpp"
 
@@ -164,11 +164,11 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   std::string joined(expression);
   for (const std::string& option : options) joined += ' ' + option;
   const std::string compiler = "nvrtc " + std::to_string(nvrtc->major) + "." + std::to_string(nvrtc->minor);
-  const common::ProgramKey key = {text, options[given.size()], compiler, joined};
-  common::KernelCache& cache = common::KernelCache::instance();
+  const common::ProgramKey key = {"cuda", text, options[given.size()], compiler, joined};
   const bool is_cached = !common::may_include(key);
   Program program;
-  if (const auto found = is_cached ? cache.load(key) : std::nullopt; found && unpack(*found, program)) return program;
+  if (const auto found = is_cached ? common::load_program(key) : std::nullopt; found && unpack(*found, program))
+    return program;
 
   const common::Compiling compiling;
   NvrtcProgram compilation(*nvrtc, std::string(text));
@@ -190,7 +190,7 @@ Program compile(std::string_view text, std::string_view expression, int compute_
   program.code =
       to_cubin ? compilation.output(nvrtc->api.get_cubin_size, nvrtc->api.get_cubin, "reading the code") : ptx;
   program.was_compiled = true;
-  if (is_cached) cache.store(key, packed(program));
+  if (is_cached) common::store_program(key, packed(program));
   return program;
 }
 

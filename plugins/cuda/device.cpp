@@ -22,7 +22,7 @@ constexpr size_t kMemoriesPerBlock = 64;
 constexpr int32_t kDlCuda = 2;
 constexpr int32_t kDlCudaManaged = 13;
 
-compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
+compute_plugin_heap make_heap(uint32_t flags, int32_t role, int64_t size_bytes) {
   compute_plugin_heap heap{};
   heap.struct_size = sizeof heap;
   heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
@@ -32,6 +32,7 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
   heap.max_allocation_bytes = size_bytes < 0 ? INT64_MAX : size_bytes;
   heap.offset_alignment = 256;
   heap.base_alignment = 256;
+  heap.role = role;
   return heap;
 }
 
@@ -61,10 +62,10 @@ CUcontext retain_context(const DeviceInfo& info) {
 Device::Device(DeviceInfo info)
     : info_(std::move(info)),
       context_(retain_context(info_)),
-      heaps_{make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL, info_.memory_bytes),
+      heaps_{make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL, COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, info_.memory_bytes),
              make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
                            COMPUTE_PLUGIN_HEAP_COHERENT,
-                       -1)},
+                       COMPUTE_PLUGIN_HEAP_ROLE_SHARED, -1)},
       spin_ns_(spin_time_ns()),
       kernels_(info_.compute_capability) {
   caps_.struct_size = sizeof caps_;

@@ -83,6 +83,8 @@ void read_properties(DeviceInfo& info) {
   info.compute_capability = major * 10 + minor;
   info.multiprocessors = read.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   info.threads_per_multiprocessor = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 1024);
+  info.threads_per_block = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024);
+  info.warp_size = read.attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
   info.shared_bytes_per_block = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10);
   info.shared_bytes_per_block_opt_in = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                                                       static_cast<int>(info.shared_bytes_per_block));
@@ -144,7 +146,6 @@ void read_properties(DeviceInfo& info) {
   read.flag("memory_pools", CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
   read.flag("gpu_direct_rdma", CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
   read.flag("multi_gpu_board", CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD);
-  read.text("subnormals", "kept");
   read.number("float32_to_float64_rate", CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, " to 1");
   static constexpr const char* kModes[] = {"default", "exclusive", "prohibited", "exclusive process"};
   const int mode = read.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);

@@ -22,6 +22,8 @@ struct DeviceInfo {
   int compute_capability = 0;  // 90 for 9.0
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
+  int threads_per_block = 0;
+  int warp_size = 0;
   int64_t shared_bytes_per_block = 0;
   int64_t shared_bytes_per_block_opt_in = 0;
   std::string unusable;

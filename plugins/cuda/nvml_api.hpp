@@ -10,7 +10,13 @@ namespace compute::cuda {
 using nvmlReturn = int32_t;
 using nvmlDevice = struct nvmlDevice_st*;
 
-enum : int32_t { NVML_SUCCESS = 0, NVML_ERROR_NOT_SUPPORTED = 3, NVML_ERROR_NOT_FOUND = 6, NVML_TEMPERATURE_GPU = 0 };
+enum : int32_t {
+  NVML_SUCCESS = 0,
+  NVML_ERROR_NOT_SUPPORTED = 3,
+  NVML_ERROR_NOT_FOUND = 6,
+  NVML_ERROR_INSUFFICIENT_SIZE = 7,
+  NVML_TEMPERATURE_GPU = 0
+};
 
 struct nvmlUtilization {
   uint32_t gpu = 0;  // percent of the last sample period in which a kernel ran
@@ -25,6 +31,15 @@ struct nvmlMemoryInfo {
   uint64_t used = 0;  // without what the driver reserves
 };
 
+struct nvmlProcessInfo {
+  uint32_t pid = 0;
+  uint64_t used_bytes = 0;  // kUnknownBytes: not available
+  uint32_t gpu_instance = 0;
+  uint32_t compute_instance = 0;
+
+  static constexpr uint64_t kUnknownBytes = ~uint64_t{0};
+};
+
 // FUNCTION(member of NvmlApi, exported symbol, result, parameters); drivers for CUDA 12 have all of them.
 #define COMPUTE_NVML_FUNCTIONS(FUNCTION)                                                                             \
   FUNCTION(init, nvmlInit_v2, nvmlReturn, ())                                                                        \
@@ -34,7 +49,10 @@ struct nvmlMemoryInfo {
   FUNCTION(device_get_temperature, nvmlDeviceGetTemperature, nvmlReturn,                                             \
            (nvmlDevice device, int32_t sensor, uint32_t * degrees))                                                  \
   FUNCTION(device_get_power_usage, nvmlDeviceGetPowerUsage, nvmlReturn, (nvmlDevice device, uint32_t * milliwatts))  \
-  FUNCTION(device_get_memory_info, nvmlDeviceGetMemoryInfo_v2, nvmlReturn, (nvmlDevice device, nvmlMemoryInfo * memory))
+  FUNCTION(device_get_memory_info, nvmlDeviceGetMemoryInfo_v2, nvmlReturn,                                           \
+           (nvmlDevice device, nvmlMemoryInfo * memory))                                                             \
+  FUNCTION(device_get_processes, nvmlDeviceGetComputeRunningProcesses_v3, nvmlReturn,                                \
+           (nvmlDevice device, uint32_t * count, nvmlProcessInfo * processes))
 
 struct NvmlApi {
 #define COMPUTE_NVML_MEMBER(member, symbol, result, parameters) result(*member) parameters;

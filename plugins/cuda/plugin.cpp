@@ -79,8 +79,9 @@ void memory_free(uint64_t device, int32_t heap, uint64_t buffer) {
   common::core().error_free(guard([&] { object<Device>(device).free(heap, buffer); }));
 }
 
-compute_error* memory_info(uint64_t device, int64_t* out_free, int64_t* out_total) {
-  *out_free = *out_total = 0;
+compute_error* memory_info(uint64_t device, int32_t heap, int64_t* out_free, int64_t* out_total) {
+  *out_free = *out_total = -1;
+  if (heap != 0) return nullptr;  // what the system can lock is unknown
   return guard([&] {
     const Current current = object<Device>(device).current();
     size_t free = 0, total = 0;
@@ -99,7 +100,7 @@ compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offse
   });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
+void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
 
 compute_error* memory_import(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer) {
   *out_buffer = 0;
@@ -125,15 +126,18 @@ compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
   return guard([&] { object<Stream>(stream).take_time(number, out_ns); });
 }
 
-compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns) {
+compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns, int64_t*) {
   *out_device_ns = *out_host_ns = 0;
   return guard([&] { object<Device>(device).read_clock(out_device_ns, out_host_ns); });
 }
 
-compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetry) {
+compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetry, compute_plugin_take_process take,
+                         void* context) {
   return guard([&] {
     require_understood(out_telemetry, "the telemetry");
-    measure(object<Device>(device).info().uuid, *out_telemetry);
+    const std::string& uuid = object<Device>(device).info().uuid;
+    measure(uuid, *out_telemetry);
+    for (const ProcessOfDevice& process : processes_of(uuid)) take(context, process.id, process.bytes);
   });
 }
 
@@ -262,6 +266,9 @@ const std::vector<DeviceInfo>& devices() {
   return list;
 }
 
+constexpr int64_t kKernelParameterBytes = 4096;  // on every device
+constexpr int32_t kAtomicBytes = 2;
+
 void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, uint64_t id) {
   const std::vector<compute_plugin_property> properties = common::properties_of(device.properties);
   const std::string libraries = libraries_in_use();
@@ -286,6 +293,12 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, uint
   info.dtypes = levels.data();
   info.dtype_count = static_cast<int32_t>(levels.size());
   info.unusable = borrow(device.unusable);
+  info.subnormals = COMPUTE_SUBNORMALS_KEPT;
+  info.subgroup_size_min = info.subgroup_size_max = device.warp_size;
+  info.local_memory_bytes = device.shared_bytes_per_block_opt_in;
+  info.argument_bytes = kKernelParameterBytes;
+  info.max_group_size = device.threads_per_block;
+  info.atomic_alignment = kAtomicBytes;
   sink.device(sink.context, &info);
 }
 

@@ -36,4 +36,25 @@ void measure(const std::string& uuid, compute_plugin_telemetry& telemetry) {
     telemetry.memory_used_bytes = static_cast<int64_t>(memory.used);
 }
 
+std::vector<ProcessOfDevice> processes_of(const std::string& uuid) {
+  std::vector<ProcessOfDevice> processes;
+  const NvmlApi* const nvml = cuda::nvml();
+  const nvmlDevice device = nvml != nullptr && !uuid.empty() ? find_device(*nvml, uuid) : nullptr;
+  if (device == nullptr) return processes;
+  std::vector<nvmlProcessInfo> found(64);
+  auto count = static_cast<uint32_t>(found.size());
+  nvmlReturn result = nvml->device_get_processes(device, &count, found.data());
+  for (int tries = 0; result == NVML_ERROR_INSUFFICIENT_SIZE && tries < 3; ++tries) {  // others may start meanwhile
+    found.resize(size_t{2} * count);
+    count = static_cast<uint32_t>(found.size());
+    result = nvml->device_get_processes(device, &count, found.data());
+  }
+  if (result != NVML_SUCCESS) return processes;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool is_known = found[i].used_bytes != nvmlProcessInfo::kUnknownBytes;
+    processes.push_back({found[i].pid, is_known ? static_cast<int64_t>(found[i].used_bytes) : -1});
+  }
+  return processes;
+}
+
 }  // namespace compute::cuda

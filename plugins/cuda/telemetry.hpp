@@ -5,6 +5,7 @@
 #include <compute/plugin.h>
 
 #include <string>
+#include <vector>
 
 namespace compute::cuda {
 
@@ -13,5 +14,13 @@ namespace compute::cuda {
 ///
 /// memory_process_bytes is not filled in: NVML lists processes by their ids outside of containers.
 void measure(const std::string& uuid, compute_plugin_telemetry& telemetry);
+
+struct ProcessOfDevice {
+  int64_t id;
+  int64_t bytes;  // of device memory; -1: unknown
+};
+
+/// The processes that compute on the device with this UUID; none where NVML is missing.
+std::vector<ProcessOfDevice> processes_of(const std::string& uuid);
 
 }  // namespace compute::cuda

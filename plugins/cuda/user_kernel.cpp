@@ -31,6 +31,15 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
+// A kernel that is compiled already. The driver compiles PTX.
+Program compiled_program(std::string code, std::string entry, bool is_ptx) {
+  Program program;
+  if (is_ptx) program.parameters = parameters_of(code, entry);
+  program.code = std::move(code);
+  program.entry = std::move(entry);
+  return program;
+}
+
 }  // namespace
 
 UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& source)
@@ -38,14 +47,17 @@ UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& sourc
   const std::string_view language = common::view(source.language);
   std::string text(common::view(source.source));
   std::vector<std::string> options = words_of(common::view(source.options));
+  const bool is_ptx = language == "ptx", is_compiled = is_ptx || language == "cubin";
   if (language == "portable") {
     text = common::portable_prelude(device.dialect()) + "\n#line 1\n" + text;
     for (std::string& option : common::compile_options(device.dialect())) options.push_back(std::move(option));
-  } else if (language != "cuda-c") {
-    throw Error(COMPUTE_ERROR_UNSUPPORTED, "kernel " + name_ + ": language " + std::string(language) +
-                                               " is not supported; cuda devices accept cuda-c and portable");
+  } else if (language != "cuda-c" && !is_compiled) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                "kernel " + name_ + ": language " + std::string(language) +
+                    " is not supported; cuda devices accept cuda-c, portable, ptx and cubin");
   }
-  const Program program = compile(text, name_, device.info().compute_capability, options);
+  const Program program = is_compiled ? compiled_program(std::move(text), name_, is_ptx)
+                                      : compile(text, name_, device.info().compute_capability, options);
   kernel_ = load(program);
   was_compiled_ = program.was_compiled;
   parameters_ = program.parameters;

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "plugins/common/driver/compiling.hpp"
-#include "plugins/common/driver/kernel_cache.hpp"
 #include "plugins/common/driver/own_stack.hpp"
+#include "plugins/common/driver/program_store.hpp"
 #include "plugins/common/op/core.hpp"
 
 namespace compute::opencl {
@@ -80,6 +80,8 @@ Device::Device(DeviceInfo info) : info_(std::move(info)) {
   heaps_[0].suballocation = COMPUTE_PLUGIN_SUBALLOCATE_NONE;
   heaps_[0].size_bytes = info_.memory_bytes;
   heaps_[0].offset_alignment = info_.base_alignment;
+  heaps_[0].role = COMPUTE_PLUGIN_HEAP_ROLE_DEVICE;
+  heaps_[1].role = COMPUTE_PLUGIN_HEAP_ROLE_SHARED;
   heaps_[1].flags = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_COHERENT;
   heaps_[1].suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
   heaps_[1].size_bytes = -1;
@@ -244,9 +246,8 @@ std::shared_ptr<CompiledKernel> Device::compile(const std::string& source, const
 }
 
 Program Device::build(const std::string& given, const std::string& options, bool* out_compiled) const {
-  common::KernelCache& cache = common::KernelCache::instance();
   const std::string device = info_.model(), compiler = info_.driver();
-  const common::ProgramKey key{given, device, compiler, options};
+  const common::ProgramKey key{"opencl", given, device, compiler, options};
   // Some drivers' caches identify a program only by its text.
   const bool is_cached = !common::may_include(key);
   const std::string source =
@@ -254,7 +255,7 @@ Program Device::build(const std::string& given, const std::string& options, bool
   const bool keeps = !info_.avoids(Fault::kBinaries);
   cl_int status = CL_SUCCESS;
   *out_compiled = true;
-  if (const std::optional<std::string> binary = is_cached ? cache.load(key) : std::nullopt) {
+  if (const std::optional<std::string> binary = is_cached ? common::load_program(key) : std::nullopt) {
     if (!keeps) {
       *out_compiled = false;
     } else {
@@ -286,7 +287,7 @@ Program Device::build(const std::string& given, const std::string& options, bool
                         status);
   }
   // If the driver caches binaries itself, store a marker that it has this one.
-  if (!keeps && *out_compiled && is_cached) cache.store(key, "kept by the driver");
+  if (!keeps && *out_compiled && is_cached) common::store_program(key, "kept by the driver");
   size_t size = 0;
   if (keeps && is_cached &&
       api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) == CL_SUCCESS &&
@@ -294,7 +295,7 @@ Program Device::build(const std::string& given, const std::string& options, bool
     std::string binary(size, '\0');
     char* bytes = binary.data();
     if (api().clGetProgramInfo(program.get(), CL_PROGRAM_BINARIES, sizeof bytes, &bytes, nullptr) == CL_SUCCESS)
-      cache.store(key, binary);
+      common::store_program(key, binary);
   }
   return program;
 }

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "plugins/common/driver/compiling.hpp"
-#include "plugins/common/driver/kernel_cache.hpp"
 #include "plugins/common/driver/own_stack.hpp"
+#include "plugins/common/driver/program_store.hpp"
 #include "plugins/common/op/core.hpp"
 #include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/generator.hpp"
@@ -421,9 +421,8 @@ bool wins_trial(Device& device, const Op& like) {
     const std::string text = common::kernel_source(op, device.dialect(), plan.launches[0]).text;
     const std::string model = device.info().model(), driver = device.info().driver();
     const std::string what_is_kept = "trial\n" + clblast_report().found;
-    const common::ProgramKey key{text, model, driver, what_is_kept};
-    common::KernelCache& cache = common::KernelCache::instance();
-    if (const std::optional<std::string> kept = cache.load(key)) return known->second = *kept == "CLBlast";
+    const common::ProgramKey key{"opencl", text, model, driver, what_is_kept};
+    if (const std::optional<std::string> kept = common::load_program(key)) return known->second = *kept == "CLBlast";
     MatrixProduct product = common::read_product(op);
     common::place_operands(product);
     const std::unique_ptr<Plan> library_plan = make_plan(device, op, product);
@@ -437,7 +436,7 @@ bool wins_trial(Device& device, const Op& like) {
                     by_library * 1e6);
       line = times;
     }
-    cache.store(key, known->second ? "CLBlast" : "generated");
+    common::store_program(key, known->second ? "CLBlast" : "generated");
     common::log(
         COMPUTE_LOG_INFO, "compile",
         "tried large " + what + ": " + line + "; " + (known->second ? "CLBlast" : "the generated kernel") + " is used");

@@ -147,6 +147,7 @@ void describe(DeviceInfo& info) {
   }
   dialect.is_host = (info.type & CL_DEVICE_TYPE_CPU) != 0;
   const auto group_limit = static_cast<int64_t>(device_number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, 64));
+  info.max_group_size = static_cast<int32_t>(std::min<int64_t>(group_limit, INT32_MAX));
   dialect.group_size =
       static_cast<int32_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(group_limit, 1, 256))));
   dialect.compute_units = static_cast<int32_t>(device_number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS, 1));

@@ -37,6 +37,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0, max_allocation_bytes = 0;
   int32_t base_alignment = 128;  // alignment of sub-buffers, in bytes
   bool is_unified = false;
+  int32_t max_group_size = 0;
   bool keeps_subnormals = true;  // of float32; float64 always does
   std::string unusable;
   std::vector<KnownFault> faults;

@@ -118,7 +118,7 @@ compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t off
   return guard([&] { *out_data = static_cast<char*>(object<Device>(device).map(*buffer_of(buffer))) + offset_bytes; });
 }
 
-void memory_unmap(uint64_t device, int32_t, uint64_t buffer, void*) {
+void memory_unmap(uint64_t device, int32_t, uint64_t buffer, int64_t, int64_t, int32_t, void*) {
   object<Device>(device).unmap(*buffer_of(buffer));
 }
 
@@ -135,7 +135,7 @@ compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
   return guard([&] { object<Stream>(stream).take_time(number, out_ns); });
 }
 
-compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns) {
+compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* out_host_ns, int64_t*) {
   *out_device_ns = *out_host_ns = 0;
   return guard([&] { object<Device>(device).read_clock(out_device_ns, out_host_ns); });
 }
@@ -204,9 +204,7 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
       {"c_version", device.c_version},
       {"compute_units", std::to_string(device.dialect.compute_units)},
       {"group_size", std::to_string(device.dialect.group_size)},
-      {"local_memory", std::to_string(device.dialect.local_memory_bytes) + " bytes"},
       {"greatest_allocation", std::to_string(device.max_allocation_bytes) + " bytes"},
-      {"kernel_parameters", std::to_string(device.dialect.max_block_bytes) + " bytes"},
       {"buffer_alignment", std::to_string(device.base_alignment) + " bytes"},
       {"host_memory", device.is_unified ? "shared with the device" : "separate"},
       {"float64", device.dialect.has_fp64 ? "yes" : "no: needs cl_khr_fp64"},
@@ -214,7 +212,6 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
       {"rounded_division", device.dialect.has_rounded_division ? "by the device"
                            : device.dialect.has_fp64           ? "by way of float64"
                                                                : "no"},
-      {"subnormals", device.keeps_subnormals ? "kept" : "flushed"},
       {"matrix_products", matmul_engine(device)},
       {"extensions", device.extensions},
   };
@@ -244,6 +241,12 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
   info.dtypes = levels.data();
   info.dtype_count = static_cast<int32_t>(levels.size());
   info.unusable = borrow(device.unusable);
+  info.subnormals = device.keeps_subnormals ? COMPUTE_SUBNORMALS_KEPT : COMPUTE_SUBNORMALS_FLUSHED;
+  info.local_memory_bytes = device.dialect.local_memory_bytes;
+  info.argument_bytes = device.dialect.max_block_bytes;
+  info.max_group_size = device.max_group_size;
+  if (device.dialect.has_ptx) info.subgroup_size_min = info.subgroup_size_max = 32;
+  info.atomic_alignment = 4;
   sink.device(sink.context, &info);
 }
 

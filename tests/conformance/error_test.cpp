@@ -290,6 +290,9 @@ void error_objects(const Session& session) {
   EXPECT_EQ(error.message().find('\n'), std::string::npos) << "one line";
   EXPECT_STREQ(compute_error_code_name(1000), "UNKNOWN");
   EXPECT_STREQ(compute_error_code_name(COMPUTE_ERROR_INTERNAL), "INTERNAL");
+  EXPECT_STREQ(compute_error_code_name(COMPUTE_ERROR_CANCELLED), "CANCELLED");
+  EXPECT_STREQ(compute_error_code_name(COMPUTE_ERROR_PEER_FAILED), "PEER_FAILED");
+  EXPECT_STREQ(compute_error_code_name(COMPUTE_ERROR_NUMERICAL), "NUMERICAL");
   const Error argument = run(session, "take", {}, {floats(session, {3}), floats(session, {3})});
   EXPECT_EQ(compute_error_argument(argument.get()), 1) << argument.message();
 }

@@ -246,19 +246,8 @@ Session::Session(Device device, const compute_device_info& info, Level level)
       name_(info.name),
       plugin_(info.plugin),
       dtypes_(info.dtypes, info.dtypes + info.dtype_count),
-      level_(level) {
-  compute_device_attribute blank{};
-  blank.struct_size = sizeof blank;
-  blank.struct_type = COMPUTE_STRUCT_DEVICE_ATTRIBUTE;
-  int64_t count = 0;
-  check(compute_device_attributes(name_.c_str(), nullptr, 0, &count));
-  std::vector<compute_device_attribute> list(static_cast<size_t>(count), blank);
-  check(compute_device_attributes(name_.c_str(), list.data(), count, &count));
-  for (const compute_device_attribute& attribute : list) {
-    if (std::string_view(attribute.name) == "subnormals")
-      flushes_subnormals_ = std::string_view(attribute.value) == "flushed";
-  }
-}
+      level_(level),
+      flushes_subnormals_(info.subnormals == COMPUTE_SUBNORMALS_FLUSHED) {}
 
 oracle::Result Session::reference(const std::string& op, const Attributes& attributes,
                                   std::span<const Operand> inputs) const {

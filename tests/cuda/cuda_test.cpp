@@ -59,7 +59,7 @@ std::pair<compute_error_code, std::string> thrown_by(F&& call) {
   try {
     call();
   } catch (const compute::Error& error) {
-    return {error.code(), error.what()};
+    return {static_cast<compute_error_code>(error.code()), error.what()};
   }
   return {COMPUTE_OK, ""};
 }

@@ -54,7 +54,7 @@ Thrown thrown_by(F&& call) {
   try {
     static_cast<void>(call());
   } catch (const Error& error) {
-    return {error.code(), error.what()};
+    return {static_cast<compute_error_code>(error.code()), error.what()};
   }
   return {};
 }

@@ -70,7 +70,7 @@ TEST_F(OpenclDevices, ATensorOfOneIsNoOperandOfTheOther) {
     try {
       call();
     } catch (const Error& error) {
-      return error.code();
+      return static_cast<compute_error_code>(error.code());
     }
     return compute_error_code{COMPUTE_OK};
   };

@@ -884,7 +884,7 @@ ISOLATED_TEST(BadInput, SizesOfStringsAreGivenOrMinusOne) {
   EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), kInvalid, "name_size", "-1");
   attribute.name_size = -2;
   EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), kInvalid, "name");
-  compute_kernel_options options = {sizeof options, COMPUTE_STRUCT_KERNEL_OPTIONS, nullptr, "-O3", 0};
+  compute_kernel_options options = {sizeof options, COMPUTE_STRUCT_KERNEL_OPTIONS, nullptr, "-O3", 0, 0};
   compute_kernel* kernel = nullptr;
   EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), kInvalid, "compiler_options",
                "-1");

@@ -44,6 +44,8 @@ const compute_plugin_core kCore = {
       std::memcpy(buffer, text.data(), std::min<size_t>(text.size(), static_cast<size_t>(capacity)));
       return static_cast<int64_t>(text.size());
     },
+    .blob_load = [](const void*, int64_t, compute_plugin_take_blob, void*) -> int32_t { return 0; },
+    .blob_store = [](const void*, int64_t, const void*, int64_t) {},
 };
 
 // The code of an error, which ends here.

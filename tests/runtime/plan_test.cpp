@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans that a program keeps.
+#include <algorithm>
+
 #include "runtime.hpp"
 
 namespace runtime {
@@ -47,6 +49,43 @@ struct Plan : compute::Reference<compute_plan, compute_plan_retain, compute_plan
     return compute::Tensor(output);
   }
 };
+
+// The minimal plugin passes the operands of such a run in that memory alone.
+TEST(Plan, GetsMemoryForArgumentsAndOnTheHost) {
+  setenv("COMPUTE_MINIMAL_ARGUMENTS", "1", 1);
+  const compute::Stream stream(remote());
+  compute::Tensor x = remote().from_host(iota(50000));
+  std::vector<compute::Tensor> results;
+  for (int i = 0; i < 100; ++i)
+    results.push_back(compute::sqrt(compute::sum(x, compute::all_axes, true, compute::none, stream), stream));
+  for (const compute::Tensor& result : results) EXPECT_EQ(result.to_vector<float>(), results[0].to_vector<float>());
+  // In a graph, every run has its own.
+  compute::check(compute_graph_begin(stream.get()));
+  const compute::Tensor y = compute::negative(compute::sin(x, stream), stream);
+  compute_graph* graph = nullptr;
+  compute::check(compute_graph_end(stream.get(), &graph));
+  for (int i = 0; i < 3; ++i) compute::check(compute_graph_run(graph, stream.get()));
+  EXPECT_EQ(y.to_vector<float>(), compute::negative(compute::sin(x)).to_vector<float>());
+  compute_graph_release(graph);
+  unsetenv("COMPUTE_MINIMAL_ARGUMENTS");
+}
+
+TEST(Plan, IsWarmedWhereAProgramPreparesAhead) {
+  std::vector<std::string> lines;
+  compute::check(compute_config_set("COMPUTE_LOG", "debug"));
+  const auto take = [](int32_t, const char*, const char* text, void* user) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(text);
+  };
+  const compute::Tensor x = remote().from_host(iota(8));
+  compute::check(compute_log_set_callback(take, &lines));
+  const auto count = [&] { return std::count(lines.begin(), lines.end(), "minimal warms a plan of map"); };
+  EXPECT_EQ(compute::square(x).to_vector<float>()[7], 49);
+  EXPECT_EQ(count(), 0);
+  const Plan plan("square", remote(), {}, {x});
+  EXPECT_EQ(count(), 1);
+  compute::check(compute_log_set_callback(nullptr, nullptr));
+  compute::check(compute_config_set("COMPUTE_LOG", nullptr));
+}
 
 TEST(Plan, RunsOnItsDeviceWhateverTheOperands) {
   const compute::Tensor x = host().from_host(iota(8, 1));

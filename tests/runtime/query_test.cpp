@@ -77,6 +77,27 @@ TEST(Query, SaysWhatIsOneStepAndWhatIsNot) {
   EXPECT_EQ(on_host.support, COMPUTE_SUPPORT_NATIVE) << on_host.reason;
 }
 
+TEST(Query, SaysWhatThePluginRunsOnTheHost) {
+  setenv("COMPUTE_MINIMAL_ON_HOST", "gather", 1);
+  const compute::Tensor x = remote().from_host(iota(4)), places = remote().from_host(std::vector<int64_t>{3, 0});
+  const compute_tensor_spec index = {
+      sizeof(compute_tensor_spec), COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_INT64, 2, kShape, nullptr, 0, 0};
+  const Answer answer = ask("take", {matrix(COMPUTE_DTYPE_FLOAT32), index});
+  EXPECT_EQ(answer.support, COMPUTE_SUPPORT_HOST);
+  EXPECT_EQ(answer.reason, "take on minimal0: the plugin runs gather on the host");
+  EXPECT_EQ(ask("exp", {matrix(COMPUTE_DTYPE_FLOAT32)}).support, COMPUTE_SUPPORT_NATIVE);
+  const int64_t before = remote().statistics().ops_fallback;
+  EXPECT_EQ(compute::take(x, places, 0).to_vector<float>(), (std::vector<float>{3, 0}));
+  EXPECT_EQ(remote().statistics().ops_fallback, before + 1);
+  EXPECT_NE(compute::placement_report().find("the plugin runs it on the host"), std::string::npos);
+  compute::check(compute_config_set("COMPUTE_FALLBACK", "strict"));
+  const Thrown strict = thrown_by([&] { static_cast<void>(compute::take(x, places, 0)); });
+  compute::check(compute_config_set("COMPUTE_FALLBACK", nullptr));
+  EXPECT_EQ(strict.code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(strict.message, "take on minimal0: the plugin runs it on the host (COMPUTE_FALLBACK=strict)");
+  unsetenv("COMPUTE_MINIMAL_ON_HOST");
+}
+
 TEST(Query, KnowsScalars) {
   const compute_tensor_spec x = matrix(COMPUTE_DTYPE_INT32);
   EXPECT_EQ(ask("add", {x, scalar(COMPUTE_DTYPE_INT64, COMPUTE_SPEC_SCALAR | COMPUTE_SPEC_WEAK)}).support,

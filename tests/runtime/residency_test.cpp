@@ -224,6 +224,36 @@ TEST(Residency, TransfersCanBeForbidden) {
       << thrown.message;
 }
 
+TEST(Residency, TransfersOfOneTensorCanBeForbidden) {
+  const Stream stream(remote());
+  const Tensor x = host().from_host(iota(10)), y = host().from_host(iota(10)), home = host().from_host(iota(10));
+  x.set_transfers(compute::Transfers::error);
+  home.set_transfers(compute::Transfers::error);
+  const Thrown thrown = thrown_by([&] { return compute::negative(x, stream); });
+  EXPECT_EQ(thrown.code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_NE(thrown.message.find("40 bytes of a host tensor are copied to minimal0; create the tensor there to avoid "
+                                "this (compute_tensor_set_transfers)"),
+            std::string::npos)
+      << thrown.message;
+  const Tensor view = x.slice(0, 2, 4);
+  EXPECT_EQ(thrown_by([&] { return compute::negative(view, stream); }).code, COMPUTE_ERROR_UNSUPPORTED) << "of a view";
+  const Tensor there = remote().from_host(iota(10));
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_negative_into(stream.get(), there.get(), home.get())); }).code,
+            COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(home.to_vector<float>(), iota(10));
+  // Others are copied, and so is this one if it is asked for, or allowed again.
+  EXPECT_EQ(compute::negative(y, stream).to_vector<float>()[9], -9.0f);
+  EXPECT_EQ(x.to(remote()).to_vector<float>(), iota(10));
+  compute::check(compute_config_set("COMPUTE_TRANSFERS", "error"));
+  x.set_transfers(compute::Transfers::allow);
+  EXPECT_EQ(compute::negative(x, stream).to_vector<float>()[9], -9.0f);
+  compute::check(compute_config_set("COMPUTE_TRANSFERS", nullptr));
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_tensor_set_transfers(x.get(), 4)); }).code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] { Tensor::scalar(1.0f).set_transfers(compute::Transfers::warn); }).code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
 TEST(Residency, OperandsOnTwoDevicesAreRefused) {
   const Tensor a = remote().from_host(iota(4));
   const Tensor b = compute::Device::open("minimal1").from_host(iota(4));

@@ -41,7 +41,7 @@ Thrown thrown_by(F&& call) {
   try {
     call();
   } catch (const compute::Error& error) {
-    return {error.code(), error.what()};
+    return {static_cast<compute_error_code>(error.code()), error.what()};
   }
   return {};
 }

@@ -34,13 +34,8 @@ TEST_P(Streams, AReaderOnAnotherStreamSeesTheWrite) {
   EXPECT_EQ(x.to_vector<float>()[0], 100.0f);
 }
 
-TEST_P(Streams, TheDefaultStreamHasAHandleUnlessItIsPerThread) {
+TEST_P(Streams, TheDefaultStreamHasAHandle) {
   compute_stream* handle = nullptr;
-  if (std::string(GetParam()) == "cpu") {
-    const Thrown refused = thrown_by([&] { return Stream::default_of(device()); });
-    EXPECT_EQ(refused.code, COMPUTE_ERROR_UNSUPPORTED) << refused.message;
-    return;
-  }
   const Stream stream = Stream::default_of(device());
   EXPECT_EQ(compute_stream_device(stream.get()), device().get());
   const Tensor x = device().from_host(iota(20000));

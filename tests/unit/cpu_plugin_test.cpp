@@ -39,8 +39,12 @@ int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capac
   return static_cast<int64_t>(value.size());
 }
 
+int32_t blob_load(const void*, int64_t, compute_plugin_take_blob, void*) { return 0; }
+void blob_store(const void*, int64_t, const void*, int64_t) {}
+
 const compute_plugin_core kCore = {
-    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting};
+    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, blob_load,
+    blob_store};
 
 compute_error_code code_of(compute_error* error) {
   const compute_error_code code = error != nullptr ? error->code : COMPUTE_OK;
@@ -157,7 +161,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
   compute_error_code run(const compute_plugin_op& op, const std::vector<compute_plugin_operand>& places,
                          const compute_plugin_scalar* scalars, uint64_t fault = 0) {
     uint64_t plan = 0;
-    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
     bool is_refused = false;
     const compute_plugin_refuse refuse = [](void* context, const compute_plugin_refusal*) {
       *static_cast<bool*>(context) = true;
@@ -178,7 +182,11 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
                                     {fault, 0},
                                     static_cast<int32_t>(places.size()),
                                     op.scalar_count,
-                                    0};
+                                    0,
+                                    0,
+                                    0,
+                                    {},
+                                    nullptr};
     const auto code = code_of(table_->plan_run(plan, &run));
     table_->plan_release(device_, plan);
     return code;
@@ -259,9 +267,56 @@ TEST_P(CpuPlugin, MarksAreReachedInOrder) {
   EXPECT_EQ(reached, 10u);
 }
 
+TEST_P(CpuPlugin, WaitsForTheHost) {
+  if (GetParam()) return;  // not on an immediate stream
+  uint64_t wait = 0, reached = 0;
+  ASSERT_OK(table_->stream_wait_host(stream_, &wait));
+  EXPECT_OK(table_->stream_mark(stream_, 1, 0));
+  EXPECT_OK(table_->stream_sync(stream_, 1, 20'000'000, &reached));
+  EXPECT_EQ(reached, 0u);
+  table_->signal_host_wait(device_, wait);
+  EXPECT_OK(table_->stream_sync(stream_, 1, INT64_MAX, &reached));
+  EXPECT_EQ(reached, 1u);
+  // A wait may end before the stream comes to it.
+  ASSERT_OK(table_->stream_wait_host(stream_, &wait));
+  table_->signal_host_wait(device_, wait);
+  EXPECT_OK(table_->stream_mark(stream_, 2, 0));
+  number_ = 2;
+  EXPECT_EQ(finish(), COMPUTE_OK);
+}
+
+TEST_P(CpuPlugin, ACancelledStreamFails) {
+  uint64_t stream = 0, wait = 0, reached = 0;
+  compute_plugin_stream_options options = {sizeof options, COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS, nullptr, 0, 0};
+  ASSERT_OK(table_->stream_create(device_, &options, &stream));
+  EXPECT_OK(table_->stream_mark(stream, 1, 0));
+  EXPECT_OK(table_->stream_sync(stream, 1, INT64_MAX, &reached));
+  ASSERT_OK(table_->stream_wait_host(stream, &wait));
+  std::vector<float> values(64, 1.0F);
+  const compute_plugin_operand place = {buffer_of(values.data()), 0};
+  const float zero = 0;
+  EXPECT_OK(table_->fill(stream, &place, 256, &zero, 4));
+  EXPECT_OK(table_->stream_mark(stream, 2, 0));
+  EXPECT_OK(table_->stream_cancel(stream));
+  EXPECT_EQ(code_of(table_->stream_sync(stream, 2, INT64_MAX, &reached)), COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(reached, 1u);
+  EXPECT_EQ(values, std::vector<float>(64, 1.0F)) << "work behind the wait has run";
+  EXPECT_EQ(code_of(table_->fill(stream, &place, 256, &zero, 4)), COMPUTE_ERROR_CANCELLED);
+  table_->signal_host_wait(device_, wait);
+  table_->stream_destroy(stream);
+  // One that is idle fails too.
+  ASSERT_OK(table_->stream_create(device_, &options, &stream));
+  EXPECT_OK(table_->stream_cancel(stream));
+  compute_error_code code = COMPUTE_OK;
+  while (code == COMPUTE_OK) code = code_of(table_->stream_reached(stream, &reached));
+  EXPECT_EQ(code, COMPUTE_ERROR_CANCELLED);
+  table_->stream_destroy(stream);
+}
+
 TEST_P(CpuPlugin, TimesMarks) {
-  int64_t before = 0, after = 0, host = 0, first = 0, second = 0;
-  ASSERT_OK(table_->clock(device_, &before, &host));
+  int64_t before = 0, after = 0, host = 0, wrap = 0, first = 0, second = 0;
+  ASSERT_OK(table_->clock(device_, &before, &host, &wrap));
+  EXPECT_EQ(wrap, 0);
   EXPECT_EQ(before, host);
   EXPECT_OK(table_->stream_mark(stream_, 1, COMPUTE_PLUGIN_MARK_TIMED));
   EXPECT_OK(table_->stream_mark(stream_, 2, COMPUTE_PLUGIN_MARK_TIMED));
@@ -269,7 +324,7 @@ TEST_P(CpuPlugin, TimesMarks) {
   EXPECT_OK(table_->mark_time(stream_, 3, nullptr));
   number_ = 3;
   EXPECT_EQ(finish(), COMPUTE_OK);
-  ASSERT_OK(table_->clock(device_, &after, &host));
+  ASSERT_OK(table_->clock(device_, &after, &host, &wrap));
   EXPECT_OK(table_->mark_time(stream_, 1, &first));
   EXPECT_OK(table_->mark_time(stream_, 2, &second));
   EXPECT_LE(before, first);

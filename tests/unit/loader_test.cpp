@@ -186,7 +186,7 @@ TEST_F(LoaderTest, RejectsStructsBelowTheirLeastSize) {
             "160 and 1001");
   EXPECT_EQ(rejection("devices=small", LoadStep::kOpened),
             "enumerate broke its contract: a device has struct_size 120 and struct_type 1003; expected at least "
-            "200 and 1003");
+            "232 and 1003");
 }
 
 TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
@@ -207,7 +207,7 @@ TEST_F(LoaderTest, RejectsAPluginThatFailsToOpenOrToEnumerate) {
   EXPECT_EQ(rejection("devices=null", LoadStep::kOpened), "enumerate broke its contract: a device is NULL");
   EXPECT_EQ(rejection("devices=zero", LoadStep::kOpened),
             "enumerate broke its contract: a device has struct_size 0 and struct_type 1003; expected at least "
-            "200 and 1003");
+            "232 and 1003");
 }
 
 TEST_F(LoaderTest, ListsUnusableDevicesAndRequirements) {

@@ -44,8 +44,12 @@ int64_t setting(const char* name, int64_t name_size, char* buffer, int64_t capac
   return static_cast<int64_t>(value.size());
 }
 
+int32_t blob_load(const void*, int64_t, compute_plugin_take_blob, void*) { return 0; }
+void blob_store(const void*, int64_t, const void*, int64_t) {}
+
 const compute_plugin_core kCore = {
-    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting};
+    sizeof kCore, COMPUTE_PLUGIN_INTERFACE, 0, error_new, error_free, error_code, log_line, setting, blob_load,
+    blob_store};
 
 // The code of an error, which is freed; OK for none.
 compute_error_code code_of(compute_error* error) {
@@ -299,7 +303,7 @@ class MinimalPlugin : public testing::Test {
   // The reason of the refusal, which op_query and op_prepare give alike; 0 if the op is taken.
   int32_t refusal(const Op& op) {
     compute_plugin_query_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_QUERY_INFO, nullptr, -1, 0, 0};
-    compute_plugin_plan_info plan_info = {sizeof plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+    compute_plugin_plan_info plan_info = {sizeof plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
     int32_t reason = 0, of_prepare = 0;
     uint64_t plan = 0;
     with_op(op, [&](const compute_plugin_op& described) {
@@ -333,7 +337,7 @@ class MinimalPlugin : public testing::Test {
     made->expression.output(made->expression.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {input, input}));
     made->op = {.name = "map", .inputs = {x}, .outputs = {y}, .expressions = {made->expression.get()}};
     with_op(made->op, [&](const compute_plugin_op& described) {
-      compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+      compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
       int32_t reason = 0;
       EXPECT_OK(table_->op_prepare(device_, &described, &made->plan, &info, keep_reason, &reason));
     });
@@ -348,7 +352,7 @@ class MinimalPlugin : public testing::Test {
 
   void run_on(uint64_t stream, const Op& op, compute_plugin_operand fault = {}) {
     uint64_t plan = 0;
-    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
     with_op(op, [&](const compute_plugin_op& described) {
       int32_t reason = 0;
       EXPECT_OK(table_->op_prepare(device_, &described, &plan, &info, keep_reason, &reason));
@@ -369,7 +373,11 @@ class MinimalPlugin : public testing::Test {
                                     fault,
                                     static_cast<int32_t>(tensors.size()),
                                     static_cast<int32_t>(op.scalars.size()),
-                                    0};
+                                    0,
+                                    0,
+                                    0,
+                                    {},
+                                    nullptr};
     EXPECT_OK(table_->plan_run(plan, &run));
     table_->plan_release(device_, plan);  // immediately: the queued run keeps it
   }
@@ -502,14 +510,19 @@ TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
   ASSERT_OK(table_->memory_map(device_, 1, buffer, 0, 64, COMPUTE_PLUGIN_TENSOR_OUTPUT, &data));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(data), buffer);
   std::memset(data, 7, 64);
-  table_->memory_unmap(device_, 1, buffer, data);
+  table_->memory_unmap(device_, 1, buffer, 0, 64, COMPUTE_PLUGIN_TENSOR_OUTPUT, data);
   table_->memory_free(device_, 1, buffer);
 }
 
 TEST_F(MinimalPlugin, MeasuresItsMemory) {
   compute_plugin_telemetry value = {sizeof value, COMPUTE_PLUGIN_STRUCT_TELEMETRY, nullptr, -1, -1, -1, -1, -1};
   const uint64_t buffer = allocate(4096);
-  ASSERT_OK(table_->telemetry(device_, &value));
+  std::vector<int64_t> processes;
+  const auto take = [](void* context, int64_t process, int64_t bytes) {
+    static_cast<std::vector<int64_t>*>(context)->assign({process, bytes});
+  };
+  ASSERT_OK(table_->telemetry(device_, &value, take, &processes));
+  EXPECT_EQ(processes, (std::vector<int64_t>{getpid(), 4096}));
   EXPECT_EQ(value.memory_process_bytes, 4096);
   EXPECT_EQ(value.temperature_millidegrees, -1);
   table_->memory_free(device_, 0, buffer);
@@ -517,15 +530,33 @@ TEST_F(MinimalPlugin, MeasuresItsMemory) {
 
 // ---- Streams --------------------------------------------------------------------------------------------------------
 
+TEST_F(MinimalPlugin, WaitsForTheHostAndCancels) {
+  uint64_t wait = 0, reached = 0;
+  ASSERT_OK(table_->stream_wait_host(stream_, &wait));
+  EXPECT_OK(table_->stream_mark(stream_, 1, 0));
+  EXPECT_OK(table_->stream_sync(stream_, 1, 20'000'000, &reached));
+  EXPECT_EQ(reached, 0u);
+  table_->signal_host_wait(device_, wait);
+  EXPECT_OK(table_->stream_sync(stream_, 1, INT64_MAX, &reached));
+  EXPECT_EQ(reached, 1u);
+  ASSERT_OK(table_->stream_wait_host(stream_, &wait));
+  EXPECT_OK(table_->stream_mark(stream_, 2, 0));
+  EXPECT_OK(table_->stream_cancel(stream_));
+  EXPECT_EQ(code_of(table_->stream_sync(stream_, 2, INT64_MAX, &reached)), COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(reached, 1u);
+  table_->signal_host_wait(device_, wait);
+}
+
 TEST_F(MinimalPlugin, TimesMarksOnAClockOfItsOwn) {
-  int64_t before = 0, after = 0, host = 0, first = 0, second = 0;
-  ASSERT_OK(table_->clock(device_, &before, &host));
+  int64_t before = 0, after = 0, host = 0, wrap = 0, first = 0, second = 0;
+  ASSERT_OK(table_->clock(device_, &before, &host, &wrap));
+  EXPECT_EQ(wrap, int64_t{1} << 36);
   EXPECT_OK(table_->stream_mark(stream_, 1, COMPUTE_PLUGIN_MARK_TIMED));
   EXPECT_OK(table_->stream_mark(stream_, 2, 0));
   EXPECT_OK(table_->stream_mark(stream_, 3, COMPUTE_PLUGIN_MARK_TIMED));
   uint64_t reached = 0;
   EXPECT_OK(table_->stream_sync(stream_, 3, INT64_MAX, &reached));
-  ASSERT_OK(table_->clock(device_, &after, &host));
+  ASSERT_OK(table_->clock(device_, &after, &host, &wrap));
   EXPECT_NE(after, host);
   EXPECT_OK(table_->mark_time(stream_, 3, &second));
   EXPECT_OK(table_->mark_time(stream_, 1, &first));
@@ -992,7 +1023,7 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
     streams.push_back(make_stream());
   }
   uint64_t plan = 0;
-  compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0};
+  compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
   with_op({.name = "map", .inputs = {input}, .outputs = {outputs[0]}, .expressions = {expression.get()}},
           [&](const compute_plugin_op& described) {
             int32_t reason = 0;
@@ -1003,7 +1034,8 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
     threads.emplace_back([&, i] {
       const compute_plugin_operand tensors[] = {{input.buffer, 0}, {outputs[i].buffer, 0}};
       const compute_plugin_run run = {
-          sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {}, {}, 2, 0, 0};
+          sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {}, {}, 2, 0, 0, 0, 0, {},
+          nullptr};
       uint64_t reached = 0;
       for (int round = 0; round < 5; ++round) EXPECT_OK(table_->plan_run(plan, &run));
       EXPECT_OK(table_->stream_mark(streams[i], 5, 0));

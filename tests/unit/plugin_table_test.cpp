@@ -47,6 +47,7 @@ std::function<compute_error*(compute_plugin_telemetry*)> telemetry;
 std::string settings_given;
 int32_t priority_least = -1, priority_greatest = 2;
 bool has_clock = true;
+int64_t process_bytes = 0;  // of the only process; 0: there is none
 
 const compute_plugin_caps* caps(uint64_t) {
   static compute_plugin_heap heap{};
@@ -91,7 +92,10 @@ compute_plugin_device_table device_table() {
   table.plan_release = [](uint64_t, uint64_t) {};
   fill(table.mark_time);
   if (has_clock) fill(table.clock);
-  table.telemetry = [](uint64_t, compute_plugin_telemetry* out) { return telemetry(out); };
+  table.telemetry = [](uint64_t, compute_plugin_telemetry* out, compute_plugin_take_process take, void* context) {
+    if (process_bytes != 0) take(context, 17, process_bytes);
+    return telemetry(out);
+  };
   return table;
 }
 
@@ -158,7 +162,7 @@ TEST_F(PluginTableTest, TelemetryIsPresetAndChecked) {
     out->memory_process_bytes = 4096;
     return nullptr;
   };
-  EXPECT_EQ(taken(device_.telemetry(&value)).first, COMPUTE_OK);
+  EXPECT_EQ(taken(device_.telemetry(&value, nullptr)).first, COMPUTE_OK);
   EXPECT_EQ(value.utilization_percent, 35);
   EXPECT_EQ(value.memory_process_bytes, 4096);
   EXPECT_EQ(value.power_milliwatts, -1);
@@ -167,25 +171,52 @@ TEST_F(PluginTableTest, TelemetryIsPresetAndChecked) {
     out->utilization_percent = 101;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "utilization_percent is 101");
+  expect_rejected(device_.telemetry(&value, nullptr), "utilization_percent is 101");
   EXPECT_EQ(value.utilization_percent, -1);
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     out->power_milliwatts = -5;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "power_milliwatts is -5");
+  expect_rejected(device_.telemetry(&value, nullptr), "power_milliwatts is -5");
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     out->memory_used_bytes = -2;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "memory_process_bytes is -1 and memory_used_bytes is -2");
+  expect_rejected(device_.telemetry(&value, nullptr), "memory_process_bytes is -1 and memory_used_bytes is -2");
   telemetry = [](compute_plugin_telemetry* out) -> compute_error* {
     out->struct_type = 0;
     return nullptr;
   };
-  expect_rejected(device_.telemetry(&value), "struct_type 0");
+  expect_rejected(device_.telemetry(&value, nullptr), "struct_type 0");
   telemetry = [](compute_plugin_telemetry*) -> compute_error* { throw std::runtime_error("here"); };
-  expect_rejected(device_.telemetry(&value), "telemetry of fake0 threw an exception: here");
+  expect_rejected(device_.telemetry(&value, nullptr), "telemetry of fake0 threw an exception: here");
+}
+
+TEST_F(PluginTableTest, TelemetryListsProcesses) {
+  device_.open(plugin_, 0, "fake0");
+  telemetry = [](compute_plugin_telemetry*) -> compute_error* { return nullptr; };
+  compute_plugin_telemetry value{};
+  std::vector<ProcessMemory> processes;
+  process_bytes = 4096;
+  EXPECT_EQ(taken(device_.telemetry(&value, &processes)).first, COMPUTE_OK);
+  ASSERT_EQ(processes.size(), 1u);
+  EXPECT_EQ(processes[0].process_id, 17);
+  EXPECT_EQ(processes[0].bytes, 4096);
+  process_bytes = -2;
+  expect_rejected(device_.telemetry(&value, &processes), "process 17 uses -2 bytes");
+  process_bytes = 0;
+}
+
+TEST(ClockReading, CountsAcrossTheWrap) {
+  ClockReading clock{.device_ns = 990, .host_ns = 5000, .wrap_ns = 1000};
+  EXPECT_EQ(clock.between(10, 30), 20);
+  EXPECT_EQ(clock.between(30, 10), -20);
+  EXPECT_EQ(clock.between(990, 10), 20);
+  EXPECT_EQ(clock.between(10, 990), -20);
+  EXPECT_EQ(clock.on_host(10), 5020);
+  EXPECT_EQ(clock.on_host(980), 4990);
+  clock.wrap_ns = 0;
+  EXPECT_EQ(clock.between(990, 10), -980);
 }
 
 }  // namespace

@@ -13,19 +13,19 @@
 #include <utility>
 
 #include "commands.hpp"
-#include "plugins/common/driver/kernel_cache.hpp"
+#include "core/trusted_files/blob_store.hpp"
 #include "print_json.hpp"
 
 namespace {
 
 std::optional<std::filesystem::path> directory() {
-  return compute::common::kernel_cache_directory(compute::config_get("COMPUTE_CACHE_DIR").value);
+  return compute::files::cache_folder(compute::config_get("COMPUTE_CACHE_DIR").value);
 }
 
-std::unique_ptr<compute::common::KernelCache> cache_at(const std::optional<std::filesystem::path>& place) {
+std::unique_ptr<compute::files::BlobStore> cache_at(const std::optional<std::filesystem::path>& place) {
   compute::files::Trust trust = compute::files::Trust::of_process(false);
   trust.everybody = compute::config_get("COMPUTE_TRUST_ALL").value == "1";
-  return std::make_unique<compute::common::KernelCache>(place, 0, std::move(trust));
+  return std::make_unique<compute::files::BlobStore>(place, 0, std::move(trust));
 }
 
 }  // namespace

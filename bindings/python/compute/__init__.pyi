@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ContextManager, Literal, NamedTuple, Protocol, TypeAlias
 
 from . import fft as fft, grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
-from ._errors import (CompileError as CompileError, DeviceError as DeviceError, Error as Error,
-                      ForkedError as ForkedError, InvalidArgumentError as InvalidArgumentError,
+from ._errors import (CancelledError as CancelledError, CompileError as CompileError, DeviceError as DeviceError,
+                      Error as Error, ForkedError as ForkedError, InvalidArgumentError as InvalidArgumentError,
                       InvalidTypeError as InvalidTypeError, KernelError as KernelError, NotFoundError as NotFoundError,
-                      OutOfMemoryError as OutOfMemoryError, OutOfRangeError as OutOfRangeError,
-                      UnsupportedError as UnsupportedError)
+                      NumericalError as NumericalError, OutOfMemoryError as OutOfMemoryError,
+                      OutOfRangeError as OutOfRangeError, PeerError as PeerError, UnsupportedError as UnsupportedError)
 from .expressions import Expression as Expression
 from .kernels import Kernel as Kernel
 

@@ -63,12 +63,25 @@ class CompileError(DeviceError):
     """A kernel does not compile. The message contains the compiler's log."""
 
 
+class CancelledError(DeviceError):
+    """The work was cancelled."""
+
+
+class PeerError(DeviceError):
+    """Another process of a group failed or is gone."""
+
+
+class NumericalError(Error, ArithmeticError, ValueError):
+    """The data have no result, such as a singular matrix."""
+
+
 class ForkedError(DeviceError):
     """The device was opened before fork(). Use multiprocessing's start method "spawn"."""
 
 
 for _error in (Error, InvalidArgumentError, InvalidTypeError, OutOfRangeError, OutOfMemoryError, NotFoundError,
-               UnsupportedError, DeviceError, KernelError, CompileError, ForkedError):
+               UnsupportedError, DeviceError, KernelError, CompileError, CancelledError, PeerError, NumericalError,
+               ForkedError):
     _error.__module__ = "compute"  # where programs find them
 
 _TYPES = {
@@ -81,6 +94,9 @@ _TYPES = {
     "COMPILE_FAILED": CompileError,
     "KERNEL_FAILED": KernelError,
     "FORKED": ForkedError,
+    "CANCELLED": CancelledError,
+    "PEER_FAILED": PeerError,
+    "NUMERICAL": NumericalError,
 }
 _C_FUNCTION = re.compile(r"^(compute_\w+|broadcast)(?=:)")
 # What messages of the library say, in the words of this package.

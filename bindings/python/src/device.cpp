@@ -286,7 +286,9 @@ PyObject* device_object(compute_device* device) {
   if (object == nullptr) return nullptr;
   compute_device_retain(device);
   object->handle = device;
-  if (compute_error* const error = compute_device_default_stream(device, &object->default_)) compute_error_free(error);
+  const bool has_one = std::string_view(compute_device_name(device)) != "cpu";
+  compute_error* const error = has_one ? compute_device_default_stream(device, &object->default_) : nullptr;
+  compute_error_free(error);
   open_devices.push_back(object);
   Py_INCREF(as_object(object));
   return as_object(object);

@@ -18,6 +18,10 @@ PyObject* call_hook(const char* name, const char* format, ...) {
 }
 
 PyObject* raise(compute_error* error) {
+  if (compute_error_get_code(error) == COMPUTE_ERROR_CANCELLED && PyErr_CheckSignals() != 0) {  // by Ctrl-C
+    compute_error_free(error);
+    return nullptr;
+  }
   const Ref exception(call_hook("exception", "(isssisLs)", static_cast<int>(compute_error_get_code(error)),
                                 compute_error_code_name(compute_error_get_code(error)), compute_error_message(error),
                                 compute_error_op(error), static_cast<int>(compute_error_argument(error)),

@@ -23,6 +23,7 @@ PyTypeObject* add_type(PyObject* module, const char* name, int size, unsigned fl
 }
 
 PyThreadState* Unlocked::release() noexcept {
+  watch_for_interrupts();
   const bool stops = last_thread_ != 0 && last_thread_ != PyThread_get_thread_ident();
   if (!stops) ++inside_;
   PyThreadState* const state = PyEval_SaveThread();

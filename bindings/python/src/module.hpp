@@ -193,6 +193,8 @@ inline bool succeeded(compute_error* error) {
 }
 /// Calls a function of the dict of hooks. Takes a format for the arguments, as Py_BuildValue.
 PyObject* call_hook(const char* name, const char* format, ...);
+/// Lets Ctrl-C end long calls of the main thread on cpu. Called in front of them.
+void watch_for_interrupts();
 /// The text as a str; frees it.
 PyObject* take_text(compute_text* text);
 /// A string of a struct of compute.h.

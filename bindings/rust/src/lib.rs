@@ -53,13 +53,16 @@ pub enum ErrorCode {
     ShutDown = 15,
     PluginRejected = 16,
     Internal = 17,
+    Cancelled = 18,
+    PeerFailed = 19,
+    Numerical = 20,
 }
 
 impl ErrorCode {
     /// A code that is newer than this crate is INTERNAL.
     fn of(code: i32) -> Self {
         use ErrorCode::*;
-        const ALL: [ErrorCode; 17] = [
+        const ALL: [ErrorCode; 20] = [
             InvalidArgument,
             OutOfRange,
             Unsupported,
@@ -77,6 +80,9 @@ impl ErrorCode {
             ShutDown,
             PluginRejected,
             Internal,
+            Cancelled,
+            PeerFailed,
+            Numerical,
         ];
         *usize::try_from(code - 1).ok().and_then(|index| ALL.get(index)).unwrap_or(&Internal)
     }

@@ -73,9 +73,11 @@ struct Work {
   int64_t count, grain, pieces;
   void (*body)(void*, int64_t, int64_t);
   void* user;
+  const std::atomic<bool>* cancel = cancel_request;
 
   void run(int64_t piece) const {
     stop_if_ending();
+    throw_if(cancel);
     const int64_t grains = (count + grain - 1) / grain;
     const int64_t share = grains / pieces, rest = grains % pieces;
     const int64_t first = piece * share + std::min(piece, rest);
@@ -182,6 +184,10 @@ double quota_in(const std::string& folder) {
 
 }  // namespace
 
+constinit thread_local const std::atomic<bool>* cancel_request = nullptr;
+
+void throw_cancelled() { throw Error(COMPUTE_ERROR_CANCELLED, "the work was cancelled"); }
+
 void stop_if_ending() {
   while (is_ending.load(std::memory_order_relaxed)) std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -269,6 +275,7 @@ void parallel_for(int64_t count, Grain grain, void (*body)(void*, int64_t, int64
     if (count > 0) body(user, 0, count);
     return;
   }
+  throw_if(cancel_request);
   Pool& p = pool();
   const int64_t grains = (count + grain.units - 1) / grain.units, threads = std::min<int64_t>(p.threads, grains);
   if (threads == 1) return body(user, 0, count);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,6 +40,25 @@ void threads_forked();
 void threads_ending();
 // Never returns once threads_ending() was called.
 void stop_if_ending();
+
+// The request of a stream to end its work early; NULL: this thread works for none.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local const std::atomic<bool>* cancel_request;
+
+// The error CANCELLED.
+[[noreturn]] void throw_cancelled();
+inline void throw_if(const std::atomic<bool>* cancel_request) {
+  if (cancel_request != nullptr && cancel_request->load(std::memory_order_relaxed)) [[unlikely]]
+    throw_cancelled();
+}
+
+// While it exists, the loops of this thread end between two pieces once `request` is set, by throw_cancelled().
+class Cancellable {
+ public:
+  explicit Cancellable(const std::atomic<bool>& request) { cancel_request = &request; }
+  Cancellable(const Cancellable&) = delete;
+  Cancellable& operator=(const Cancellable&) = delete;
+  ~Cancellable() { cancel_request = nullptr; }
+};
 
 // How many units of a loop are worth handing to a thread that looks for work, which is about 2 us.
 struct Grain {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "core/trusted_files/trusted_files.hpp"
-#include "plugins/common/driver/kernel_cache.hpp"
+#include "plugins/common/driver/program_store.hpp"
 #include "plugins/common/op/core.hpp"
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/user_kernels/compiler.hpp"
@@ -33,7 +33,7 @@ namespace {
 using common::Error;
 
 // Of a group, in arrays of fixed size. More than any GPU has, and little enough for every thread to have it.
-constexpr size_t kMostLocalBytes = 1 << 20, kOwnLocalBytes = 256;
+constexpr size_t kOwnLocalBytes = 256;
 // Of a work-item without barriers: as on CUDA, and every thread's stack has that.
 constexpr int64_t kMostFrame = 512 << 10;
 
@@ -224,9 +224,8 @@ std::shared_ptr<const Program> Program::make(std::string_view source, std::strin
   const std::string most_frame = std::to_string(has_barrier ? kMostFiberFrame : kMostFrame);
   words.push_back("-Wframe-larger-than=" + most_frame);
   joined += words.back() + '\n' + macros;
-  const common::ProgramKey key = {text, isa().name, compiler.version, joined};
-  common::KernelCache& cache = common::KernelCache::instance();
-  std::optional<std::string> library = cache.load(key);
+  const common::ProgramKey key = {"cpu", text, isa().name, compiler.version, joined};
+  std::optional<std::string> library = common::load_program(key);
   if (!library) {
     Compilation compiled = compile_shared(compiler, words, whole ? "c++" : "c++-cpp-output", text, what);
     if (compiled.log.find("[-Wframe-larger-than") != std::string::npos) {
@@ -235,7 +234,7 @@ std::shared_ptr<const Program> Program::make(std::string_view source, std::strin
                                                     (has_barrier ? "" : "out") + " barriers\n" + compiled.log);
     }
     library = std::move(compiled.result);
-    cache.store(key, *library);
+    common::store_program(key, *library);
     *out_compiled = true;
   }
   const size_t local_bytes = local_bytes_of(*library);

@@ -3,6 +3,7 @@
 // the result is loaded from memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,6 +13,8 @@
 #include "plugins/common/table/emit.hpp"
 
 namespace compute::cpu {
+
+inline constexpr size_t kMostLocalBytes = 1 << 20;  // of a group
 
 // The structs that the compiled code shares with the plugin; prelude.inc has the same.
 struct ProgramParameter {

@@ -225,6 +225,8 @@ UserKernel::UserKernel(const compute_plugin_kernel_source& source) {
 
 int32_t UserKernel::max_group_size() { return static_cast<int32_t>(kMostFibers); }
 
+int64_t UserKernel::max_local_bytes() { return static_cast<int64_t>(kMostLocalBytes); }
+
 Plan* UserKernel::make_launch(const compute_plugin_launch& launch) const { return new LaunchPlan(program_, launch); }
 
 std::optional<Refusal> refuse_kernel(const Op& op) {

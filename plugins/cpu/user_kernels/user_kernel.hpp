@@ -17,6 +17,7 @@ class UserKernel {
 
   int32_t argument_count() const { return static_cast<int32_t>(program_->parameters().size()); }
   static int32_t max_group_size();
+  static int64_t max_local_bytes();
 
   // One run, to be queued: its arguments are checked and copied. The plan belongs to the caller.
   Plan* make_launch(const compute_plugin_launch& launch) const;

@@ -225,6 +225,9 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   COVER(table.value, fault, stream_destroy);
   COVER(table.value, fault, stream_mark);
   COVER(table.value, fault, stream_wait);
+  COVER(table.value, fault, stream_wait_host);
+  COVER(table.value, fault, signal_host_wait);
+  COVER(table.value, fault, stream_cancel);
   COVER(table.value, fault, stream_reached);
   COVER(table.value, fault, stream_sync);
   COVER(table.value, fault, mark_time);
@@ -233,6 +236,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   COVER(table.value, fault, copy_from_host);
   COVER(table.value, fault, copy_to_host);
   COVER(table.value, fault, fill);
+  COVER(table.value, fault, plan_warm);
   COVER(table.value, fault, plan_run);
   COVER(table.value, fault, plan_release);
   COVER(table.value, fault, caps);

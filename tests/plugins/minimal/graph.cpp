@@ -24,6 +24,8 @@ Node make_node(const compute_plugin_graph_node& given) {
   understand(*given.run, "a run of the graph");
   Node node = {from_handle<SharedPlan>(given.plan), *given.run, {}, {}, {}};
   node.run.next = nullptr;
+  node.run.arguments = {};  // several runs of the graph would write there at once
+  node.run.host_workspace = nullptr;
   node.tensors.assign(given.run->tensors, given.run->tensors + given.run->tensor_count);
   node.scalars.assign(given.run->scalars, given.run->scalars + given.run->scalar_count);
   node.slots.assign(node.scalars.size(), -1);

@@ -50,7 +50,7 @@ compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_
   });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t, void*) {}
+void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
 
 }  // namespace
 

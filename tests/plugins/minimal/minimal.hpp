@@ -2,6 +2,7 @@
 // Shared by the parts of the plugin: errors, handles, and the objects behind the handles.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -118,6 +119,7 @@ inline void log(std::string_view category, const std::string& line) {
 //   row          the optional primitive of that name
 //   times        mark_time and clock
 //   telemetry    telemetry
+//   cancel       stream_cancel
 //   intrinsics   all that have a definition in others
 bool lacks(std::string_view capability, std::string_view suffix = {});
 uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_STORAGE | …
@@ -128,6 +130,14 @@ enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };
 
 // COMPUTE_MINIMAL_HOST_VISIBLE=1: devices whose own memory the host sees through memory_map.
 bool memory_is_visible();
+// COMPUTE_MINIMAL_ARGUMENTS=1: plans that need memory for arguments and on the host, and runs that check it.
+bool plans_need_memory();
+// COMPUTE_MINIMAL_ON_HOST: a primitive that the plugin says it runs on the host.
+bool runs_on_host(std::string_view primitive);
+
+// COMPUTE_MINIMAL_FAULT: the code of the faults that runs report; else that of an index out of range.
+int32_t fault_code();
+
 // COMPUTE_MINIMAL_GRAPHS=1: devices that run graphs (graph.cpp).
 bool has_graphs();
 
@@ -188,7 +198,8 @@ class Timeline {
   std::unordered_map<uint64_t, std::optional<int64_t>> times_;
 };
 
-// The clock of the devices: the host's, an hour ahead, so that tests detect confusion of the two.
+// The clock of the devices: the host's, an hour ahead, so that tests detect confusion of the two. It has 36 bits.
+constexpr int64_t kClockWrapNs = int64_t{1} << 36;
 int64_t device_clock_ns();
 int64_t host_clock_ns();
 
@@ -204,6 +215,9 @@ class Stream {
   ~Stream();  // waits for queued work
 
   void submit(std::function<void()> task);
+  // Fails the stream with CANCELLED. A task that waits for the host ends.
+  void cancel();
+  bool is_cancelled() const { return cancelled_.load(); }
   void retire();  // no work follows: the thread ends after the queued work
   bool finished();
   void settle();  // waits until nothing is queued and nothing runs
@@ -221,6 +235,7 @@ class Stream {
   bool busy_ = false;
   bool retired_ = false;
   bool finished_ = false;
+  std::atomic<bool> cancelled_{false};
   std::thread thread_;
 };
 

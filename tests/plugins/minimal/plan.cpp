@@ -2,6 +2,7 @@
 // Plans, and the four slots through which core asks for them and runs them.
 #include "plan.hpp"
 
+#include <cstring>
 #include <numeric>
 
 #include "minimal.hpp"
@@ -112,6 +113,8 @@ void understand_all(const compute_plugin_op& op) {
 
 namespace {
 
+constexpr int64_t kHostWorkspaceBytes = 100;
+
 // The op's plan; NULL after a call of `refuse` with the reason.
 SharedPlan make_plan(const compute_plugin_op& op, compute_plugin_refuse refuse, void* context) {
   try {
@@ -135,7 +138,9 @@ compute_error* op_query(uint64_t, const compute_plugin_op* op, compute_plugin_qu
   return guard([&] {
     understand_all(*op);
     understand(*out_info, "the answer");
-    out_info->supported = make_plan(*op, refuse, context) != nullptr ? 1 : 0;
+    const SharedPlan plan = make_plan(*op, refuse, context);
+    out_info->supported = plan != nullptr ? 1 : 0;
+    if (plan != nullptr && runs_on_host(plan->primitive->name)) out_info->flags |= COMPUTE_PLUGIN_QUERY_HOST;
   });
 }
 
@@ -148,9 +153,30 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
     SharedPlan plan = make_plan(*op, refuse, context);
     if (plan == nullptr) return;
     out_info->reports_faults = plan->primitive->reports_faults;
+    if (runs_on_host(plan->primitive->name)) out_info->flags |= COMPUTE_PLUGIN_PLAN_HOST;
+    if (plans_need_memory()) {
+      out_info->argument_bytes = static_cast<int64_t>(plan->tensors.size() * sizeof(std::byte*));
+      out_info->host_workspace_bytes = kHostWorkspaceBytes;
+    }
     *out_plan = to_handle(new SharedPlan(std::move(plan)));
   });
 }
+
+// A run that has memory for arguments passes its operands there, and no others.
+struct RunMemory {
+  std::byte* arguments = nullptr;
+  void* host_workspace = nullptr;
+
+  void write(const Operands& operands) const {
+    if (arguments != nullptr)
+      std::memcpy(arguments, operands.tensors.data(), operands.tensors.size() * sizeof(std::byte*));
+  }
+  void read(Operands& operands) const {
+    if (arguments != nullptr)
+      std::memcpy(operands.tensors.data(), arguments, operands.tensors.size() * sizeof(std::byte*));
+    if (host_workspace != nullptr) std::memset(host_workspace, 0xAB, kHostWorkspaceBytes);
+  }
+};
 
 void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* record) {
   if (fault.code == COMPUTE_PLUGIN_FAULT_NONE) return;
@@ -163,7 +189,15 @@ void report_fault(const compute_plugin_fault& fault, compute_plugin_fault* recor
   record->value = fault.value;
   record->limit = fault.limit;
   record->position = fault.position;
-  record->code = fault.code;
+  record->code = fault_code();
+}
+
+// A driver would compile here.
+compute_error* plan_warm(uint64_t plan) {
+  return guard([&] {
+    const std::string_view name = from_handle<SharedPlan>(plan)->primitive->name;
+    log("compile", "minimal warms a plan of " + std::string(name));
+  });
 }
 
 compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
@@ -192,7 +226,12 @@ std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run
   operands.scalars.assign(run.scalars, run.scalars + plan->scalar_count);
   std::byte* record = nullptr;
   if (run.fault.buffer != 0) record = device.memory.resolve(run.fault, 0, sizeof(compute_plugin_fault));
-  return [plan, operands = std::move(operands), record] {
+  RunMemory memory;
+  if (run.arguments.buffer != 0) memory.arguments = device.memory.resolve(run.arguments, 0, 0);
+  memory.host_workspace = run.host_workspace;
+  memory.write(operands);
+  return [plan, operands = std::move(operands), memory, record]() mutable {
+    memory.read(operands);
     report_fault(plan->primitive->run(*plan, operands), reinterpret_cast<compute_plugin_fault*>(record));
   };
 }
@@ -200,6 +239,7 @@ std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run
 void fill_op_slots(compute_plugin_device_table& table) {
   table.op_query = op_query;
   table.op_prepare = op_prepare;
+  table.plan_warm = plan_warm;
   table.plan_run = plan_run;
   table.plan_release = plan_release;
 }

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <iterator>
 
+#include <unistd.h>
+
 #include "minimal.hpp"
 
 namespace minimal {
@@ -67,7 +69,7 @@ const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1>& dtype_levels() {
 
 constexpr uint64_t kDeviceCount = 2;
 
-compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
+compute_plugin_heap make_heap(uint32_t flags, int32_t role, int64_t size_bytes) {
   compute_plugin_heap heap = {};
   heap.struct_size = sizeof heap;
   heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
@@ -77,6 +79,7 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
   heap.max_allocation_bytes = size_bytes < 0 ? INT64_MAX : size_bytes;
   heap.offset_alignment = 16;
   heap.base_alignment = 256;
+  heap.role = role;
   return heap;
 }
 
@@ -85,10 +88,10 @@ compute_plugin_heap make_heap(uint32_t flags, int64_t size_bytes) {
 const compute_plugin_caps* caps(uint64_t) {
   static const compute_plugin_heap heaps[] = {
       make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u),
-                memory_bytes()),
+                COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, memory_bytes()),
       make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
                     COMPUTE_PLUGIN_HEAP_COHERENT,
-                -1),
+                COMPUTE_PLUGIN_HEAP_ROLE_SHARED, -1),
   };
   static const compute_plugin_caps caps = {
       sizeof caps,    COMPUTE_PLUGIN_STRUCT_CAPS, nullptr, 0, has_pinned_heap() ? 2 : 1, heaps,
@@ -97,10 +100,12 @@ const compute_plugin_caps* caps(uint64_t) {
 }
 
 // There is nothing to measure but memory.
-compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetry) {
+compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetry, compute_plugin_take_process take,
+                         void* context) {
   return guard([&] {
     understand(*out_telemetry, "the telemetry");
     out_telemetry->memory_process_bytes = from_handle<Device>(device).memory.used_bytes();
+    take(context, getpid(), out_telemetry->memory_process_bytes);
   });
 }
 
@@ -161,6 +166,13 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       info.platform_index = -1;
       info.dtypes = dtype_levels().data();
       info.dtype_count = static_cast<int32_t>(dtype_levels().size());
+      info.subnormals = COMPUTE_SUBNORMALS_KEPT;
+      info.subgroup_size_min = 1;
+      info.subgroup_size_max = 4;
+      info.local_memory_bytes = 1 << 15;
+      info.argument_bytes = 128;
+      info.max_group_size = 64;
+      info.atomic_alignment = 4;
       sink->device(sink->context, &info);
     }
   });
@@ -232,6 +244,14 @@ const compute_plugin_manifest kManifest = [] {
 }  // namespace
 
 bool has_native_handles() { return setting("COMPUTE_MINIMAL_NATIVE") == "1"; }
+bool plans_need_memory() { return setting("COMPUTE_MINIMAL_ARGUMENTS") == "1"; }
+bool runs_on_host(std::string_view primitive) { return setting("COMPUTE_MINIMAL_ON_HOST") == primitive; }
+int32_t fault_code() {
+  int32_t code = COMPUTE_PLUGIN_FAULT_INDEX;
+  const std::string value = setting("COMPUTE_MINIMAL_FAULT");
+  std::from_chars(value.data(), value.data() + value.size(), code);
+  return code;
+}
 bool has_graphs() { return setting("COMPUTE_MINIMAL_GRAPHS") == "1"; }
 bool memory_is_visible() { return setting("COMPUTE_MINIMAL_HOST_VISIBLE") == "1"; }
 

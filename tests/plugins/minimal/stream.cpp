@@ -63,12 +63,20 @@ Stream::~Stream() {
 int64_t host_clock_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-int64_t device_clock_ns() { return host_clock_ns() + int64_t{3600} * 1'000'000'000; }
+int64_t device_clock_ns() { return (host_clock_ns() + int64_t{3600} * 1'000'000'000) % kClockWrapNs; }
 
 void Stream::submit(std::function<void()> task) {
   {
     std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
+  }
+  filled_.notify_one();
+}
+
+void Stream::cancel() {
+  {
+    std::lock_guard lock(mutex_);
+    cancelled_ = true;
   }
   filled_.notify_one();
 }
@@ -100,8 +108,13 @@ void Stream::work() {
       std::unique_lock lock(mutex_);
       busy_ = false;
       if (tasks_.empty()) emptied_.notify_all();
-      filled_.wait(lock, [&] { return !tasks_.empty() || retired_; });
+      filled_.wait(lock, [&] { return !tasks_.empty() || retired_ || (cancelled_ && !failed); });
+      if (cancelled_ && !failed) {
+        timeline->fail(Failure(COMPUTE_ERROR_CANCELLED, "minimal: the work was cancelled"));
+        failed = true;
+      }
       if (tasks_.empty()) {
+        if (!retired_) continue;
         finished_ = true;
         return;
       }
@@ -162,6 +175,40 @@ compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
   });
 }
 
+// A wait that the host ends. The task that waits and core each hold it.
+struct HostWait {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+};
+using SharedWait = std::shared_ptr<HostWait>;
+
+compute_error* stream_wait_host(uint64_t stream, uint64_t* out_wait) {
+  *out_wait = 0;
+  return guard([&] {
+    Stream& self = from_handle<Stream>(stream);
+    auto handle = std::make_unique<SharedWait>(std::make_shared<HostWait>());
+    self.submit([wait = *handle, &self] {
+      std::unique_lock lock(wait->mutex);
+      while (!wait->over && !self.is_cancelled()) wait->changed.wait_for(lock, std::chrono::milliseconds(1));
+    });
+    *out_wait = to_handle(handle.release());
+  });
+}
+
+void signal_host_wait(uint64_t, uint64_t wait) {
+  const std::unique_ptr<SharedWait> handle(&from_handle<SharedWait>(wait));
+  {
+    std::lock_guard lock((*handle)->mutex);
+    (*handle)->over = true;
+  }
+  (*handle)->changed.notify_all();
+}
+
+compute_error* stream_cancel(uint64_t stream) {
+  return guard([&] { from_handle<Stream>(stream).cancel(); });
+}
+
 compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns, uint64_t* out_reached) {
   *out_reached = 0;
   return guard([&] {
@@ -178,7 +225,8 @@ compute_error* mark_time(uint64_t stream, uint64_t number, int64_t* out_ns) {
   return guard([&] { from_handle<Stream>(stream).timeline->take_time(number, out_ns); });
 }
 
-compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_ns) {
+compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_ns, int64_t* out_wrap_ns) {
+  *out_wrap_ns = kClockWrapNs;
   *out_host_ns = host_clock_ns();
   *out_device_ns = device_clock_ns();
   return nullptr;
@@ -222,6 +270,9 @@ void fill_stream_slots(compute_plugin_device_table& table) {
   table.stream_destroy = stream_destroy;
   table.stream_mark = stream_mark;
   table.stream_wait = stream_wait;
+  table.stream_wait_host = stream_wait_host;
+  table.signal_host_wait = signal_host_wait;
+  if (!lacks("cancel")) table.stream_cancel = stream_cancel;
   table.stream_reached = stream_reached;
   table.stream_sync = stream_sync;
   if (!lacks("times")) {

@@ -78,6 +78,9 @@ constexpr compute_plugin_device_table kDevice = {
     .stream_destroy = [](uint64_t) {},
     .stream_mark = [](uint64_t, uint64_t, uint32_t) -> compute_error* { return nullptr; },
     .stream_wait = [](uint64_t, uint64_t, uint64_t) -> compute_error* { return nullptr; },
+    .stream_wait_host = nullptr,
+    .signal_host_wait = nullptr,
+    .stream_cancel = nullptr,
     .stream_reached = [](uint64_t, uint64_t* out_reached) -> compute_error* {
       *out_reached = 0;
       return nullptr;
@@ -96,6 +99,7 @@ constexpr compute_plugin_device_table kDevice = {
     .copy_peer = nullptr,
     .op_query = op_query,
     .op_prepare = op_prepare,
+    .plan_warm = nullptr,
     .plan_run = [](uint64_t, const compute_plugin_run*) -> compute_error* { return nullptr; },
     .plan_release = [](uint64_t, uint64_t) {},
     .kernels = nullptr,

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work that is cancelled: what ends, and what has values afterwards.
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "runtime.hpp"
+
+namespace runtime {
+namespace {
+
+using compute::Stream;
+using compute::Tensor;
+
+constexpr int64_t kCount = int64_t{1} << 23;
+
+// Takes seconds, if it is not cancelled.
+const compute::Expression& long_expression() {
+  static const auto* const expression =
+      new compute::Expression("lgamma(x) + digamma(x) + erfinv(1 / x) + lgamma(x + 1) + digamma(x + 1)", {"x"});
+  return *expression;
+}
+
+Tensor operand() { return host().full({kCount}, 2.5); }
+
+compute_error_code code_of(const Tensor& tensor) {
+  return thrown_by([&] { static_cast<void>(tensor.to_vector<double>()); }).code;
+}
+
+TEST(Cancel, AStreamOfCpuEndsEarly) {
+  const Stream stream(host()), other(host());
+  const Tensor x = operand(), before = compute::negative(x, stream);
+  stream.synchronize();
+  const Tensor y = host().full({kCount}, 7.0), z = host().full({kCount}, 7.0);
+  long_expression().into({x}, {}, {y}, stream);
+  long_expression().into({x}, {}, {z}, stream);
+  const Tensor dependant = compute::negative(y, other);
+  stream.cancel();
+  EXPECT_EQ(thrown_by([&] { stream.synchronize(); }).code, COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(compute::negative(x, stream)); }).code, COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(code_of(y), COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(code_of(z), COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(code_of(dependant), COMPUTE_ERROR_CANCELLED);
+  // Memory that the cancelled work did not come to is as before.
+  void* data = nullptr;
+  int32_t is_copy = 0;
+  compute::check(compute_tensor_map(z.get(), COMPUTE_ACCESS_WRITE, &data, &is_copy));
+  EXPECT_EQ(static_cast<double*>(data)[0], 7.0);
+  EXPECT_EQ(static_cast<double*>(data)[kCount - 1], 7.0);
+  compute::check(compute_tensor_unmap(z.get(), data));
+  // What was complete has its values, and so has what a new stream computes.
+  EXPECT_EQ(before.to_vector<double>()[kCount - 1], -2.5);
+  EXPECT_EQ(compute::negative(x, Stream(host())).to_vector<double>()[0], -2.5);
+  EXPECT_EQ(compute::negative(x, other).to_vector<double>()[0], -2.5);
+}
+
+TEST(Cancel, ACallOnTheDefaultStreamOfCpuReturns) {
+  const Stream own = Stream::default_of(host());
+  const Tensor x = operand(), y = host().full({kCount}, 7.0);
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<bool> ends{false};
+    std::thread other([&] {
+      while (!ends) own.cancel();
+    });
+    EXPECT_EQ(thrown_by([&] { long_expression().into({x}, {}, {y}); }).code, COMPUTE_ERROR_CANCELLED);
+    ends = true;
+    other.join();
+    EXPECT_EQ(code_of(y), COMPUTE_ERROR_CANCELLED);
+  }
+  // The stream goes on, and what is overwritten has values again.
+  compute::check(compute_negative_into(nullptr, x.get(), y.get()));
+  EXPECT_EQ(y.to_vector<double>()[kCount - 1], -2.5);
+  own.cancel();  // nothing is running
+  EXPECT_EQ(compute::negative(x).to_vector<double>()[0], -2.5);
+}
+
+compute_stream* interrupted_stream = nullptr;
+
+TEST(Cancel, ASignalHandlerCanCancel) {
+  const Stream own = Stream::default_of(host());
+  interrupted_stream = own.get();
+  std::signal(SIGUSR1, [](int) { compute_error_free(compute_stream_cancel(interrupted_stream)); });
+  const Tensor x = operand();
+  const pthread_t self = pthread_self();
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    while (!ends) {
+      pthread_kill(self, SIGUSR1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(compute::map(long_expression(), {x})); }).code, COMPUTE_ERROR_CANCELLED);
+  ends = true;
+  other.join();
+  std::signal(SIGUSR1, SIG_DFL);
+  EXPECT_EQ(compute::negative(x).to_vector<double>()[0], -2.5);
+}
+
+TEST(Cancel, AnotherPluginsStream) {
+  const Stream stream(remote()), other(remote());
+  const Tensor x = remote().from_host(iota(1 << 16));
+  Tensor y = x;
+  for (int i = 0; i < 200; ++i) y = compute::negative(y, stream);
+  const Tensor dependant = compute::negative(y, other);
+  stream.cancel();
+  EXPECT_EQ(thrown_by([&] { stream.synchronize(); }).code, COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(dependant.to_vector<float>()); }).code, COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(compute::negative(x, other).to_vector<float>()[1], -1.0f);
+}
+
+TEST(Cancel, NeedsAStream) {
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_stream_cancel(nullptr)); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+}  // namespace
+}  // namespace runtime
