@@ -13,7 +13,7 @@ MOST_SECONDS = 0.5  # of a row, with its peers
 
 # What a run without --only measures.
 SECTIONS = {body.__name__: body for body in (
-    rows.elementwise, rows.moves, rows.reductions, rows.products, network_rows.ordering, network_rows.networks, network_rows.training)}
+    rows.elementwise, rows.moves, rows.reductions, rows.products, network_rows.ordering, network_rows.transforms, network_rows.networks, network_rows.training)}
 # Measured by name, or if a word of --only matches.
 MORE = {body.__name__: body for body in (
     core_rows.calls, core_rows.ops, core_rows.bandwidth, core_rows.matrices, layer_rows.layers, layer_rows.layout, layer_rows.transfers)}

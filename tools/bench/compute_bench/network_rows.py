@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of ops of networks and of their training, and of ops that order. PyTorch has most of them."""
+"""The rows of ops of networks and of their training, of ops that order, and of transforms. PyTorch has most of them."""
+import math
 
 
 def functions(p):
@@ -31,6 +32,40 @@ def ordering(b):
     b.row("unique of 1000 values", "unique", [b.integers(1000, n)], [None] * 5,
           lambda p, x: p.unique(x, return_inverse=True, return_counts=True))
     b.row("nonzero", "nonzero", [b.op("greater", [x, b.full("float32", 0)], "bool", n)], [None] * 2, lambda p, x: p.nonzero(x))
+
+
+def transforms(b):
+    """Fourier transforms. The times of peers include making their results."""
+    def along(p, axes):
+        return {"dim" if p.name == "torch" else "axis": axes[0]} if len(axes) == 1 else {"dim" if p.name == "torch" else "axes": axes}
+
+    def row(name, op, peer, shape, axes, given, result, results=None, **attributes):
+        n = math.prod(shape)
+        x = b.cast(b.normal(*shape), given)
+        z = b.empty(*(results or shape), dtype=result)
+        several = "n" if len(axes) > 1 else ""
+        b.row(name, op, [x], z, lambda p, x, z: getattr(p.fft, peer + several)(x, **along(p, axes)), tolerance=1e-3,
+              flops=5 * n * math.log2(n), axes=list(axes), **attributes)
+
+    def complex_row(name, shape, axes, dtype="complex64", **attributes):
+        row(name, "fft", "ifft" if attributes else "fft", shape, axes, dtype, dtype, **attributes)
+
+    powers = (10, 14, 18, 20) if b.quick else (10, 14, 18, 20, 22) if b.is_cpu else (10, 14, 18, 20, 22, 24)
+    for power in powers:
+        complex_row(f"fft of 2^{power}", (1 << power,), (0,))
+    for n, kind in ((15015, "3 5 7 11 13"), (44100, ""), (10007, "a prime"), (1000003, "a prime")):
+        complex_row(f"fft of {n}{', ' + kind if kind else ''}", (n,), (0,))
+    complex_row("fft of complex128, 2^20", (1 << 20,), (0,), "complex128")
+    complex_row("ifft of 2^20", (1 << 20,), (0,), inverse=1)
+    complex_row("fft of 1000 rows of 256", (1000, 256), (1,))
+    complex_row("fft of 10000 rows of 1000", (10000, 1000), (1,))
+    complex_row("fft of 1024 columns of 1024", (1024, 1024), (0,))
+    complex_row("fft of 1024 x 1024", (1024, 1024), (0, 1))
+    complex_row("fft of 128 x 128 x 128", (128, 128, 128), (0, 1, 2))
+    row("rfft of 2^20", "rfft", "rfft", (1 << 20,), (0,), "float32", "complex64", ((1 << 19) + 1,))
+    row("rfft of 1000 rows of 256", "rfft", "rfft", (1000, 256), (1,), "float32", "complex64", (1000, 129))
+    row("rfft of 1024 x 1024", "rfft", "rfft", (1024, 1024), (0, 1), "float32", "complex64", (1024, 513))
+    row("irfft of 2^20", "irfft", "irfft", ((1 << 19) + 1,), (0,), "complex64", "float32", (1 << 20,))
 
 
 def networks(b):
