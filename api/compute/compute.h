@@ -533,7 +533,8 @@ typedef struct compute_tensor_spec {
 /* Flags of compute_op_info. */
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_OP_IN_PLACE = 4, /* an output and an input may be identical views */
-  COMPUTE_OP_GROUPS = 8    /* a call may have several groups of inputs and outputs; see compute_op_run */
+  COMPUTE_OP_GROUPS = 8,   /* a call may have several groups of inputs and outputs; see compute_op_run */
+  COMPUTE_OP_HOST = 16     /* runs on the host if the device does not support it, unless COMPUTE_FALLBACK is strict */
 };
 
 /*

@@ -884,6 +884,22 @@ COMPUTE_API compute_error* compute_cast(compute_stream* stream, compute_tensor* 
 COMPUTE_API compute_error* compute_cast_into(compute_stream* stream, compute_tensor* x, compute_dtype dtype,
                                              const compute_cast_options* options, compute_tensor* y);
 
+/* cholesky: the lower triangular l with x = l l^H of Hermitian positive definite matrices, or with upper the u with
+ * x = u^H u; reads that triangle of x alone; a matrix that is not positive definite is a fault of the code
+ * NUMERICAL. Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the
+ * eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and
+ * ranks int64. Shape: the shape of x. Error bound: backward. */
+typedef struct compute_cholesky_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t upper; /* 0 */
+} compute_cholesky_options;
+COMPUTE_API compute_error* compute_cholesky(compute_stream* stream, compute_tensor* x,
+                                            const compute_cholesky_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_cholesky_into(compute_stream* stream, compute_tensor* x,
+                                                 const compute_cholesky_options* options, compute_tensor* y);
+
 /* concat: joins tensors along an existing axis. Dtype: the common dtype of the inputs. Shape: the shape of the
  * inputs, which may differ only along axis; the extents along axis are added. Exact or correctly rounded. */
 typedef struct compute_concat_options {
@@ -1207,6 +1223,20 @@ COMPUTE_API compute_error* compute_cumulative_sum_into(compute_stream* stream, c
                                                        const compute_cumulative_sum_options* options,
                                                        compute_tensor* y);
 
+/* det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x, which is
+ * floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real,
+ * those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [...], without the last two
+ * axes of x. Error bound: backward. */
+typedef struct compute_det_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_det_options;
+COMPUTE_API compute_error* compute_det(compute_stream* stream, compute_tensor* x, const compute_det_options* options,
+                                       compute_tensor** out_y);
+COMPUTE_API compute_error* compute_det_into(compute_stream* stream, compute_tensor* x,
+                                            const compute_det_options* options, compute_tensor* y);
+
 /* diff: differences of neighbours along axis, n times. Dtype: the dtype of x. Shape: the shape of x with n fewer
  * elements along axis, at least 0. Exact or correctly rounded. */
 typedef struct compute_diff_options {
@@ -1238,6 +1268,67 @@ COMPUTE_API compute_error* compute_dropout(compute_stream* stream, compute_tenso
 COMPUTE_API compute_error* compute_dropout_into(compute_stream* stream, compute_tensor* x,
                                                 const compute_dropout_options* options, compute_tensor* y);
 
+/* eig: the eigenvalues of square matrices and, as columns of norm 1, right eigenvectors, both complex; an iteration
+ * that does not converge is a fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or
+ * complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
+ * matrices and their vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n].
+ * Error bound: backward. */
+typedef struct compute_eig_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_eig_options;
+COMPUTE_API compute_error* compute_eig(compute_stream* stream, compute_tensor* x, const compute_eig_options* options,
+                                       compute_tensor** out_values, compute_tensor** out_vectors);
+COMPUTE_API compute_error* compute_eig_into(compute_stream* stream, compute_tensor* x,
+                                            const compute_eig_options* options, compute_tensor* values,
+                                            compute_tensor* vectors);
+
+/* eigh: the eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns; reads the lower
+ * triangle of x alone, or with upper the upper one. Dtype: the dtype of x, which is floating-point or complex;
+ * norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and
+ * their vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n]. Error bound:
+ * backward. */
+typedef struct compute_eigh_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t upper; /* 0 */
+} compute_eigh_options;
+COMPUTE_API compute_error* compute_eigh(compute_stream* stream, compute_tensor* x, const compute_eigh_options* options,
+                                        compute_tensor** out_values, compute_tensor** out_vectors);
+COMPUTE_API compute_error* compute_eigh_into(compute_stream* stream, compute_tensor* x,
+                                             const compute_eigh_options* options, compute_tensor* values,
+                                             compute_tensor* vectors);
+
+/* eigvals: the eigenvalues of square matrices, which are complex. Dtype: the dtype of x, which is floating-point or
+ * complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
+ * matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n]. Error bound: backward. */
+typedef struct compute_eigvals_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_eigvals_options;
+COMPUTE_API compute_error* compute_eigvals(compute_stream* stream, compute_tensor* x,
+                                           const compute_eigvals_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_eigvals_into(compute_stream* stream, compute_tensor* x,
+                                                const compute_eigvals_options* options, compute_tensor* y);
+
+/* eigvalsh: the eigenvalues of Hermitian matrices, ascending; reads one triangle as eigh does. Dtype: the dtype of
+ * x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian
+ * matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n].
+ * Error bound: backward. */
+typedef struct compute_eigvalsh_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t upper; /* 0 */
+} compute_eigvalsh_options;
+COMPUTE_API compute_error* compute_eigvalsh(compute_stream* stream, compute_tensor* x,
+                                            const compute_eigvalsh_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_eigvalsh_into(compute_stream* stream, compute_tensor* x,
+                                                 const compute_eigvalsh_options* options, compute_tensor* y);
+
 /* einsum: sums of products as an equation like ij,jk->ik says; a label that occurs twice in an operand takes its
  * diagonal; ... stands for axes that broadcast; float16 and bfloat16 accumulate in float32. Dtype: the common dtype
  * of the inputs. Shape: given by the labels of the output. Error bound: n. */
@@ -1252,6 +1343,20 @@ COMPUTE_API compute_error* compute_einsum(compute_stream* stream, compute_tensor
 COMPUTE_API compute_error* compute_einsum_into(compute_stream* stream, compute_tensor* const* xs, int64_t xs_count,
                                                const char* equation, int64_t equation_size,
                                                const compute_einsum_options* options, compute_tensor* result);
+
+/* expm: the exponentials of square matrices, by scaling and squaring with a Padé approximant. Dtype: the dtype of
+ * x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian
+ * matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape
+ * of x. Error bound: backward. */
+typedef struct compute_expm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_expm_options;
+COMPUTE_API compute_error* compute_expm(compute_stream* stream, compute_tensor* x, const compute_expm_options* options,
+                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_expm_into(compute_stream* stream, compute_tensor* x,
+                                             const compute_expm_options* options, compute_tensor* y);
 
 /* eye: ones on the k-th diagonal, zeros elsewhere. Dtype: the value of the attribute dtype. Shape: given by the
  * attributes. Exact or correctly rounded. */
@@ -1389,6 +1494,20 @@ COMPUTE_API compute_error* compute_histogram_into(compute_stream* stream, comput
                                                   const compute_number* minimum, const compute_number* maximum,
                                                   const compute_histogram_options* options, compute_tensor* y);
 
+/* inv: the inverses of square matrices; a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x,
+ * which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices
+ * are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x.
+ * Error bound: backward. */
+typedef struct compute_inv_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_inv_options;
+COMPUTE_API compute_error* compute_inv(compute_stream* stream, compute_tensor* x, const compute_inv_options* options,
+                                       compute_tensor** out_y);
+COMPUTE_API compute_error* compute_inv_into(compute_stream* stream, compute_tensor* x,
+                                            const compute_inv_options* options, compute_tensor* y);
+
 /* irfft: the inverse of rfft, whose result has size elements along the last one of axes, by default an even number;
  * there the imaginary parts of elements 0 and size / 2 are ignored. Dtype: complex64 for float32 and complex64,
  * complex128 for float64 and complex128; of irfft the real dtype of x. Shape: the shape of x; rfft has n / 2 + 1 of
@@ -1524,6 +1643,42 @@ COMPUTE_API compute_error* compute_logsumexp(compute_stream* stream, compute_ten
 COMPUTE_API compute_error* compute_logsumexp_into(compute_stream* stream, compute_tensor* x,
                                                   const compute_logsumexp_options* options, compute_tensor* y);
 
+/* lstsq: the least-squares solution of the least norm of a x = b, by svd: the solution, the sums of squares of what
+ * is left of each column of b, the rank of a, and its singular values; values up to rtol times the greatest count as
+ * 0, where rtol is max(m, n) times the epsilon of the dtype of a unless it is given; b is a vector [m] or has
+ * matrices [..., m, k]. Dtype: the common dtype of the inputs. Shape: solution: [..., n, k]; residuals: [..., k];
+ * rank: [...]; singular_values: [..., min(m, n)], where ... broadcasts; if b is a vector, without k. Error bound:
+ * backward. */
+typedef struct compute_lstsq_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_lstsq_options;
+COMPUTE_API compute_error* compute_lstsq(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                         compute_tensor* rtol, const compute_lstsq_options* options,
+                                         compute_tensor** out_solution, compute_tensor** out_residuals,
+                                         compute_tensor** out_rank, compute_tensor** out_singular_values);
+COMPUTE_API compute_error* compute_lstsq_into(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                              compute_tensor* rtol, const compute_lstsq_options* options,
+                                              compute_tensor* solution, compute_tensor* residuals, compute_tensor* rank,
+                                              compute_tensor* singular_values);
+
+/* lu: the factors of matrices with exchanged rows, p x = l u: u is the upper triangle of the result, and l the one
+ * below its diagonal, with a diagonal of 1; row i was exchanged with row pivots[i], in order; a singular matrix has
+ * a 0 on the diagonal of u. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
+ * logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
+ * and pivots and ranks int64. Shape: lu: the shape of x [..., m, n]; pivots: [..., min(m, n)]. Error bound:
+ * backward. */
+typedef struct compute_lu_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_lu_options;
+COMPUTE_API compute_error* compute_lu(compute_stream* stream, compute_tensor* x, const compute_lu_options* options,
+                                      compute_tensor** out_lu, compute_tensor** out_pivots);
+COMPUTE_API compute_error* compute_lu_into(compute_stream* stream, compute_tensor* x, const compute_lu_options* options,
+                                           compute_tensor* lu, compute_tensor* pivots);
+
 /* matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
  * float16 and bfloat16 accumulate in float32. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs
  * […, m, k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and
@@ -1537,6 +1692,55 @@ COMPUTE_API compute_error* compute_matmul(compute_stream* stream, compute_tensor
                                           const compute_matmul_options* options, compute_tensor** out_result);
 COMPUTE_API compute_error* compute_matmul_into(compute_stream* stream, compute_tensor* a, compute_tensor* b,
                                                const compute_matmul_options* options, compute_tensor* result);
+
+/* matrix_norm: norms of matrices: fro, nuc (the sum of singular values), 1 and -1 (the greatest and least sum of a
+ * column), inf and -inf (of a row), 2 and -2 (the greatest and least singular value); 0 of matrices without
+ * elements. Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the
+ * eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and
+ * ranks int64. Shape: [...], without the last two axes of x; if keepdims is 1, these axes stay with extent 1. Error
+ * bound: backward. */
+typedef struct compute_matrix_norm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* ord; /* NULL: fro */
+  int64_t ord_size;
+  int64_t keepdims; /* 0 */
+} compute_matrix_norm_options;
+COMPUTE_API compute_error* compute_matrix_norm(compute_stream* stream, compute_tensor* x,
+                                               const compute_matrix_norm_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_matrix_norm_into(compute_stream* stream, compute_tensor* x,
+                                                    const compute_matrix_norm_options* options, compute_tensor* y);
+
+/* matrix_power: square matrices multiplied by themselves n times, by repeated squaring; a negative n gives the
+ * powers of the inverse, for which a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x, which
+ * is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
+ * real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error
+ * bound: backward. */
+typedef struct compute_matrix_power_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_matrix_power_options;
+COMPUTE_API compute_error* compute_matrix_power(compute_stream* stream, compute_tensor* x, int64_t n,
+                                                const compute_matrix_power_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_matrix_power_into(compute_stream* stream, compute_tensor* x, int64_t n,
+                                                     const compute_matrix_power_options* options, compute_tensor* y);
+
+/* matrix_rank: how many singular values of each matrix exceed rtol times the greatest, where rtol is max(m, n) times
+ * the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or complex; norms,
+ * singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
+ * vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Exact or correctly
+ * rounded. */
+typedef struct compute_matrix_rank_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_matrix_rank_options;
+COMPUTE_API compute_error* compute_matrix_rank(compute_stream* stream, compute_tensor* x, compute_tensor* rtol,
+                                               const compute_matrix_rank_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_matrix_rank_into(compute_stream* stream, compute_tensor* x, compute_tensor* rtol,
+                                                    const compute_matrix_rank_options* options, compute_tensor* y);
 
 /* max: greatest element; NaN if any element is NaN; an empty reduction is refused. Dtype: the dtype of x. Shape: the
  * shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
@@ -1687,6 +1891,20 @@ COMPUTE_API compute_error* compute_pad_into(compute_stream* stream, compute_tens
                                             int64_t pads_begin_count, const int64_t* pads_end, int64_t pads_end_count,
                                             const compute_pad_options* options, compute_tensor* y);
 
+/* pinv: the Moore-Penrose inverses, by svd; singular values up to rtol times the greatest count as 0, where rtol is
+ * max(m, n) times the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or
+ * complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
+ * matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n, m]. Error bound: backward. */
+typedef struct compute_pinv_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_pinv_options;
+COMPUTE_API compute_error* compute_pinv(compute_stream* stream, compute_tensor* x, compute_tensor* rtol,
+                                        const compute_pinv_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_pinv_into(compute_stream* stream, compute_tensor* x, compute_tensor* rtol,
+                                             const compute_pinv_options* options, compute_tensor* y);
+
 /* prod: product; integers widen to 64 bits and wrap; 1 if there are no elements. Dtype: the attribute dtype if it is
  * given; else int64 for bool and signed integers, uint64 for unsigned integers, and the dtype of x for other dtypes.
  * Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Error bound: n. */
@@ -1705,6 +1923,23 @@ COMPUTE_API compute_error* compute_prod(compute_stream* stream, compute_tensor* 
                                         compute_tensor** out_y);
 COMPUTE_API compute_error* compute_prod_into(compute_stream* stream, compute_tensor* x,
                                              const compute_prod_options* options, compute_tensor* y);
+
+/* qr: x = q r with orthonormal columns in q and an upper triangular r; mode is reduced, where q has min(m, n)
+ * columns, or complete, where it has m. Dtype: the dtype of x, which is floating-point or complex; norms, singular
+ * values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors
+ * complex, and pivots and ranks int64. Shape: q: [..., m, k]; r: [..., k, n], where k is min(m, n), or m with mode
+ * complete. Error bound: backward. */
+typedef struct compute_qr_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* mode; /* NULL: reduced */
+  int64_t mode_size;
+} compute_qr_options;
+COMPUTE_API compute_error* compute_qr(compute_stream* stream, compute_tensor* x, const compute_qr_options* options,
+                                      compute_tensor** out_q, compute_tensor** out_r);
+COMPUTE_API compute_error* compute_qr_into(compute_stream* stream, compute_tensor* x, const compute_qr_options* options,
+                                           compute_tensor* q, compute_tensor* r);
 
 /* random_bernoulli: 1 with probability p, else 0: 24 random bits are less than p 2^24, with p as float32. Dtype: the
  * value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded. */
@@ -2088,6 +2323,22 @@ COMPUTE_API compute_error* compute_sgd_momentum_into(compute_stream* stream, com
                                                      const compute_sgd_momentum_options* options,
                                                      compute_tensor* new_param, compute_tensor* new_velocity);
 
+/* slogdet: the signs of the determinants, which for complex matrices are numbers of modulus 1, and the logarithms of
+ * their moduli; 0 and -inf of singular matrices. Dtype: the dtype of x, which is floating-point or complex; norms,
+ * singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
+ * vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Error bound: backward. */
+typedef struct compute_slogdet_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_slogdet_options;
+COMPUTE_API compute_error* compute_slogdet(compute_stream* stream, compute_tensor* x,
+                                           const compute_slogdet_options* options, compute_tensor** out_sign,
+                                           compute_tensor** out_logabsdet);
+COMPUTE_API compute_error* compute_slogdet_into(compute_stream* stream, compute_tensor* x,
+                                                const compute_slogdet_options* options, compute_tensor* sign,
+                                                compute_tensor* logabsdet);
+
 /* softmax: exp(x) / sum(exp(x)) along axis, without overflow. Dtype: the dtype of the tensors, which is
  * floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
  * of x. Error bound: log2. */
@@ -2117,6 +2368,19 @@ COMPUTE_API compute_error* compute_softmax_grad(compute_stream* stream, compute_
 COMPUTE_API compute_error* compute_softmax_grad_into(compute_stream* stream, compute_tensor* dy, compute_tensor* y,
                                                      const compute_softmax_grad_options* options,
                                                      compute_tensor* result);
+
+/* solve: x with a x = b for square matrices a; b is a vector [n] if it has rank 1, else it has matrices [..., n, k];
+ * a singular matrix is a fault of the code NUMERICAL. Dtype: the common dtype of the inputs. Shape: [..., n, k],
+ * where ... broadcasts; [..., n] if b is a vector. Error bound: backward. */
+typedef struct compute_solve_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_solve_options;
+COMPUTE_API compute_error* compute_solve(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                         const compute_solve_options* options, compute_tensor** out_result);
+COMPUTE_API compute_error* compute_solve_into(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                              const compute_solve_options* options, compute_tensor* result);
 
 /* sort: x sorted along axis, stable; NaN comes last in both directions. Dtype: the dtype of x, which is not complex;
  * indices are int64. Shape: the shape of x. Exact or correctly rounded. */
@@ -2181,6 +2445,37 @@ COMPUTE_API compute_error* compute_sum(compute_stream* stream, compute_tensor* x
                                        compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sum_into(compute_stream* stream, compute_tensor* x,
                                             const compute_sum_options* options, compute_tensor* y);
+
+/* svd: x = u diag(s) vh with orthonormal columns in u and rows in vh, and descending singular values s; u is [...,
+ * m, m] and vh [..., n, n], or with full_matrices 0 [..., m, k] and [..., k, n]; an iteration that does not converge
+ * is a fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or complex; norms, singular
+ * values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors
+ * complex, and pivots and ranks int64. Shape: u: [..., m, m]; s: [..., min(m, n)]; vh: [..., n, n]; with
+ * full_matrices 0, u is [..., m, min(m, n)] and vh [..., min(m, n), n]. Error bound: backward. */
+typedef struct compute_svd_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* full_matrices; /* NULL: 1 */
+} compute_svd_options;
+COMPUTE_API compute_error* compute_svd(compute_stream* stream, compute_tensor* x, const compute_svd_options* options,
+                                       compute_tensor** out_u, compute_tensor** out_s, compute_tensor** out_vh);
+COMPUTE_API compute_error* compute_svd_into(compute_stream* stream, compute_tensor* x,
+                                            const compute_svd_options* options, compute_tensor* u, compute_tensor* s,
+                                            compute_tensor* vh);
+
+/* svdvals: the singular values, descending. Dtype: the dtype of x, which is floating-point or complex; norms,
+ * singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
+ * vectors complex, and pivots and ranks int64. Shape: [..., min(m, n)]. Error bound: backward. */
+typedef struct compute_svdvals_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+} compute_svdvals_options;
+COMPUTE_API compute_error* compute_svdvals(compute_stream* stream, compute_tensor* x,
+                                           const compute_svdvals_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_svdvals_into(compute_stream* stream, compute_tensor* x,
+                                                const compute_svdvals_options* options, compute_tensor* y);
 
 /* take: elements of x at indices along axis; indices are in [-n, n), negative ones count from the end, others are an
  * error. Dtype: the dtype of x; indices are integers. Shape: the shape of x, with axis replaced by the axes of
@@ -2278,6 +2573,24 @@ COMPUTE_API compute_error* compute_top_k(compute_stream* stream, compute_tensor*
 COMPUTE_API compute_error* compute_top_k_into(compute_stream* stream, compute_tensor* x, int64_t k,
                                               const compute_top_k_options* options, compute_tensor* values,
                                               compute_tensor* indices);
+
+/* triangular_solve: x with a x = b for triangular matrices a, of which the lower triangle is read, or with upper the
+ * upper one, and with unit_diagonal not the diagonal, which then counts as 1; b as in solve; a 0 on the diagonal
+ * gives infinities and NaN. Dtype: the common dtype of the inputs. Shape: [..., n, k], where ... broadcasts; [...,
+ * n] if b is a vector. Error bound: backward. */
+typedef struct compute_triangular_solve_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t upper;         /* 0 */
+  int64_t unit_diagonal; /* 0 */
+} compute_triangular_solve_options;
+COMPUTE_API compute_error* compute_triangular_solve(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                                    const compute_triangular_solve_options* options,
+                                                    compute_tensor** out_result);
+COMPUTE_API compute_error* compute_triangular_solve_into(compute_stream* stream, compute_tensor* a, compute_tensor* b,
+                                                         const compute_triangular_solve_options* options,
+                                                         compute_tensor* result);
 
 /* tril: x on and below the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape
  * of x. Exact or correctly rounded. */

@@ -1562,6 +1562,26 @@ inline void cast_into(const Tensor& x, const Tensor& y, DType dtype, const Strea
   check(compute_cast_into(stream.get(), x.get(), dtype.id(), nullptr, y.get()));
 }
 
+/// cholesky: the lower triangular l with x = l l^H of Hermitian positive definite matrices, or with upper the u with x
+/// = u^H u; reads that triangle of x alone; a matrix that is not positive definite is a fault of the code NUMERICAL.
+/// Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of
+/// Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape:
+/// the shape of x. Error bound: backward.
+[[nodiscard]] inline Tensor cholesky(const Tensor& x, Integer upper = 0, const Stream& stream = {}) {
+  compute_cholesky_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  compute_tensor* out = nullptr;
+  check(compute_cholesky(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void cholesky_into(const Tensor& x, const Tensor& y, Integer upper = 0, const Stream& stream = {}) {
+  compute_cholesky_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  check(compute_cholesky_into(stream.get(), x.get(), &options, y.get()));
+}
+
 /// concat: joins tensors along an existing axis. Dtype: the common dtype of the inputs. Shape: the shape of the inputs,
 /// which may differ only along axis; the extents along axis are added. Exact or correctly rounded.
 [[nodiscard]] inline Tensor concat(List<Tensor> xs, Integer axis = 0, const Stream& stream = {}) {
@@ -2060,6 +2080,19 @@ inline void cumulative_sum_into(const Tensor& x, const Tensor& y, Integer axis =
   check(compute_cumulative_sum_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x, which is
+/// floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real,
+/// those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [...], without the last two
+/// axes of x. Error bound: backward.
+[[nodiscard]] inline Tensor det(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_det(stream.get(), x.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void det_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_det_into(stream.get(), x.get(), nullptr, y.get()));
+}
+
 /// diff: differences of neighbours along axis, n times. Dtype: the dtype of x. Shape: the shape of x with n fewer
 /// elements along axis, at least 0. Exact or correctly rounded.
 [[nodiscard]] inline Tensor diff(const Tensor& x, Integer n = 1, Integer axis = -1, const Stream& stream = {}) {
@@ -2108,6 +2141,77 @@ inline void dropout_into(const Tensor& x, const Tensor& y, const Number& p = 0.5
   check(compute_dropout_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// eig: the eigenvalues of square matrices and, as columns of norm 1, right eigenvectors, both complex; an iteration
+/// that does not converge is a fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or complex;
+/// norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and
+/// their vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n]. Error bound:
+/// backward.
+struct EigResult {
+  Tensor values, vectors;
+};
+[[nodiscard]] inline EigResult eig(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out[2] = {};
+  check(compute_eig(stream.get(), x.get(), nullptr, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void eig_into(const Tensor& x, const Tensor& values, const Tensor& vectors, const Stream& stream = {}) {
+  check(compute_eig_into(stream.get(), x.get(), nullptr, values.get(), vectors.get()));
+}
+
+/// eigh: the eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns; reads the lower
+/// triangle of x alone, or with upper the upper one. Dtype: the dtype of x, which is floating-point or complex; norms,
+/// singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
+/// vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n]. Error bound: backward.
+struct EighResult {
+  Tensor values, vectors;
+};
+[[nodiscard]] inline EighResult eigh(const Tensor& x, Integer upper = 0, const Stream& stream = {}) {
+  compute_eigh_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  compute_tensor* out[2] = {};
+  check(compute_eigh(stream.get(), x.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void eigh_into(const Tensor& x, const Tensor& values, const Tensor& vectors, Integer upper = 0,
+                      const Stream& stream = {}) {
+  compute_eigh_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  check(compute_eigh_into(stream.get(), x.get(), &options, values.get(), vectors.get()));
+}
+
+/// eigvals: the eigenvalues of square matrices, which are complex. Dtype: the dtype of x, which is floating-point or
+/// complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
+/// matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n]. Error bound: backward.
+[[nodiscard]] inline Tensor eigvals(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_eigvals(stream.get(), x.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void eigvals_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_eigvals_into(stream.get(), x.get(), nullptr, y.get()));
+}
+
+/// eigvalsh: the eigenvalues of Hermitian matrices, ascending; reads one triangle as eigh does. Dtype: the dtype of x,
+/// which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
+/// real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n]. Error bound:
+/// backward.
+[[nodiscard]] inline Tensor eigvalsh(const Tensor& x, Integer upper = 0, const Stream& stream = {}) {
+  compute_eigvalsh_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  compute_tensor* out = nullptr;
+  check(compute_eigvalsh(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void eigvalsh_into(const Tensor& x, const Tensor& y, Integer upper = 0, const Stream& stream = {}) {
+  compute_eigvalsh_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  check(compute_eigvalsh_into(stream.get(), x.get(), &options, y.get()));
+}
+
 /// einsum: sums of products as an equation like ij,jk->ik says; a label that occurs twice in an operand takes its
 /// diagonal; ... stands for axes that broadcast; float16 and bfloat16 accumulate in float32. Dtype: the common dtype of
 /// the inputs. Shape: given by the labels of the output. Error bound: n.
@@ -2122,6 +2226,19 @@ inline void einsum_into(List<Tensor> xs, const Tensor& result, std::string_view 
   detail::Handles handles(xs);
   check(compute_einsum_into(stream.get(), handles.data(), handles.size(), equation.data(),
                             static_cast<int64_t>(equation.size()), nullptr, result.get()));
+}
+
+/// expm: the exponentials of square matrices, by scaling and squaring with a Padé approximant. Dtype: the dtype of x,
+/// which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
+/// real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error
+/// bound: backward.
+[[nodiscard]] inline Tensor expm(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_expm(stream.get(), x.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void expm_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_expm_into(stream.get(), x.get(), nullptr, y.get()));
 }
 
 /// eye: ones on the k-th diagonal, zeros elsewhere. Dtype: the value of the attribute dtype. Shape: given by the
@@ -2305,6 +2422,19 @@ inline void group_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor
 inline void histogram_into(const Tensor& x, const Tensor& y, Integer bins, const Number& minimum, const Number& maximum,
                            const Stream& stream = {}) {
   check(compute_histogram_into(stream.get(), x.get(), bins.value(), &minimum.get(), &maximum.get(), nullptr, y.get()));
+}
+
+/// inv: the inverses of square matrices; a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x,
+/// which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
+/// real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error
+/// bound: backward.
+[[nodiscard]] inline Tensor inv(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_inv(stream.get(), x.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void inv_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_inv_into(stream.get(), x.get(), nullptr, y.get()));
 }
 
 /// irfft: the inverse of rfft, whose result has size elements along the last one of axes, by default an even number;
@@ -2512,6 +2642,44 @@ inline void logsumexp_into(const Tensor& x, const Tensor& y, const Axes& axes = 
   check(compute_logsumexp_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// lstsq: the least-squares solution of the least norm of a x = b, by svd: the solution, the sums of squares of what is
+/// left of each column of b, the rank of a, and its singular values; values up to rtol times the greatest count as 0,
+/// where rtol is max(m, n) times the epsilon of the dtype of a unless it is given; b is a vector [m] or has matrices
+/// [..., m, k]. Dtype: the common dtype of the inputs. Shape: solution: [..., n, k]; residuals: [..., k]; rank: [...];
+/// singular_values: [..., min(m, n)], where ... broadcasts; if b is a vector, without k. Error bound: backward.
+struct LstsqResult {
+  Tensor solution, residuals, rank, singular_values;
+};
+[[nodiscard]] inline LstsqResult lstsq(const Tensor& a, const Tensor& b, const Tensor& rtol = {},
+                                       const Stream& stream = {}) {
+  compute_tensor* out[4] = {};
+  check(compute_lstsq(stream.get(), a.get(), b.get(), rtol.get(), nullptr, &out[0], &out[1], &out[2], &out[3]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2]), Tensor(out[3])};
+}
+inline void lstsq_into(const Tensor& a, const Tensor& b, const Tensor& rtol, const Tensor& solution,
+                       const Tensor& residuals, const Tensor& rank, const Tensor& singular_values,
+                       const Stream& stream = {}) {
+  check(compute_lstsq_into(stream.get(), a.get(), b.get(), rtol.get(), nullptr, solution.get(), residuals.get(),
+                           rank.get(), singular_values.get()));
+}
+
+/// lu: the factors of matrices with exchanged rows, p x = l u: u is the upper triangle of the result, and l the one
+/// below its diagonal, with a diagonal of 1; row i was exchanged with row pivots[i], in order; a singular matrix has a
+/// 0 on the diagonal of u. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
+/// logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
+/// and pivots and ranks int64. Shape: lu: the shape of x [..., m, n]; pivots: [..., min(m, n)]. Error bound: backward.
+struct LuResult {
+  Tensor lu, pivots;
+};
+[[nodiscard]] inline LuResult lu(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out[2] = {};
+  check(compute_lu(stream.get(), x.get(), nullptr, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void lu_into(const Tensor& x, const Tensor& lu, const Tensor& pivots, const Stream& stream = {}) {
+  check(compute_lu_into(stream.get(), x.get(), nullptr, lu.get(), pivots.get()));
+}
+
 /// matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
 /// float16 and bfloat16 accumulate in float32. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs
 /// […, m, k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and that
@@ -2523,6 +2691,60 @@ inline void logsumexp_into(const Tensor& x, const Tensor& y, const Axes& axes = 
 }
 inline void matmul_into(const Tensor& a, const Tensor& b, const Tensor& result, const Stream& stream = {}) {
   check(compute_matmul_into(stream.get(), a.get(), b.get(), nullptr, result.get()));
+}
+
+/// matrix_norm: norms of matrices: fro, nuc (the sum of singular values), 1 and -1 (the greatest and least sum of a
+/// column), inf and -inf (of a row), 2 and -2 (the greatest and least singular value); 0 of matrices without elements.
+/// Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of
+/// Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape:
+/// [...], without the last two axes of x; if keepdims is 1, these axes stay with extent 1. Error bound: backward.
+[[nodiscard]] inline Tensor matrix_norm(const Tensor& x, std::string_view ord = "fro", Flag keepdims = false,
+                                        const Stream& stream = {}) {
+  compute_matrix_norm_options options{};
+  options.struct_size = sizeof options;
+  options.ord = ord.data();
+  options.ord_size = static_cast<int64_t>(ord.size());
+  options.keepdims = keepdims.value();
+  compute_tensor* out = nullptr;
+  check(compute_matrix_norm(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void matrix_norm_into(const Tensor& x, const Tensor& y, std::string_view ord = "fro", Flag keepdims = false,
+                             const Stream& stream = {}) {
+  compute_matrix_norm_options options{};
+  options.struct_size = sizeof options;
+  options.ord = ord.data();
+  options.ord_size = static_cast<int64_t>(ord.size());
+  options.keepdims = keepdims.value();
+  check(compute_matrix_norm_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// matrix_power: square matrices multiplied by themselves n times, by repeated squaring; a negative n gives the powers
+/// of the inverse, for which a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x, which is
+/// floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real,
+/// those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error bound:
+/// backward.
+[[nodiscard]] inline Tensor matrix_power(const Tensor& x, Integer n, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_matrix_power(stream.get(), x.get(), n.value(), nullptr, &out));
+  return Tensor(out);
+}
+inline void matrix_power_into(const Tensor& x, const Tensor& y, Integer n, const Stream& stream = {}) {
+  check(compute_matrix_power_into(stream.get(), x.get(), n.value(), nullptr, y.get()));
+}
+
+/// matrix_rank: how many singular values of each matrix exceed rtol times the greatest, where rtol is max(m, n) times
+/// the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or complex; norms,
+/// singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
+/// vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Exact or correctly
+/// rounded.
+[[nodiscard]] inline Tensor matrix_rank(const Tensor& x, const Tensor& rtol = {}, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_matrix_rank(stream.get(), x.get(), rtol.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void matrix_rank_into(const Tensor& x, const Tensor& rtol, const Tensor& y, const Stream& stream = {}) {
+  check(compute_matrix_rank_into(stream.get(), x.get(), rtol.get(), nullptr, y.get()));
 }
 
 /// max: greatest element; NaN if any element is NaN; an empty reduction is refused. Dtype: the dtype of x. Shape: the
@@ -2741,6 +2963,19 @@ inline void pad_into(const Tensor& x, const Tensor& y, List<int64_t> pads_begin,
                          pads_end.data(), static_cast<int64_t>(pads_end.size()), &options, y.get()));
 }
 
+/// pinv: the Moore-Penrose inverses, by svd; singular values up to rtol times the greatest count as 0, where rtol is
+/// max(m, n) times the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or
+/// complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
+/// matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n, m]. Error bound: backward.
+[[nodiscard]] inline Tensor pinv(const Tensor& x, const Tensor& rtol = {}, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_pinv(stream.get(), x.get(), rtol.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void pinv_into(const Tensor& x, const Tensor& rtol, const Tensor& y, const Stream& stream = {}) {
+  check(compute_pinv_into(stream.get(), x.get(), rtol.get(), nullptr, y.get()));
+}
+
 /// prod: product; integers widen to 64 bits and wrap; 1 if there are no elements. Dtype: the attribute dtype if it is
 /// given; else int64 for bool and signed integers, uint64 for unsigned integers, and the dtype of x for other dtypes.
 /// Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Error bound: n.
@@ -2765,6 +3000,32 @@ inline void prod_into(const Tensor& x, const Tensor& y, const Axes& axes = all_a
   options.keepdims = keepdims.value();
   options.dtype = dtype.id();
   check(compute_prod_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// qr: x = q r with orthonormal columns in q and an upper triangular r; mode is reduced, where q has min(m, n) columns,
+/// or complete, where it has m. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
+/// logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
+/// and pivots and ranks int64. Shape: q: [..., m, k]; r: [..., k, n], where k is min(m, n), or m with mode complete.
+/// Error bound: backward.
+struct QrResult {
+  Tensor q, r;
+};
+[[nodiscard]] inline QrResult qr(const Tensor& x, std::string_view mode = "reduced", const Stream& stream = {}) {
+  compute_qr_options options{};
+  options.struct_size = sizeof options;
+  options.mode = mode.data();
+  options.mode_size = static_cast<int64_t>(mode.size());
+  compute_tensor* out[2] = {};
+  check(compute_qr(stream.get(), x.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void qr_into(const Tensor& x, const Tensor& q, const Tensor& r, std::string_view mode = "reduced",
+                    const Stream& stream = {}) {
+  compute_qr_options options{};
+  options.struct_size = sizeof options;
+  options.mode = mode.data();
+  options.mode_size = static_cast<int64_t>(mode.size());
+  check(compute_qr_into(stream.get(), x.get(), &options, q.get(), r.get()));
 }
 
 /// random_bernoulli: 1 with probability p, else 0: 24 random bits are less than p 2^24, with p as float32. Dtype: the
@@ -3356,6 +3617,22 @@ inline void sgd_momentum_into(const Tensor& param, const Tensor& grad, const Ten
                                   new_velocity.get()));
 }
 
+/// slogdet: the signs of the determinants, which for complex matrices are numbers of modulus 1, and the logarithms of
+/// their moduli; 0 and -inf of singular matrices. Dtype: the dtype of x, which is floating-point or complex; norms,
+/// singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
+/// vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Error bound: backward.
+struct SlogdetResult {
+  Tensor sign, logabsdet;
+};
+[[nodiscard]] inline SlogdetResult slogdet(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out[2] = {};
+  check(compute_slogdet(stream.get(), x.get(), nullptr, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void slogdet_into(const Tensor& x, const Tensor& sign, const Tensor& logabsdet, const Stream& stream = {}) {
+  check(compute_slogdet_into(stream.get(), x.get(), nullptr, sign.get(), logabsdet.get()));
+}
+
 /// softmax: exp(x) / sum(exp(x)) along axis, without overflow. Dtype: the dtype of the tensors, which is
 /// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
 /// of x. Error bound: log2.
@@ -3396,6 +3673,18 @@ inline void softmax_grad_into(const Tensor& dy, const Tensor& y, const Tensor& r
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   check(compute_softmax_grad_into(stream.get(), dy.get(), y.get(), &options, result.get()));
+}
+
+/// solve: x with a x = b for square matrices a; b is a vector [n] if it has rank 1, else it has matrices [..., n, k]; a
+/// singular matrix is a fault of the code NUMERICAL. Dtype: the common dtype of the inputs. Shape: [..., n, k], where
+/// ... broadcasts; [..., n] if b is a vector. Error bound: backward.
+[[nodiscard]] inline Tensor solve(const Tensor& a, const Tensor& b, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_solve(stream.get(), a.get(), b.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void solve_into(const Tensor& a, const Tensor& b, const Tensor& result, const Stream& stream = {}) {
+  check(compute_solve_into(stream.get(), a.get(), b.get(), nullptr, result.get()));
 }
 
 /// sort: x sorted along axis, stable; NaN comes last in both directions. Dtype: the dtype of x, which is not complex;
@@ -3490,6 +3779,45 @@ inline void sum_into(const Tensor& x, const Tensor& y, const Axes& axes = all_ax
   options.keepdims = keepdims.value();
   options.dtype = dtype.id();
   check(compute_sum_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// svd: x = u diag(s) vh with orthonormal columns in u and rows in vh, and descending singular values s; u is [..., m,
+/// m] and vh [..., n, n], or with full_matrices 0 [..., m, k] and [..., k, n]; an iteration that does not converge is a
+/// fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
+/// logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
+/// and pivots and ranks int64. Shape: u: [..., m, m]; s: [..., min(m, n)]; vh: [..., n, n]; with full_matrices 0, u is
+/// [..., m, min(m, n)] and vh [..., min(m, n), n]. Error bound: backward.
+struct SvdResult {
+  Tensor u, s, vh;
+};
+[[nodiscard]] inline SvdResult svd(const Tensor& x, Integer full_matrices = 1, const Stream& stream = {}) {
+  compute_svd_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_full_matrices = full_matrices.value();
+  options.full_matrices = &given_full_matrices;
+  compute_tensor* out[3] = {};
+  check(compute_svd(stream.get(), x.get(), &options, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void svd_into(const Tensor& x, const Tensor& u, const Tensor& s, const Tensor& vh, Integer full_matrices = 1,
+                     const Stream& stream = {}) {
+  compute_svd_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_full_matrices = full_matrices.value();
+  options.full_matrices = &given_full_matrices;
+  check(compute_svd_into(stream.get(), x.get(), &options, u.get(), s.get(), vh.get()));
+}
+
+/// svdvals: the singular values, descending. Dtype: the dtype of x, which is floating-point or complex; norms, singular
+/// values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors
+/// complex, and pivots and ranks int64. Shape: [..., min(m, n)]. Error bound: backward.
+[[nodiscard]] inline Tensor svdvals(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_svdvals(stream.get(), x.get(), nullptr, &out));
+  return Tensor(out);
+}
+inline void svdvals_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_svdvals_into(stream.get(), x.get(), nullptr, y.get()));
 }
 
 /// take: elements of x at indices along axis; indices are in [-n, n), negative ones count from the end, others are an
@@ -3611,6 +3939,29 @@ inline void top_k_into(const Tensor& x, const Tensor& values, const Tensor& indi
   const int64_t given_largest = largest.value();
   options.largest = &given_largest;
   check(compute_top_k_into(stream.get(), x.get(), k.value(), &options, values.get(), indices.get()));
+}
+
+/// triangular_solve: x with a x = b for triangular matrices a, of which the lower triangle is read, or with upper the
+/// upper one, and with unit_diagonal not the diagonal, which then counts as 1; b as in solve; a 0 on the diagonal gives
+/// infinities and NaN. Dtype: the common dtype of the inputs. Shape: [..., n, k], where ... broadcasts; [..., n] if b
+/// is a vector. Error bound: backward.
+[[nodiscard]] inline Tensor triangular_solve(const Tensor& a, const Tensor& b, Integer upper = 0,
+                                             Integer unit_diagonal = 0, const Stream& stream = {}) {
+  compute_triangular_solve_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  options.unit_diagonal = unit_diagonal.value();
+  compute_tensor* out = nullptr;
+  check(compute_triangular_solve(stream.get(), a.get(), b.get(), &options, &out));
+  return Tensor(out);
+}
+inline void triangular_solve_into(const Tensor& a, const Tensor& b, const Tensor& result, Integer upper = 0,
+                                  Integer unit_diagonal = 0, const Stream& stream = {}) {
+  compute_triangular_solve_options options{};
+  options.struct_size = sizeof options;
+  options.upper = upper.value();
+  options.unit_diagonal = unit_diagonal.value();
+  check(compute_triangular_solve_into(stream.get(), a.get(), b.get(), &options, result.get()));
 }
 
 /// tril: x on and below the k-th diagonal of the last two axes, 0 elsewhere. Dtype: the dtype of x. Shape: the shape of

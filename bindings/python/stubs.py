@@ -39,7 +39,7 @@ PARAMETERS = {
     "indices_or_sections": f"int | {LIKE}", "xp": LIKE, "fp": LIKE, "left": "float | None",
     "period": "float | None", "dx": f"float | {LIKE}", "spacing": f"float | {LIKE}", "edge_order": "int",
     "rowvar": "bool", "ord": "Any", "offset": "int", "seed": "int", "minimum": NUMBER, "maximum": NUMBER,
-    "replace": "bool", "parameters": "Any", "gradients": "Any", "settings": "float", "nesterov": "bool",
+    "upper": "bool", "unit_diagonal": "bool", "full_matrices": "bool", "replace": "bool", "parameters": "Any", "gradients": "Any", "settings": "float", "nesterov": "bool",
     "function": "Callable[..., Any]", "stream": "Stream | None", "exception": "object",
     "positional": f"{LIKE} | {NUMBER}", "named": f"{LIKE} | {NUMBER}", "items": "int | Sequence[int]",
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
@@ -61,6 +61,8 @@ SPECIAL = {
     ("convolve", "mode"): 'Literal["full", "same", "valid"]', ("correlate", "mode"): 'Literal["full", "same", "valid"]',
     ("searchsorted", "x2"): f"{LIKE} | int | float",
     ("einsum", "equation"): f"str | {LIKE}", ("isin", "x1"): f"{LIKE} | {NUMBER}", ("isin", "x2"): f"{LIKE} | {NUMBER}",
+    **{(name, "rtol"): f"float | {LIKE} | None" for name in ("lstsq", "matrix_rank", "pinv")}, ("qr", "mode"): 'Literal["reduced", "complete"]',
+    **{(name, x): LIKE for name in ("lstsq", "solve", "triangular_solve") for x in ("x1", "x2")},
     ("outer", "x1"): LIKE, ("outer", "x2"): LIKE, ("cross", "x1"): LIKE, ("cross", "x2"): LIKE,
     ("matmul", "x1"): LIKE, ("matmul", "x2"): LIKE, ("gemm", "alpha"): "float", ("trace", "offset"): "int",
     ("vector_norm", "ord"): "int | float", ("matrix_norm", "ord"): 'int | float | Literal["fro", "nuc"]',
@@ -95,7 +97,8 @@ RESULTS = {
     "set_default_dtype": "None", "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
     "scope": "ContextManager[None]",
     "expression": "Expression", "kernel": "Kernel", "reads": "Any", "__array_namespace_info__": "Any",
-    "top_k": "TopK", "allclose": "bool", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
+    "eig": "EigResult", "eigh": "EighResult", "lstsq": "LstsqResult", "lu": "LUResult", "qr": "QRResult", "slogdet": "SlogdetResult",
+    "svd": "SVDResult", "top_k": "TopK", "allclose": "bool", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
     "array_split": f"tuple[{ARRAY}, ...]", "split": f"tuple[{ARRAY}, ...]", "hsplit": f"tuple[{ARRAY}, ...]",
     "vsplit": f"tuple[{ARRAY}, ...]", "gradient": f"{ARRAY} | tuple[{ARRAY}, ...]",
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "seed": "None", "shuffle": "None",
@@ -207,6 +210,9 @@ class TopK(NamedTuple):
     values: Array
     indices: Array
 '''
+LINALG_TYPES = "".join(f"class {kind.__name__}(NamedTuple):\n" + "".join(f"    {field}: Array\n" for field in kind._fields) + "\n"
+                       for kind in (linalg.EigResult, linalg.EighResult, linalg.LstsqResult, linalg.LUResult, linalg.QRResult,
+                                    linalg.SlogdetResult, linalg.SVDResult))
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
 
 
@@ -358,7 +364,7 @@ def module_stub(module, *kinds, head=""):
     body = head + "".join(class_text(kind) + "\n" for kind in kinds) + "".join(functions(types.SimpleNamespace(**own)))
     words = set(re.findall(r"\w+", re.sub(r"'[^']*'", "", body)))
     found = {source: [name for name in names if name in words] for source, names in
-             (("collections.abc", ("Callable", "Sequence")), ("typing", ("Any", "Literal")),
+             (("collections.abc", ("Callable", "Sequence")), ("typing", ("Any", "Literal", "NamedTuple")),
               (".", ("Array", "ArrayLike", "Device", "DType", "Stream")))}
     if "R" in words:
         found["typing"].append("TypeVar")
@@ -390,7 +396,7 @@ def main():
              "fft": module_stub(fft),
              # Variables have what arrays have.
              "grad": module_stub(grad, head="class Variable(Array): ...\n\n"), "graph": module_stub(graph, graph.Graph),
-             "kernels": module_stub(kernels, kernels.Reads, kernels.Kernel), "linalg": module_stub(linalg),
+             "kernels": module_stub(kernels, kernels.Reads, kernels.Kernel), "linalg": module_stub(linalg, head=LINALG_TYPES),
              "nn": module_stub(nn), "optim": module_stub(optim, optim.SGD, optim.Adam, optim.AdamW),
              "random": module_stub(random, random.Generator, random.NumPyGenerator)}
     for path, text in ((folder / f"{name}.pyi", text) for name, text in stubs.items()):

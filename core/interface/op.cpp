@@ -340,7 +340,8 @@ class Answer {
     };
     std::string reason, ignored;
     int32_t support = ask_of(device, &reason);
-    if (support == COMPUTE_SUPPORT_NONE && !device.is_host && allows_fallback(device) &&
+    if (support == COMPUTE_SUPPORT_NONE && !device.is_host &&
+        allows_fallback(device, call != nullptr && call->schema.runs_on_host()) &&
         ask_of(host_device(), &ignored) != COMPUTE_SUPPORT_NONE) {
       support = COMPUTE_SUPPORT_HOST;
     }

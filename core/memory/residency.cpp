@@ -112,9 +112,9 @@ Policy fallback_policy(const Device& device) {
 
 }  // namespace
 
-bool allows_fallback(const Device& device) {
+bool allows_fallback(const Device& device, bool runs_on_host) {
   const Policy policy = fallback_policy(device);
-  return policy != Policy::kStrict && policy != Policy::kError;
+  return policy != Policy::kStrict && (policy != Policy::kError || runs_on_host);
 }
 
 void note_run_on_host(Device& device, const char* op) {
@@ -127,11 +127,11 @@ void note_run_on_host(Device& device, const char* op) {
   note_fallback(device, op, "the plugin runs it on the host");
 }
 
-bool may_fall_back(Device& device, const char* op, const std::string& reason) {
-  if (!allows_fallback(device)) return false;
+bool may_fall_back(Device& device, const char* op, bool runs_on_host, const std::string& reason) {
+  if (!allows_fallback(device, runs_on_host)) return false;
   const Policy policy = fallback_policy(device);
   const std::string text = fmt::format("{} runs on cpu: {}", op, reason);
-  if (policy != Policy::kAllow) warn_once("place", text);
+  if (policy != Policy::kAllow && policy != Policy::kError) warn_once("place", text);
   if (policy == Policy::kBreak) std::raise(SIGTRAP);
   device.counters.ops_fallback.fetch_add(1, std::memory_order_relaxed);
   note_fallback(device, op, reason);

@@ -18,10 +18,10 @@ void check_implicit_return(Device& device, const char* op, int64_t size_bytes, i
 // The same for an operand of `op` that is copied from `device`, because the op runs on the host.
 void check_implicit_move(Device& device, const char* op, int64_t size_bytes, int32_t own);
 
-// COMPUTE_FALLBACK: whether `op`, which `device` refused because of `reason`, may run on the host. Warns, throws or
-// breaks according to the setting.
-bool allows_fallback(const Device& device);
-bool may_fall_back(Device& device, const char* op, const std::string& reason);
+// COMPUTE_FALLBACK: whether `op`, which `device` refused because of `reason`, may run on the host. Warns or breaks
+// according to the setting. An op that `runs_on_host` by its schema may do so under each one but `strict`.
+bool allows_fallback(const Device& device, bool runs_on_host);
+bool may_fall_back(Device& device, const char* op, bool runs_on_host, const std::string& reason);
 // Counts a run that the plugin of `device` itself makes on the host. Throws UNSUPPORTED with COMPUTE_FALLBACK=strict.
 void note_run_on_host(Device& device, const char* op);
 

@@ -125,7 +125,8 @@ constexpr size_t kOpCount = static_cast<size_t>(OpId::kCount);
 
 // The flags as ops.def spells them. DECOMPOSED and LIBRARY are for docs/ops.md alone.
 namespace flag {
-[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace, GROUPS = kOpGroups, DECOMPOSED = 0, LIBRARY = 0;
+[[maybe_unused]] constexpr int32_t NONE = 0, IN_PLACE = kOpInPlace, GROUPS = kOpGroups, HOST = kOpHost, DECOMPOSED = 0,
+                                   LIBRARY = 0;
 }
 
 RowResult result_from_text(std::string_view text) {

@@ -107,7 +107,7 @@ class Attributes {
 enum class RowResult : uint8_t { kSame, kBool, kPart, kSecond };
 
 // compute_op_info.flags and OpSchema::flags.
-enum : int32_t { kOpInPlace = COMPUTE_OP_IN_PLACE, kOpGroups = COMPUTE_OP_GROUPS };
+enum : int32_t { kOpInPlace = COMPUTE_OP_IN_PLACE, kOpGroups = COMPUTE_OP_GROUPS, kOpHost = COMPUTE_OP_HOST };
 
 struct Composition;
 struct OpKernels;
@@ -148,6 +148,8 @@ struct OpSchema {
   std::shared_ptr<const OpKernels> kernels;        // of a registered op that has kernels; else NULL
 
   bool in_place() const noexcept { return (flags & kOpInPlace) != 0; }
+  // It runs on the host where a device does not support it.
+  bool runs_on_host() const noexcept { return (flags & kOpHost) != 0; }
   // A call may have k groups of operands: k first inputs, then k second ones, ...; the outputs likewise.
   bool takes_groups() const noexcept { return (flags & kOpGroups) != 0; }
   int64_t group_count(int64_t input_count) const noexcept {

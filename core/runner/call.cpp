@@ -20,6 +20,7 @@
 #include "core/ops/shapes.hpp"
 #include "core/planner/make_plan.hpp"
 #include "core/planner/plan_cache.hpp"
+#include "core/runner/blocked_op.hpp"
 #include "core/runner/observed_op.hpp"
 #include "core/runner/recording.hpp"
 #include "core/runner/submit.hpp"
@@ -511,14 +512,19 @@ Plan* Call::plan_only() {
 
 void Call::run() {
   place();
+  if (device_->is_host && !recording_ && has_blocks(callee_.op, inputs_)) [[unlikely]]
+    return run_in_blocks(*callee_.op, *callee_.attributes, stream_, inputs_, out_);
   Plan* plan = nullptr;
   try {
     plan = find_or_make_plan();
-  } catch (const Error& error) {
-    if (error.code != COMPUTE_ERROR_UNSUPPORTED || device_->is_host || recording_ || !can_move() ||
-        !may_fall_back(*device_, callee_.name, error.message)) {
+  } catch (Error& error) {
+    const bool runs_on_host = callee_.op != nullptr && callee_.op->runs_on_host();
+    if (error.code != COMPUTE_ERROR_UNSUPPORTED || device_->is_host || recording_ || !can_move()) throw;
+    if (!may_fall_back(*device_, callee_.name, runs_on_host, error.message)) {
+      if (runs_on_host) error.message += " (COMPUTE_FALLBACK=strict)";
       throw;
     }
+    if (has_blocks(callee_.op, inputs_)) return run_in_blocks(*callee_.op, *callee_.attributes, stream_, inputs_, out_);
     if (observes(kPlaces)) note_inputs();
     fall_back();
     return;

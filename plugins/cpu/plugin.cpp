@@ -17,6 +17,7 @@
 #include "plugins/cpu/contract/onednn_primitives.hpp"
 #include "plugins/cpu/device.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/linalg/lapack.hpp"
 #include "plugins/cpu/primitives.hpp"
 #include "plugins/cpu/stream.hpp"
 #include "plugins/cpu/threads/spin.hpp"
@@ -247,7 +248,12 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     const std::vector<compute_plugin_property> properties = common::properties_of(processor.properties);
     const auto levels = common::dtype_levels(true);
     const common::Requirement onednn = report_onednn();
-    const std::string libraries = onednn.found.empty() ? "" : onednn.name + ", " + onednn.found;
+    const common::Requirement openblas = report_lapack();
+    std::string libraries;
+    for (const common::Requirement* library : {&onednn, &openblas}) {
+      if (library->found.empty()) continue;
+      libraries += (libraries.empty() ? "" : "; ") + library->name + ", " + library->found;
+    }
     compute_plugin_device_info info{};
     info.struct_size = sizeof info;
     info.struct_type = COMPUTE_PLUGIN_STRUCT_DEVICE_INFO;
@@ -274,6 +280,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     sink->device(sink->context, &info);
 
     common::emit(*sink, onednn);
+    common::emit(*sink, openblas);
     common::emit(*sink, report_compiler());
   });
 }

@@ -10,6 +10,7 @@
 #include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/contract/convolution.hpp"
 #include "plugins/cpu/fourier/fourier.hpp"
+#include "plugins/cpu/linalg/decompositions.hpp"
 #include "plugins/cpu/map/map.hpp"
 #include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/move/gather.hpp"
@@ -55,6 +56,16 @@ constexpr Primitive kPrimitives[] = {
     {"cross_entropy", refuse_cross_entropy, prepare_cross_entropy},
     {"fft", refuse_fourier, prepare_fourier},
     {"irfft", refuse_fourier, prepare_fourier},
+    {"cholesky", refuse_decomposition, prepare_decomposition},
+    {"eig", refuse_decomposition, prepare_decomposition},
+    {"eigh", refuse_decomposition, prepare_decomposition},
+    {"expm", refuse_decomposition, prepare_decomposition},
+    {"inv", refuse_decomposition, prepare_decomposition},
+    {"lu", refuse_decomposition, prepare_decomposition},
+    {"qr", refuse_decomposition, prepare_decomposition},
+    {"solve", refuse_decomposition, prepare_decomposition},
+    {"svd", refuse_decomposition, prepare_decomposition},
+    {"triangular_solve", refuse_decomposition, prepare_decomposition},
     {"kernel", refuse_kernel, prepare_kernel},
     {"layer_norm", refuse_layer_norm, prepare_layer_norm},
     {"layer_norm_grad", refuse_layer_norm_grad, prepare_layer_norm_grad},

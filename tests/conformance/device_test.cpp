@@ -166,6 +166,7 @@ void every_op_is_tested(const Session&) {
   add_random_tests(registry);
   add_sorting_tests(registry);
   add_softmax_tests(registry);
+  add_linalg_tests(registry);
   add_matmul_tests(registry);
   add_movement_tests(registry);
   add_fourier_tests(registry);

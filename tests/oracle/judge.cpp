@@ -148,6 +148,7 @@ Bound Bound::parse(std::string_view text) {
   if (text == "exact") return {EXACT, 0};
   if (text == "n") return {TERMS, 0};
   if (text == "log2") return {LOG2, 0};
+  if (text == "backward") return {TERMS, 0};  // the references state all that is allowed
   if (text.starts_with("ulp:")) {
     const std::string digits(text.substr(4));
     char* end = nullptr;

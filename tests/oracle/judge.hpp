@@ -20,7 +20,7 @@ struct Bound {
   } kind = EXACT;
   Real ulp = 0;
 
-  /// "exact", "n", "log2" or "ulp:N"; throws std::invalid_argument for other texts.
+  /// "exact", "n", "log2", "backward" or "ulp:N"; throws std::invalid_argument for other texts.
   static Bound parse(std::string_view text);
 };
 

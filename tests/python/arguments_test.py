@@ -25,6 +25,9 @@ def calls():
     matrices = "matmul tensordot matrix_transpose matrix_norm diagonal trace tril triu categorical cross_entropy_soft linear"
     table = {name: (x, x) for name in pairs.split()}
     table |= {name: (m, m) if name in ("matmul", "tensordot", "cross_entropy_soft", "linear") else (m,) for name in matrices.split()}
+    positive = cp.asarray([[2.0, 1.0], [1.0, 3.0]])
+    decompositions = "cholesky det eig eigh eigvals eigvalsh expm inv lu matrix_rank pinv qr slogdet svd svdvals"
+    table |= {name: (positive,) for name in decompositions.split()} | {name: (positive, two) for name in ("lstsq", "solve", "triangular_solve")}
     table |= {
         "where": (x > 0, x, x), "reshape": (x, (3,)), "broadcast_to": (x, (2, 3)), "expand_dims": (x, 0), "squeeze": (cp.ones((1, 2)), 0),
         "permute_dims": (m, (1, 0)), "moveaxis": (m, 0, 1), "roll": (x, 1), "repeat": (x, cp.asarray([1, 2, 3])), "tile": (x, (2,)), "pad": (x, 1),

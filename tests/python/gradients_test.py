@@ -30,6 +30,8 @@ STEPS = {("ceil", 0), ("copysign", 1), ("floor", 0), ("floor_divide", 0), ("floo
 PLACES, LABELS = np.array([2, 0, 2]), np.array([1, 3])
 WINDOW = {"window": [2, 2], "strides": [1, 1]}
 X = F(3, 4)
+SQUARE = np.array([[2.0, 0.3, 0.1], [0.4, 1.5, 0.2], [0.1, 0.5, 1.0]])
+HERMITIAN = np.array([[2.0, 0.3, 0.1], [0.3, 1.5, 0.2], [0.1, 0.2, 1.0]])
 CALLS = [
     ("adam", "rrrr", [X] * 4, {}), ("adamw", "rrrr", [X] * 4, {}),
     ("sgd", "rr", [X] * 2, {}), ("sgd_momentum", "rrr", [X] * 3, {}),
@@ -107,9 +109,19 @@ CALLS = [
     ("take", "g-", [X, PLACES], {"axis": 0}), ("take_along_axis", "g-", [X, np.array([[2], [0], [2]])], {"axis": 1}),
     ("take_grad", "r-", [F(3, 4), PLACES], {"size": 4}),
     ("tril", "g", [X], {"k": 1}), ("triu", "g", [X], {"k": 1}),
+    *((name, "g", [HERMITIAN], {"upper": upper}) for name in ("cholesky", "eigh", "eigvalsh") for upper in (0, 1)),
+    *((name, "g", [SQUARE], {}) for name in ("det", "expm", "inv")), ("slogdet", "c", [SQUARE], {}),
+    ("eig", "r", [SQUARE], {}), ("eigvals", "r", [SQUARE], {}), ("lu", "r", [SQUARE], {}), ("matrix_power", "r", [SQUARE], {"n": 2}),
+    ("lstsq", "rr", [F(4, 3), F(4)], {}), ("matrix_norm", "r", [X], {}), ("matrix_rank", "c", [X], {}),
+    ("pinv", "g", [F(4, 3)], {}), ("pinv", "g", [F(2, 3, 4)], {}),
+    *(("qr", "g", [F(*shape)], {"mode": mode}) for shape, mode in (((4, 3), "reduced"), ((2, 3, 4), "reduced"), ((3, 3), "complete"))),
+    *(("solve", "gg", [SQUARE, F(*shape)], {}) for shape in ((3,), (3, 2), (2, 3, 2))),
+    *(("svd", "g", [F(*shape)], {"full_matrices": full}) for shape, full in (((4, 3), 0), ((2, 3, 4), 0), ((3, 3), 1))),
+    ("svdvals", "g", [F(4, 3)], {}),
+    *(("triangular_solve", "gg", [SQUARE, F(3, 2)], {"upper": upper, "unit_diagonal": unit}) for upper in (0, 1) for unit in (0, 1)),
 ]
 # Results other than the first one through which gradients pass.
-OTHER_RESULTS = {("batch_norm", 1), ("batch_norm", 2)}
+OTHER_RESULTS = {("batch_norm", 1), ("batch_norm", 2), ("eigh", 1), ("qr", 1), ("slogdet", 1), ("svd", 1), ("svd", 2)}
 
 
 @unittest.skipIf(NARROW, "the rules are the same on every device")
@@ -189,7 +201,7 @@ class EveryOp(Case):
                             self.assertTrue(kind != "-" or inputs[place].dtype != np.float64)
                             continue
                         expected = kind
-                        if result > 0 and kind == "g":
+                        if result > 0 and (kind == "g" or (name, result) in OTHER_RESULTS):
                             if (name, result) in OTHER_RESULTS and place > 0:
                                 continue  # statistics do not depend on the scale
                             expected = "g" if (name, result) in OTHER_RESULTS else "r"
@@ -278,6 +290,66 @@ class Kinds(Case):
         check(lambda v: cp.sum(cp.real(v * i)), [2, 3], z)
         if not NARROW:  # an integer that float32 does not have
             check(lambda v: cp.sum(cp.xlogy(cp.asarray([2 ** 24 + 1, 1]), v)), [(2 ** 24 + 1) / 0.5, 1 / 1.5], cp.astype(x, cp.float64))
+
+
+@unittest.skipIf(NARROW, "the rules are the same on every device")
+class Matrices(Case):
+    def complex_numbers(self, *shape):
+        return self.random.uniform(-1, 1, shape) + 1j * self.random.uniform(-1, 1, shape)
+
+    def check(self, function, x):
+        """Compares the gradient of a function of complex matrices with differences along a direction."""
+        def value(x):
+            results = function(x)
+            results = results if isinstance(results, tuple) else (results,)
+            return sum(cp.sum(cp.real(y * w)) for y, w in zip(results, weights))
+
+        results = function(self.device_array(x))
+        weights = [self.device_array(self.complex_numbers(*y.shape)) for y in (results if isinstance(results, tuple) else (results,))]
+        slope = np.asarray(grad.gradients(value)(self.device_array(x)))
+        direction = self.complex_numbers(*x.shape)
+        ends = [float(value(self.device_array(x + sign * 1e-6 * direction))) for sign in (1, -1)]
+        np.testing.assert_allclose(np.sum(np.conj(slope) * direction).real, (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-7)
+
+    def test_complex(self):
+        linalg, x, b = cp.linalg, self.complex_numbers(3, 3) + 2 * np.eye(3), self.device_array(self.complex_numbers(3, 2))
+        tall, wide = self.complex_numbers(4, 3), self.complex_numbers(2, 3, 4)
+
+        def positive(x):
+            return x @ cp.conj(x.mT) + self.device_array(np.eye(3))
+
+        def vectors(x):  # without their phases
+            values, v = linalg.eigh(positive(x))
+            return values, v * self.device_array(np.array([1.0, 2.0, -1.0])) @ cp.conj(v.mT)
+
+        def factors(x):
+            u, s, vh = linalg.svd(x, full_matrices=False)
+            return u * cp.asarray([1.0, 2.0, -1.0], dtype=cp.float64) @ vh, s
+
+        for name, function, values in (
+                ("cholesky", lambda x: linalg.cholesky(positive(x)), x), ("upper", lambda x: linalg.cholesky(positive(x), upper=True), x),
+                ("det", linalg.det, x), ("expm", linalg.expm, x), ("inv", linalg.inv, x), ("slogdet", lambda x: tuple(linalg.slogdet(x)), x),
+                ("solve", lambda x: linalg.solve(x, b), x), ("right side", lambda x: linalg.solve(self.device_array(x0), x), x),
+                ("triangular", lambda x: linalg.triangular_solve(x, b, upper=True), x), ("pinv", linalg.pinv, tall), ("wide pinv", linalg.pinv, wide),
+                ("qr", lambda x: tuple(linalg.qr(x)), tall), ("wide qr", lambda x: tuple(linalg.qr(x)), wide), ("eigh", vectors, x),
+                ("eigvalsh", lambda x: linalg.eigvalsh(positive(x)), x), ("svd", factors, tall), ("wide svd", factors, wide[0]),
+                ("svdvals", linalg.svdvals, wide)):
+            with self.subTest(name):
+                x0 = x
+                self.check(function, values)
+
+    def test_degenerate(self):
+        """Rows of docs/gradients.md."""
+        singular = np.diag([2.0, 3.0, 0.0])
+        found = grad.gradients(cp.linalg.det)(self.device_array(singular))
+        np.testing.assert_allclose(np.asarray(found), np.diag([0.0, 0.0, 6.0]), atol=1e-12)
+        for function in (lambda x: cp.sum(cp.linalg.eigh(x).eigenvectors ** 2.0), lambda x: cp.sum(cp.linalg.svd(x).U ** 2.0)):
+            found = np.asarray(grad.gradients(function)(self.device_array(np.eye(3))))
+            np.testing.assert_allclose(found, np.zeros((3, 3)), atol=1e-12)
+        with self.assertRaises(cp.Error):
+            np.asarray(grad.gradients(lambda x: cp.linalg.slogdet(x).logabsdet)(self.device_array(singular)))
+        with self.assertRaisesRegex(TypeError, "is not known"):
+            grad.gradients(lambda x: cp.sum(cp.linalg.svd(x).U))(self.device_array(np.ones((4, 3))))
 
 
 class Points(Case):

@@ -15,11 +15,11 @@ import sys
 
 # The rooms of each house from the lowest to the highest; "" is the house's own folder.
 ORDER = {
-    "core": ("trusted_files", "text", "base", "settings", "process", "expressions", "ops", "array_ops", "sorting_ops", "network_ops", "loading",
+    "core": ("trusted_files", "text", "base", "settings", "process", "expressions", "ops", "array_ops", "sorting_ops", "linalg_ops", "network_ops", "loading",
              "devices", "observation", "streams", "memory", "planner", "lifetime", "runner", "interface"),
     "plugins/common": ("op", "table", "driver", "source/builder", "source/map", "source/reduce", "source/order", "source/move", "source/products",
                        "source/convolution", "source/attention", "source"),
-    "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "fourier", "user_kernels", ""),
+    "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "fourier", "linalg", "user_kernels", ""),
 }
 ENDINGS = (".cpp", ".hpp", ".inc", ".def")
 MOST_SOURCES = 20  # of a folder

@@ -24,6 +24,7 @@ std::string flags_text(int32_t flags) {
   };
   add(kOpInPlace, "IN_PLACE");
   add(kOpGroups, "GROUPS");
+  add(kOpHost, "HOST");
   return text;
 }
 
@@ -132,6 +133,11 @@ For ops that add terms, the bound is a function of the number n of terms: |error
 rounding, where u is the unit roundoff of the accumulator (float32 for float16 and bfloat16). `n` means n, and `log2`
 means log2(n) + 8. `exact` means exact or correctly rounded. `ulp:N` means N units in the last place.
 
+`backward` is the bound of decompositions of matrices: the results are the exact ones of operands that differ from the
+given ones by at most 20 n u of their norm, where n is the greatest extent of a matrix. Factors with orthonormal columns
+or rows deviate from orthonormality by at most 20 n u. How far a result is from the exact one depends on the condition of
+the matrix. A matrix with an infinity or NaN gives NaN.
+
 ### Range of sums
 
 The bound of an op that adds terms holds while its sums and squares are in the range of the accumulator. M is the
@@ -165,7 +171,8 @@ Then `var` may have an additional error of e^2 n / (n - correction), and the res
 e rstd (1 + \|y\|). This matters if the mean is much greater than the distances from it: near 10000, where float32
 numbers are 0.001 apart, each distance from the mean can be wrong by half of that or more.
 
-Flags: an op with IN_PLACE may write into its first input.
+Flags: an op with IN_PLACE may write into its first input. An op with HOST runs on the host if the device does not
+support it, under every value of `COMPUTE_FALLBACK` except `strict`.
 
 ### Dtype rules
 

@@ -29,7 +29,7 @@ bool is_pointer_field(const AttributeSchema& a) {
 
 std::string bound_text(const OpSchema& op) {
   if (op.bound == "exact" || op.bound == "ulp:0") return "Exact or correctly rounded.";
-  if (op.bound == "n" || op.bound == "log2") return "Error bound: " + op.bound + ".";
+  if (op.bound == "n" || op.bound == "log2" || op.bound == "backward") return "Error bound: " + op.bound + ".";
   return "Within " + op.bound.substr(4) + " ULP.";
 }
 

@@ -2590,7 +2590,6 @@ ARRAY_METHODS = {
     "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
 
 # Names that mean something else here, or nothing: what to use.
-_DECOMPOSITIONS = "the package does not have decompositions yet"
 _HINTS = {
     "compute": {
         "cummax": "cumulative_max, without indices", "cummin": "cumulative_min, without indices", "scatter_add": 'scatter(x, i, y, axis=..., reduction="add")',
@@ -2612,8 +2611,8 @@ _HINTS = {
         "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros",
         "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "stft": "not implemented yet"},
     "compute.linalg": {
-        **dict.fromkeys(("cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "lu", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd", "svdvals",
-                         "cond", "tensorinv", "tensorsolve", "matrix_exp"), _DECOMPOSITIONS)},
+        "cond": "matrix_norm(x, ord=2) / matrix_norm(x, ord=-2)", "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays",
+        "matrix_exp": "expm"},
     "compute.random": {
         "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "poisson": "not implemented",
         "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented"},
@@ -2645,7 +2644,7 @@ def missing(owner: str, name: str) -> AttributeError:
     hint = _HINTS[owner].get(name)
     if hint is None:
         return AttributeError(f"{subject} has no attribute {name!r}")
-    return AttributeError(f"{subject} has no attribute {name!r}" + (f": {hint}" if hint == _DECOMPOSITIONS else f"; here it is {hint}"))
+    return AttributeError(f"{subject} has no attribute {name!r}" + f"; here it is {hint}")
 
 
 def offered(names: dict[str, Any]) -> list[str]:

@@ -98,6 +98,7 @@ _DTYPES = {
     "bool": "any; the result is bool",
     "computed": "floating-point; a loss of float16 or bfloat16 is float32",
     "count": "any; the result is int64",
+    "decomposition": "floating-point and complex",
     "first": "any; indices are integers",
     "floating": "floating-point, the same for all arrays",
     "inexact": "floating-point and complex",
@@ -112,6 +113,7 @@ _DTYPES = {
     "widen": "the argument dtype, else 64 bits for integers and that of x for others",
 }
 _BOUNDS = {
+    "backward": "as of an exact result for operands that differ by at most 20 n u of their norm",
     "exact": "none, or correctly rounded",
     "n": "at most n u times the sum of the magnitudes of the n terms",
     "log2": "at most (log2(n) + 8) u times the sum of the magnitudes of the n terms",

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension `linalg` of the standard, as far as it can be composed of other ops: products, norms, diagonals.
+"""The extension `linalg` of the standard: decompositions, solvers, products, norms, diagonals.
 
-Decompositions, and functions that need them (`inv`, `solve`, `det`, `svd`, `eigh`, ...), are not implemented.
+Decompositions compute each matrix of a batch [..., m, n]. A device without them runs them on the host, unless
+COMPUTE_FALLBACK is strict. Matrices with an infinity or NaN give NaN. Where there is no result, as for a singular matrix
+in `inv`, using the result raises NumericalError, which names the matrix.
 """
 from __future__ import annotations
 
 import builtins
 import math
+from collections import namedtuple
 
 from . import _core, _creation, _dtypes, _ops, grad
 from ._core import array_of as _array_of
@@ -16,8 +19,9 @@ from ._functions import matmul, tensordot, vecdot
 from ._manipulation import _axes, _axis, _flat, _whole, expand_dims, matrix_transpose, moveaxis
 from .expressions import expression as _expression
 
-__all__ = ["cross", "diagonal", "gemm", "matmul", "matrix_norm", "matrix_power", "matrix_transpose", "outer", "tensordot",
-           "trace", "vecdot", "vector_norm"]
+__all__ = ["cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "gemm", "inv", "lstsq", "lu", "matmul",
+           "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+           "svdvals", "tensordot", "trace", "triangular_solve", "vecdot", "vector_norm"]
 
 
 def _inexact(x, name):
@@ -32,6 +36,207 @@ def _matrices(x, name):
     if x.ndim < 2:
         raise ValueError(f"{name}: an array with {x.ndim} axes is no matrix")
     return x
+
+
+# ---- Decompositions -------------------------------------------------------------------------------------------------
+
+EigResult = namedtuple("EigResult", ["eigenvalues", "eigenvectors"])
+EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
+LstsqResult = namedtuple("LstsqResult", ["solution", "residuals", "rank", "singular_values"])
+LUResult = namedtuple("LUResult", ["LU", "pivots"])
+QRResult = namedtuple("QRResult", ["Q", "R"])
+SlogdetResult = namedtuple("SlogdetResult", ["sign", "logabsdet"])
+SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
+
+
+def cholesky(x, /, *, upper=False):
+    """The lower triangular L with x = L L^H, of Hermitian positive definite matrices; with `upper` the U with x = U^H U.
+
+    >>> compute.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]])
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+    """
+    return _ops.cholesky(_array_of(x), upper=builtins.bool(upper))
+
+
+def lu(x, /):
+    """The factors of matrices with exchanged rows: U is the upper triangle, and L is below it, with a diagonal of 1.
+
+    Row i was exchanged with row pivots[i], in order.
+
+    >>> compute.linalg.lu([[1.0, 2.0], [2.0, 2.0]])
+    LUResult(LU=Array([[2. , 2. ],
+           [0.5, 1. ]], dtype=float32), pivots=Array([1, 1], dtype=int64))
+    """
+    return LUResult(*_ops.lu(_array_of(x)))
+
+
+def qr(x, /, *, mode="reduced"):
+    """x = Q R, with orthonormal columns in Q and an upper triangular R. With mode="complete", Q is square.
+
+    >>> compute.linalg.qr([[1.0, 0.0], [0.0, 2.0]]).R.shape
+    (2, 2)
+    """
+    return QRResult(*_ops.qr(_array_of(x), mode=mode))
+
+
+def eigh(x, /, *, upper=False):
+    """The eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns. Reads one triangle.
+
+    >>> compute.linalg.eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues
+    Array([1., 2.], dtype=float32)
+    """
+    return EighResult(*_ops.eigh(_array_of(x), upper=builtins.bool(upper)))
+
+
+def eigvalsh(x, /, *, upper=False):
+    """The eigenvalues of Hermitian matrices, ascending. Reads one triangle.
+
+    >>> compute.linalg.eigvalsh([[2.0, 0.0], [0.0, 1.0]])
+    Array([1., 2.], dtype=float32)
+    """
+    return _ops.eigvalsh(_array_of(x), upper=builtins.bool(upper))
+
+
+def eig(x, /):
+    """The eigenvalues of square matrices and, as columns of norm 1, right eigenvectors. Both are complex.
+
+    >>> compute.linalg.eig([[2.0, 0.0], [0.0, 1.0]]).eigenvalues
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return EigResult(*_ops.eig(_array_of(x)))
+
+
+def eigvals(x, /):
+    """The eigenvalues of square matrices, which are complex.
+
+    >>> compute.linalg.eigvals([[2.0, 0.0], [0.0, 1.0]])
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _ops.eigvals(_array_of(x))
+
+
+def svd(x, /, *, full_matrices=True):
+    """x = U diag(S) Vh, with orthonormal columns in U and rows in Vh, and descending S.
+
+    U and Vh are square; without `full_matrices`, they have as many columns and rows as there are values.
+
+    >>> compute.linalg.svd([[0.0, 2.0], [1.0, 0.0]]).S
+    Array([2., 1.], dtype=float32)
+    """
+    return SVDResult(*_ops.svd(_array_of(x), full_matrices=builtins.bool(full_matrices)))
+
+
+def svdvals(x, /):
+    """The singular values, descending.
+
+    >>> compute.linalg.svdvals([[0.0, 2.0], [1.0, 0.0]])
+    Array([2., 1.], dtype=float32)
+    """
+    return _ops.svdvals(_array_of(x))
+
+
+# ---- Solvers --------------------------------------------------------------------------------------------------------
+
+
+def solve(x1, x2, /):
+    """The solution of x1 y = x2 for square matrices x1. x2 is a vector, or has matrices.
+
+    >>> compute.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])
+    Array([1. , 0.5], dtype=float32)
+    """
+    return _ops.solve(*_arrays_of(x1, x2))
+
+
+def triangular_solve(x1, x2, /, *, upper=False, unit_diagonal=False):
+    """The solution of x1 y = x2 for lower triangular matrices x1, or upper ones. Reads that triangle alone.
+
+    With `unit_diagonal` the diagonal counts as 1. A 0 on the diagonal gives infinities and NaN.
+
+    >>> compute.linalg.triangular_solve([[2.0, 0.0], [1.0, 4.0]], [2.0, 5.0])
+    Array([1., 1.], dtype=float32)
+    """
+    return _ops.triangular_solve(*_arrays_of(x1, x2), upper=builtins.bool(upper), unit_diagonal=builtins.bool(unit_diagonal))
+
+
+def lstsq(x1, x2, /, *, rtol=None):
+    """The least-squares solution of x1 y = x2 that has the least norm.
+
+    Returns it with the sums of squares of what is left of each column, the rank of x1 and its singular values.
+
+    >>> compute.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0]).solution
+    Array([2.], dtype=float32)
+    """
+    x1, x2 = _arrays_of(x1, x2)
+    return LstsqResult(*_ops.lstsq(x1, x2, *_tolerance(rtol, x1)))
+
+
+def inv(x, /):
+    """The inverses of square matrices.
+
+    >>> compute.linalg.inv([[1.0, 2.0], [0.0, 4.0]])
+    Array([[ 1.  , -0.5 ],
+           [ 0.  ,  0.25]], dtype=float32)
+    """
+    return _ops.inv(_array_of(x))
+
+
+def pinv(x, /, *, rtol=None):
+    """The Moore-Penrose inverses. Singular values up to `rtol` times the greatest count as 0.
+
+    >>> compute.linalg.pinv([[2.0, 0.0], [0.0, 0.0]])
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
+    """
+    x = _array_of(x)
+    return _ops.pinv(x, *_tolerance(rtol, x))
+
+
+def _tolerance(rtol, x):
+    """The argument `rtol` as inputs of an op."""
+    if rtol is None:
+        return ()
+    if isinstance(rtol, (_core.Array, grad.Variable)):
+        return (rtol,)
+    return (_creation.asarray(rtol, dtype=_dtypes.float64 if x.dtype in (_dtypes.float64, _dtypes.complex128) else _dtypes.float32, device=x.device),)
+
+
+def det(x, /):
+    """The determinants of square matrices.
+
+    >>> compute.linalg.det([[2.0, 1.0], [0.0, 4.0]])
+    Array(8., dtype=float32)
+    """
+    return _ops.det(_array_of(x))
+
+
+def slogdet(x, /):
+    """The signs of determinants, and the logarithms of their absolute values.
+
+    >>> compute.linalg.slogdet([[1.0, 0.0], [0.0, -1.0]])
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
+    """
+    return SlogdetResult(*_ops.slogdet(_array_of(x)))
+
+
+def matrix_rank(x, /, *, rtol=None):
+    """How many singular values exceed `rtol` times the greatest.
+
+    >>> compute.linalg.matrix_rank([[1.0, 1.0], [1.0, 1.0]])
+    Array(1, dtype=int64)
+    """
+    x = _array_of(x)
+    return _ops.matrix_rank(x, *_tolerance(rtol, x))
+
+
+def expm(x, /):
+    """The exponentials of square matrices.
+
+    >>> compute.linalg.expm([[0.0, 1.0], [0.0, 0.0]])
+    Array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    return _ops.expm(_array_of(x))
 
 
 # ---- Products -------------------------------------------------------------------------------------------------------
@@ -71,7 +276,7 @@ def cross(x1, x2, /, *, axis=-1, **names):
 
 
 def matrix_power(x, n, /):
-    """The matrices of `x` multiplied by themselves `n` times. Negative powers need inverses, which are not implemented.
+    """The matrices of `x` multiplied by themselves `n` times. Negative powers are those of the inverses.
 
     Raises ValueError for matrices that are not square.
 
@@ -83,7 +288,7 @@ def matrix_power(x, n, /):
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power: matrices of the shape {x.shape[-2:]} are not square")
     if n < 0:
-        raise NotImplementedError("matrix_power: negative powers need inverses, which the package does not have yet")
+        x, n = inv(x), -n
     if n == 0:
         unit = _creation.eye(x.shape[-1], dtype=x.dtype, device=x.device)
         return _ops.copy(_core.broadcast_view(unit, x.shape))
@@ -188,9 +393,9 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
-    """The norms of the matrices of `x`: "fro", 1, -1, inf or -inf. 2, -2 and "nuc" need singular values.
+    """The norms of the matrices of `x`: "fro", "nuc", 1, -1, 2, -2, inf or -inf.
 
-    Raises ValueError for other norms, and for less than two axes.
+    "nuc" is the sum of the singular values, 2 and -2 are the greatest and the least. Raises ValueError for other norms, and for less than two axes.
 
     >>> compute.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
     Array(5., dtype=float32)
@@ -199,7 +404,9 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):
-        raise NotImplementedError(f"matrix_norm: ord={ord!r} needs singular values, which the package does not have yet")
+        values = svdvals(x)
+        norm = (_ops.sum if ord == "nuc" else _ops.max if ord > 0 else _ops.min)(values, axes=[-1])
+        return _core.reshape_view(norm, (*x.shape[:-2], 1, 1)) if keepdims else norm
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError(f"matrix_norm: ord={ord!r} is not a norm of matrices")
     added, chosen = (-2, -1) if abs(ord) == 1 else (-1, -2)

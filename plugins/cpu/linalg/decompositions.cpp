@@ -1,0 +1,829 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each matrix is copied into column-major memory of its slot, computed there, and stored from there. A matrix with
+// infinities or NaN is not computed: LAPACK need not end for it, so its results are NaN. They are NaN too where the
+// result does not exist, which the fault record says.
+#include "plugins/cpu/linalg/decompositions.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/base/walk.hpp"
+#include "plugins/cpu/linalg/lapack.hpp"
+#include "plugins/cpu/threads/threads.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr int64_t kGrain = 100'000;     // operations that justify waking a thread
+constexpr int64_t kCallCost = 2'000;    // of a call of LAPACK, in operations
+constexpr int64_t kSlotsPerThread = 4;  // at most: one that the system runs late holds up a few matrices
+constexpr int64_t kAlignment = 64;
+
+using Int = LapackInt;
+
+// ---- Matrices -------------------------------------------------------------------------------------------------------
+
+// One matrix, or vector of one column, of an operand; strides in bytes.
+struct View {
+  char* data = nullptr;
+  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
+};
+
+template <class T>
+bool is_finite(T x) {
+  return std::isfinite(x);
+}
+template <class T>
+bool is_finite(std::complex<T> x) {
+  return std::isfinite(x.real()) && std::isfinite(x.imag());
+}
+
+// False if an element is infinite or NaN.
+template <class T>
+bool load(const View& from, T* to) {
+  bool all_finite = true;
+  for (int64_t j = 0; j < from.columns; ++j) {
+    const char* src = from.data + j * from.column_stride;
+    for (int64_t i = 0; i < from.rows; ++i, src += from.row_stride, ++to) {
+      std::memcpy(to, src, sizeof(T));
+      all_finite = all_finite && is_finite(*to);
+    }
+  }
+  return all_finite;
+}
+
+// From column-major memory with `stride` elements from column to column.
+template <class T>
+void store(const T* from, int64_t stride, const View& to) {
+  for (int64_t j = 0; j < to.columns; ++j) {
+    char* dst = to.data + j * to.column_stride;
+    for (int64_t i = 0; i < to.rows; ++i, dst += to.row_stride) std::memcpy(dst, from + j * stride + i, sizeof(T));
+  }
+}
+
+template <class T>
+void store_all(T value, const View& to) {
+  for (int64_t j = 0; j < to.columns; ++j) {
+    for (int64_t i = 0; i < to.rows; ++i)
+      std::memcpy(to.data + i * to.row_stride + j * to.column_stride, &value, sizeof value);
+  }
+}
+
+template <class T>
+constexpr T kNan = std::numeric_limits<Real<T>>::quiet_NaN();
+
+// ---- The memory of a slot -------------------------------------------------------------------------------------------
+
+// Arrays in one block; without a block, it counts the bytes.
+class Arrays {
+ public:
+  explicit Arrays(char* memory) : memory_(memory) {}
+
+  template <class T>
+  T* take(int64_t count) {
+    char* const begin = memory_ == nullptr ? nullptr : memory_ + bytes_;
+    bytes_ +=
+        (std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment;
+    return reinterpret_cast<T*>(begin);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  char* memory_;
+  int64_t bytes_ = 0;
+};
+
+// What a routine answers when it is asked for the size of its work array.
+template <class T>
+Int work_size(T answer) {
+  return std::max(1, static_cast<Int>(std::real(answer)) + 1);  // rounded to the type, the answer may be too small
+}
+
+// ---- One matrix -----------------------------------------------------------------------------------------------------
+
+// How the computation of a matrix ended. Without a result, `fault` is the reason (COMPUTE_PLUGIN_FAULT_).
+struct Outcome {
+  bool is_done = false;
+  int32_t fault = COMPUTE_PLUGIN_FAULT_NONE;
+};
+
+constexpr Outcome kDone{true};
+constexpr Outcome kNotFinite{};  // an operand has infinities or NaN
+constexpr Outcome kNotConverged{false, COMPUTE_PLUGIN_FAULT_NOT_CONVERGED};
+
+constexpr Outcome kSingular{false, COMPUTE_PLUGIN_FAULT_SINGULAR};
+constexpr Outcome kNotPositiveDefinite{false, COMPUTE_PLUGIN_FAULT_NOT_POSITIVE_DEFINITE};
+
+// A decomposition of matrices with elements T. `run` computes one of them: `operands` are the inputs, then the outputs.
+template <class T>
+class Decomposition {
+ public:
+  explicit Decomposition(const LapackLibrary& library) : l_(library.of<T>()) {}
+  virtual ~Decomposition() = default;
+  Decomposition(const Decomposition&) = delete;
+  Decomposition& operator=(const Decomposition&) = delete;
+
+  // Memory that a run needs; called after the constructor.
+  int64_t memory_bytes() const {
+    Arrays arrays(nullptr);
+    static_cast<void>(run(arrays, nullptr));
+    return arrays.bytes();
+  }
+  // Without operands, it takes its arrays and does nothing else.
+  virtual Outcome run(Arrays& arrays, const View* operands) const = 0;
+
+ protected:
+  const Lapack<T>& l_;
+};
+
+template <class T>
+class Cholesky final : public Decomposition<T> {
+ public:
+  Cholesky(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
+        upper_(op.integer("upper", 0) != 0) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    if (operands == nullptr) return kDone;
+    load(operands[0], a);
+    // The other triangle is not read, so it may hold anything.
+    bool all_finite = true;
+    for (int64_t j = 0; j < n_; ++j) {
+      for (int64_t i = 0; i < n_; ++i) {
+        T& x = a[j * n_ + i];
+        if (upper_ ? i > j : i < j) x = 0;
+        all_finite = all_finite && is_finite(x);
+      }
+    }
+    if (!all_finite) return kNotFinite;
+    Int info = 0;
+    this->l_.potrf(upper_ ? "U" : "L", &n_, a, &n_, &info, 1);
+    if (info != 0) return kNotPositiveDefinite;
+    store(a, n_, operands[1]);
+    return kDone;
+  }
+
+ private:
+  const Int n_;
+  const bool upper_;
+};
+
+template <class T>
+class Lu final : public Decomposition<T> {
+ public:
+  Lu(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        m_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 2])),
+        n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    const Int count = std::min(m_, n_);
+    T* const a = arrays.take<T>(int64_t{m_} * n_);
+    Int* const pivots = arrays.take<Int>(count);
+    if (operands == nullptr) return kDone;
+    const bool all_finite = load(operands[0], a);
+    Int info = 0;
+    if (all_finite) {
+      this->l_.getrf(&m_, &n_, a, &m_, pivots, &info);
+      store(a, m_, operands[1]);
+    } else {
+      store_all(kNan<T>, operands[1]);
+      for (Int i = 0; i < count; ++i) pivots[i] = i + 1;
+    }
+    const View& to = operands[2];
+    for (Int i = 0; i < count; ++i) {
+      const int64_t row = pivots[i] - 1;
+      std::memcpy(to.data + i * to.row_stride, &row, sizeof row);
+    }
+    return kDone;
+  }
+
+ private:
+  const Int m_, n_;
+};
+
+template <class T>
+class TriangularSolve final : public Decomposition<T> {
+ public:
+  TriangularSolve(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        n_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 2])),
+        count_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 1])),
+        upper_(op.integer("upper", 0) != 0),
+        unit_(op.integer("unit_diagonal", 0) != 0) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    T* const b = arrays.take<T>(int64_t{n_} * count_);
+    if (operands == nullptr) return kDone;
+    load(operands[0], a);
+    load(operands[1], b);
+    const T one = 1;
+    this->l_.trsm("L", upper_ ? "U" : "L", "N", unit_ ? "U" : "N", &n_, &count_, &one, a, &n_, b, &n_, 1, 1, 1, 1);
+    store(b, n_, operands[2]);
+    return kDone;
+  }
+
+ private:
+  const Int n_, count_;
+  const bool upper_, unit_;
+};
+
+template <class T>
+class Solve final : public Decomposition<T> {
+ public:
+  Solve(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        n_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 2])),
+        count_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 1])) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    T* const b = arrays.take<T>(int64_t{n_} * count_);
+    Int* const pivots = arrays.take<Int>(n_);
+    if (operands == nullptr) return kDone;
+    if (!load(operands[0], a)) return kNotFinite;
+    load(operands[1], b);
+    Int info = 0;
+    this->l_.getrf(&n_, &n_, a, &n_, pivots, &info);
+    if (info != 0) return kSingular;
+    this->l_.getrs("N", &n_, &count_, a, &n_, pivots, b, &n_, &info, 1);
+    store(b, n_, operands[2]);
+    return kDone;
+  }
+
+ private:
+  const Int n_, count_;
+};
+
+template <class T>
+class Inverse final : public Decomposition<T> {
+ public:
+  Inverse(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library), n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])) {
+    T answer = 0;
+    const Int ask = -1;
+    Int info = 0, pivots = 0;
+    this->l_.getri(&n_, nullptr, &n_, &pivots, &answer, &ask, &info);
+    work_ = work_size(answer);
+  }
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    T* const work = arrays.take<T>(work_);
+    Int* const pivots = arrays.take<Int>(n_);
+    if (operands == nullptr) return kDone;
+    if (!load(operands[0], a)) return kNotFinite;
+    Int info = 0;
+    this->l_.getrf(&n_, &n_, a, &n_, pivots, &info);
+    if (info == 0) this->l_.getri(&n_, a, &n_, pivots, work, &work_, &info);
+    if (info != 0) return kSingular;
+    store(a, n_, operands[1]);
+    return kDone;
+  }
+
+ private:
+  const Int n_;
+  Int work_ = 1;
+};
+
+template <class T>
+class Qr final : public Decomposition<T> {
+ public:
+  Qr(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        m_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 2])),
+        n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
+        columns_(static_cast<Int>(op.output(0).shape[op.output(0).rank - 1])) {
+    T answer = 0;
+    const Int ask = -1, count = std::min(m_, n_);
+    Int info = 0;
+    T none = 0;
+    this->l_.geqrf(&m_, &n_, &none, &m_, &none, &answer, &ask, &info);
+    work_ = work_size(answer);
+    this->l_.orgqr(&m_, &columns_, &count, &none, &m_, &none, &answer, &ask, &info);
+    work_ = std::max(work_, work_size(answer));
+  }
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    const Int count = std::min(m_, n_), widest = std::max(n_, columns_);
+    T* const a = arrays.take<T>(int64_t{m_} * widest);
+    T* const tau = arrays.take<T>(count);
+    T* const work = arrays.take<T>(work_);
+    if (operands == nullptr) return kDone;
+    if (!load(operands[0], a)) return kNotFinite;
+    Int info = 0;
+    this->l_.geqrf(&m_, &n_, a, &m_, tau, work, &work_, &info);
+    const View& r = operands[2];
+    for (int64_t j = 0; j < r.columns; ++j) {
+      for (int64_t i = 0; i < r.rows; ++i) {
+        const T x = i <= j ? a[j * m_ + i] : T(0);
+        std::memcpy(r.data + i * r.row_stride + j * r.column_stride, &x, sizeof x);
+      }
+    }
+    this->l_.orgqr(&m_, &columns_, &count, a, &m_, tau, work, &work_, &info);
+    store(a, m_, operands[1]);
+    return kDone;
+  }
+
+ private:
+  const Int m_, n_, columns_;  // of q
+  Int work_ = 1;
+};
+
+// Of Hermitian matrices, of which one triangle is read.
+template <class T>
+class Eigh final : public Decomposition<T> {
+ public:
+  Eigh(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
+        upper_(op.integer("upper", 0) != 0),
+        has_vectors_(op.output_count() == 2) {
+    T answer = 0;
+    Real<T> real_answer = 0;
+    Int info = 0, integer_answer = 0;
+    call(nullptr, nullptr, &answer, -1, &real_answer, -1, &integer_answer, -1, info);
+    work_ = work_size(answer);
+    real_work_ = work_size(real_answer);
+    integer_work_ = std::max(1, integer_answer);
+  }
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    auto* const values = arrays.take<Real<T>>(n_);
+    T* const work = arrays.take<T>(work_);
+    auto* const real_work = arrays.take<Real<T>>(kIsComplex<T> ? real_work_ : 1);
+    Int* const integer_work = arrays.take<Int>(integer_work_);
+    if (operands == nullptr) return kDone;
+    load(operands[0], a);
+    bool all_finite = true;
+    for (int64_t j = 0; j < n_; ++j) {
+      for (int64_t i = upper_ ? 0 : j; i < (upper_ ? j + 1 : n_); ++i)
+        all_finite = all_finite && is_finite(a[j * n_ + i]);
+    }
+    if (!all_finite) return kNotFinite;
+    Int info = 0;
+    call(a, values, work, work_, real_work, real_work_, integer_work, integer_work_, info);
+    if (info != 0) return kNotConverged;
+    store(values, n_, operands[1]);
+    if (has_vectors_) store(a, n_, operands[2]);
+    return kDone;
+  }
+
+ private:
+  void call(T* a, Real<T>* values, T* work, Int size, Real<T>* real_work, Int real_size, Int* integer_work,
+            Int integer_size, Int& info) const {
+    const char *const job = has_vectors_ ? "V" : "N", *const triangle = upper_ ? "U" : "L";
+    if constexpr (kIsComplex<T>) {
+      this->l_.syevd(job, triangle, &n_, a, &n_, values, work, &size, real_work, &real_size, integer_work,
+                     &integer_size, &info, 1, 1);
+    } else {
+      static_cast<void>(real_work);
+      static_cast<void>(real_size);
+      this->l_.syevd(job, triangle, &n_, a, &n_, values, work, &size, integer_work, &integer_size, &info, 1, 1);
+    }
+  }
+
+  const Int n_;
+  const bool upper_, has_vectors_;
+  Int work_ = 1, real_work_ = 1, integer_work_ = 1;
+};
+
+// Of any square matrices; the results are complex.
+template <class T>
+class Eig final : public Decomposition<T> {
+ public:
+  using Complex = std::complex<Real<T>>;
+
+  Eig(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
+        has_vectors_(op.output_count() == 2) {
+    T answer = 0;
+    Real<T> real_answer = 0;
+    Int info = 0;
+    call(nullptr, nullptr, nullptr, nullptr, &answer, -1, &real_answer, info);
+    work_ = work_size(answer);
+  }
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    const int64_t size = has_vectors_ ? int64_t{n_} * n_ : 1;
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    T* const values = arrays.take<T>(n_);     // or their real parts
+    T* const imaginary = arrays.take<T>(n_);  // of real matrices
+    T* const vectors = arrays.take<T>(size);
+    T* const work = arrays.take<T>(work_);
+    auto* const real_work = arrays.take<Real<T>>(kIsComplex<T> ? 2 * n_ : 1);
+    if (operands == nullptr) return kDone;
+    if (!load(operands[0], a)) return kNotFinite;
+    Int info = 0;
+    call(a, values, imaginary, vectors, work, work_, real_work, info);
+    if (info != 0) return kNotConverged;
+    if constexpr (kIsComplex<T>) {
+      store(values, n_, operands[1]);
+      if (has_vectors_) store(vectors, n_, operands[2]);
+    } else {
+      store_pairs(values, imaginary, vectors, operands);
+    }
+    return kDone;
+  }
+
+ private:
+  // Two conjugate eigenvalues have vectors x + iy and x - iy, whose x and y are two columns.
+  void store_pairs(const T* values, const T* imaginary, const T* vectors, const View* operands) const {
+    for (Int j = 0; j < n_; ++j) {
+      const Complex value(values[j], imaginary[j]);
+      std::memcpy(operands[1].data + j * operands[1].row_stride, &value, sizeof value);
+      if (!has_vectors_) continue;
+      const bool is_first = imaginary[j] > 0 && j + 1 < n_, is_second = imaginary[j] < 0 && j > 0;
+      const T* const x = vectors + int64_t{is_second ? j - 1 : j} * n_;
+      for (Int i = 0; i < n_; ++i) {
+        const Complex element(x[i], is_first ? x[n_ + i] : is_second ? -x[n_ + i] : 0);
+        std::memcpy(operands[2].data + i * operands[2].row_stride + j * operands[2].column_stride, &element,
+                    sizeof element);
+      }
+    }
+  }
+
+  void call(T* a, T* values, T* imaginary, T* vectors, T* work, Int size, Real<T>* real_work, Int& info) const {
+    const char* const job = has_vectors_ ? "V" : "N";
+    if constexpr (kIsComplex<T>) {
+      static_cast<void>(imaginary);
+      this->l_.geev("N", job, &n_, a, &n_, values, nullptr, &n_, vectors, &n_, work, &size, real_work, &info, 1, 1);
+    } else {
+      static_cast<void>(real_work);
+      this->l_.geev("N", job, &n_, a, &n_, values, imaginary, nullptr, &n_, vectors, &n_, work, &size, &info, 1, 1);
+    }
+  }
+
+  const Int n_;
+  const bool has_vectors_;
+  Int work_ = 1;
+};
+
+template <class T>
+class Svd final : public Decomposition<T> {
+ public:
+  Svd(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library),
+        m_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 2])),
+        n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
+        has_vectors_(op.output_count() == 3) {
+    const Int count = std::min(m_, n_);
+    if (has_vectors_) {
+      columns_ = static_cast<Int>(op.output(0).shape[op.output(0).rank - 1]);
+      rows_ = static_cast<Int>(op.output(2).shape[op.output(2).rank - 2]);
+    }
+    job_ = !has_vectors_ ? "N" : columns_ > count || rows_ > count ? "A" : "S";
+    T answer = 0;
+    Real<T> real_answer = 0;
+    Int info = 0, integer_answer = 0;
+    call(nullptr, nullptr, nullptr, nullptr, &answer, -1, &real_answer, &integer_answer, info);
+    work_ = work_size(answer);
+  }
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    const int64_t least = std::min(m_, n_), most = std::max(m_, n_);
+    T* const a = arrays.take<T>(int64_t{m_} * n_);
+    auto* const values = arrays.take<Real<T>>(least);
+    T* const u = arrays.take<T>(int64_t{m_} * columns_);
+    T* const v = arrays.take<T>(int64_t{rows_} * n_);
+    T* const work = arrays.take<T>(work_);
+    const int64_t real_size = has_vectors_ ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 7 * least;
+    auto* const real_work = arrays.take<Real<T>>(kIsComplex<T> ? real_size : 1);
+    Int* const integer_work = arrays.take<Int>(8 * least);
+    if (operands == nullptr) return kDone;
+    if (!load(operands[0], a)) return kNotFinite;
+    Int info = 0;
+    call(a, values, u, v, work, work_, real_work, integer_work, info);
+    if (info != 0) return kNotConverged;
+    if (!has_vectors_) {
+      store(values, least, operands[1]);
+    } else {
+      store(u, m_, operands[1]);
+      store(values, least, operands[2]);
+      store(v, rows_, operands[3]);
+    }
+    return kDone;
+  }
+
+ private:
+  void call(T* a, Real<T>* values, T* u, T* v, T* work, Int size, Real<T>* real_work, Int* integer_work,
+            Int& info) const {
+    const Int v_stride = std::max(1, rows_);
+    if constexpr (kIsComplex<T>) {
+      this->l_.gesdd(job_, &m_, &n_, a, &m_, values, u, &m_, v, &v_stride, work, &size, real_work, integer_work, &info,
+                     1);
+    } else {
+      static_cast<void>(real_work);
+      this->l_.gesdd(job_, &m_, &n_, a, &m_, values, u, &m_, v, &v_stride, work, &size, integer_work, &info, 1);
+    }
+  }
+
+  const Int m_, n_;
+  const bool has_vectors_;
+  Int columns_ = 0, rows_ = 0;  // of u and of v
+  const char* job_ = "N";
+  Int work_ = 1;
+};
+
+// By scaling and squaring (Higham 2005): the Padé approximant [13/13] of the matrix divided by a power of two, to that
+// power.
+template <class T>
+class Exponential final : public Decomposition<T> {
+ public:
+  Exponential(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library), n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    const int64_t size = int64_t{n_} * n_;
+    std::array<T*, 7> m{};
+    for (T*& matrix : m) matrix = arrays.take<T>(size);
+    Int* const pivots = arrays.take<Int>(n_);
+    if (operands == nullptr) return kDone;
+    auto& [a, a2, a4, a6, u, v, w] = m;
+    if (!load(operands[0], a)) return kNotFinite;
+    const int squarings = scale(a, size);
+    static constexpr double kB[] = {64764752532480000.,
+                                    32382376266240000.,
+                                    7771770303897600.,
+                                    1187353796428800.,
+                                    129060195264000.,
+                                    10559470521600.,
+                                    670442572800.,
+                                    33522128640.,
+                                    1323241920.,
+                                    40840800.,
+                                    960960.,
+                                    16380.,
+                                    182.,
+                                    1.};
+    multiply(a, a, a2);
+    multiply(a2, a2, a4);
+    multiply(a2, a4, a6);
+    // The polynomial b[1] + b[3] a^2 + ... of the given first coefficient.
+    const auto polynomial = [&](int first, T* result, T* free) {
+      const auto b = [&](int i) { return static_cast<Real<T>>(kB[first + i]); };
+      for (int64_t i = 0; i < size; ++i) free[i] = b(12) * a6[i] + b(10) * a4[i] + b(8) * a2[i];
+      multiply(a6, free, result);
+      for (int64_t i = 0; i < size; ++i) result[i] += b(6) * a6[i] + b(4) * a4[i] + b(2) * a2[i];
+      for (int64_t i = 0; i < n_; ++i) result[i * n_ + i] += b(0);
+    };
+    polynomial(1, v, w);
+    multiply(a, v, u);
+    polynomial(0, v, w);
+    for (int64_t i = 0; i < size; ++i) {  // (v - u) e = v + u
+      w[i] = v[i] - u[i];
+      v[i] += u[i];
+    }
+    Int info = 0;
+    this->l_.getrf(&n_, &n_, w, &n_, pivots, &info);
+    if (info != 0) return kSingular;
+    this->l_.getrs("N", &n_, &n_, w, &n_, pivots, v, &n_, &info, 1);
+    T *x = v, *y = u;
+    for (int i = 0; i < squarings; ++i) {
+      multiply(x, x, y);
+      std::swap(x, y);
+    }
+    store(x, n_, operands[1]);
+    return kDone;
+  }
+
+ private:
+  void multiply(const T* a, const T* b, T* c) const {
+    const T one = 1, zero = 0;
+    this->l_.gemm("N", "N", &n_, &n_, &n_, &one, a, &n_, b, &n_, &zero, c, &n_, 1, 1);
+  }
+
+  // Divides the matrix by 2^s, so that its norm is at most where the approximant is exact to the type; returns s.
+  int scale(T* a, int64_t size) const {
+    const double most = sizeof(Real<T>) == 4 ? 3.925724783138660 : 5.371920351148152;
+    double norm = 0;
+    for (int64_t j = 0; j < n_; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < n_; ++i) sum += static_cast<double>(std::abs(a[j * n_ + i]));
+      norm = std::max(norm, sum);
+    }
+    int exponent = 0;
+    if (!std::isfinite(norm)) {
+      exponent = 1060;  // more than the sum of 2^31 numbers needs
+    } else if (norm > most) {
+      std::frexp(norm / most, &exponent);
+    }
+    if (exponent > 0) {
+      const auto factor = static_cast<Real<T>>(std::ldexp(1., -exponent));
+      for (int64_t i = 0; i < size; ++i) a[i] *= factor;
+    }
+    return exponent;
+  }
+
+  const Int n_;
+};
+
+// ---- Batches --------------------------------------------------------------------------------------------------------
+
+// The first matrix of a batch that has no result. Written by several threads.
+class FirstFault {
+ public:
+  void add(int64_t position, int32_t code) {
+    const std::lock_guard lock(mutex_);
+    if (position_ >= 0 && position_ < position) return;
+    position_ = position;
+    code_ = code;
+  }
+
+  void report(const compute_plugin_run& run, const std::string& op) const {
+    if (position_ < 0) return;
+    if (run.fault.buffer == 0)
+      throw Error(COMPUTE_ERROR_NUMERICAL,
+                  op + ": matrix " + std::to_string(position_) + " of the batch has no result");
+    auto* fault = reinterpret_cast<compute_plugin_fault*>(address(run.fault));
+    if (fault->code != COMPUTE_PLUGIN_FAULT_NONE) return;
+    fault->argument = 0;
+    fault->value = -1;
+    fault->limit = 0;
+    fault->position = position_;
+    __atomic_store_n(&fault->code, code_, __ATOMIC_RELEASE);
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t position_ = -1;
+  int32_t code_ = COMPUTE_PLUGIN_FAULT_NONE;
+};
+
+// How many of the last axes of an operand belong to one matrix.
+struct Operands {
+  std::string_view name;
+  std::array<int8_t, 4> axes;  // inputs, then outputs
+};
+
+constexpr Operands kOperands[] = {
+    {"cholesky", {2, 2}},  {"eig", {2, 1, 2}},
+    {"eigh", {2, 1, 2}},   {"expm", {2, 2}},
+    {"inv", {2, 2}},       {"lu", {2, 2, 1}},
+    {"qr", {2, 2, 2}},     {"solve", {2, 2, 2}},
+    {"svd", {2, 2, 1, 2}}, {"triangular_solve", {2, 2, 2}},
+};
+
+int32_t matrix_axes(const Op& op, int32_t tensor) {
+  if (op.name() == "svd" && op.output_count() == 1) return tensor == 0 ? 2 : 1;  // values alone
+  for (const Operands& row : kOperands) {
+    if (row.name == op.name()) return row.axes[static_cast<size_t>(tensor)];
+  }
+  return 2;
+}
+
+template <class T>
+std::unique_ptr<Decomposition<T>> make_decomposition(const LapackLibrary& library, const Op& op) {
+  const std::string_view name = op.name();
+  if (name == "cholesky") return std::make_unique<Cholesky<T>>(library, op);
+  if (name == "eig") return std::make_unique<Eig<T>>(library, op);
+  if (name == "eigh") return std::make_unique<Eigh<T>>(library, op);
+  if (name == "expm") return std::make_unique<Exponential<T>>(library, op);
+  if (name == "inv") return std::make_unique<Inverse<T>>(library, op);
+  if (name == "lu") return std::make_unique<Lu<T>>(library, op);
+  if (name == "qr") return std::make_unique<Qr<T>>(library, op);
+  if (name == "solve") return std::make_unique<Solve<T>>(library, op);
+  if (name == "svd") return std::make_unique<Svd<T>>(library, op);
+  return std::make_unique<TriangularSolve<T>>(library, op);
+}
+
+template <class T>
+class DecompositionPlan final : public Plan {
+ public:
+  DecompositionPlan(const LapackLibrary& library, const Op& op)
+      : name_(op.name()), openmp_(library.openmp), decomposition_(make_decomposition<T>(library, op)) {
+    std::vector<std::vector<int64_t>> strides;
+    std::vector<const int64_t*> pointers;
+    std::vector<int64_t> batch;
+    int64_t cost = 1;
+    for (int32_t i = 0; i < op.tensor_count(); ++i) {
+      const compute_plugin_tensor& tensor = op.tensor(i);
+      const int32_t axes = matrix_axes(op, i), first = tensor.rank - axes;
+      const int64_t size = common::dtype_size(tensor.dtype);
+      View view;
+      view.rows = tensor.shape[first];
+      view.row_stride = tensor.strides[first] * size;
+      view.columns = axes == 2 ? tensor.shape[first + 1] : 1;
+      view.column_stride = axes == 2 ? tensor.strides[first + 1] * size : 0;
+      views_.push_back(view);
+      dtypes_.push_back(tensor.dtype);
+      std::vector<int64_t>& list = strides.emplace_back();
+      for (int32_t axis = 0; axis < first; ++axis) list.push_back(tensor.strides[axis] * size);
+      if (i == 0) {
+        batch.assign(tensor.shape, tensor.shape + first);
+        cost = kCallCost + 4 * view.rows * view.columns * std::min(view.rows, view.columns);
+      }
+    }
+    inputs_ = op.input_count();
+    // The last one is the position in the batch, which faults name.
+    std::vector<int64_t>& positions = strides.emplace_back(batch.size());
+    int64_t step = 1;
+    for (size_t axis = batch.size(); axis-- > 0; step *= batch[axis]) positions[axis] = step;
+    for (const auto& list : strides) pointers.push_back(list.data());
+    nest_ = common::collapse(batch, pointers, 0);
+    slot_bytes_ = decomposition_->memory_bytes();
+    const int64_t matrices = nest_.points();
+    const double work = static_cast<double>(matrices) * static_cast<double>(cost) / static_cast<double>(kGrain);
+    const int64_t most = std::min<int64_t>(matrices, kSlotsPerThread * thread_count());
+    slots_ = std::clamp<int64_t>(static_cast<int64_t>(std::min(work, 1e9)), 1, most);
+    workspace_bytes = slots_ * slot_bytes_;
+    reports_faults = true;
+  }
+
+  void run(const compute_plugin_run& run) const override {
+    FirstFault fault;
+    parallel_tasks(slots_, 1, [&](int64_t begin, int64_t end) {
+      const OneOpenmpThread one(openmp_);
+      for (int64_t slot = begin; slot < end; ++slot) run_slot(run, slot, fault);
+    });
+    fault.report(run, name_);
+  }
+
+ private:
+  void run_slot(const compute_plugin_run& run, int64_t slot, FirstFault& fault) const {
+    const int64_t first = nest_.points() * slot / slots_, last = nest_.points() * (slot + 1) / slots_;
+    const size_t count = views_.size();
+    std::array<int64_t, kMostOperands + 1> offsets{};
+    std::array<View, kMostOperands> operands;
+    Walk walk(nest_, nest_.rank, first, offsets.data());
+    for (int64_t i = first; i < last; ++i, walk.next()) {
+      for (size_t k = 0; k < count; ++k) {
+        operands[k] = views_[k];
+        operands[k].data = address(run.tensors[k]) + nest_.offsets[k] + offsets[k];
+      }
+      Arrays arrays(address(run.workspace) + slot * slot_bytes_);
+      const Outcome outcome = decomposition_->run(arrays, operands.data());
+      if (outcome.is_done) continue;
+      for (size_t k = static_cast<size_t>(inputs_); k < count; ++k) store_nan(operands[k], dtypes_[k]);
+      if (outcome.fault != COMPUTE_PLUGIN_FAULT_NONE) fault.add(nest_.offsets[count] + offsets[count], outcome.fault);
+    }
+  }
+
+  static void store_nan(const View& to, compute_dtype dtype) {
+    if (dtype == COMPUTE_DTYPE_FLOAT32) store_all(kNan<float>, to);
+    if (dtype == COMPUTE_DTYPE_FLOAT64) store_all(kNan<double>, to);
+    if (dtype == COMPUTE_DTYPE_COMPLEX64) store_all(std::complex<float>(kNan<float>, kNan<float>), to);
+    if (dtype == COMPUTE_DTYPE_COMPLEX128) store_all(std::complex<double>(kNan<double>, kNan<double>), to);
+  }
+
+  static constexpr size_t kMostOperands = 4;
+
+  const std::string name_;
+  const Openmp& openmp_;
+  const std::unique_ptr<const Decomposition<T>> decomposition_;
+  common::LoopNest nest_;  // over the batch
+  std::vector<View> views_;
+  std::vector<compute_dtype> dtypes_;
+  int32_t inputs_ = 1;
+  int64_t slot_bytes_ = 0, slots_ = 1;  // matrices that are computed at a time
+};
+
+}  // namespace
+
+std::optional<Refusal> refuse_decomposition(const Op& op) {
+  const compute_dtype dtype = op.input(0).dtype;
+  if (dtype != COMPUTE_DTYPE_FLOAT32 && dtype != COMPUTE_DTYPE_FLOAT64 && !is_complex(dtype))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, std::string(op.name()) + ": LAPACK has no " + dtype_name(dtype), ""};
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    for (int32_t axis = 0; axis < op.tensor(i).rank; ++axis) {
+      if (op.tensor(i).shape[axis] > (1 << 30) && axis + matrix_axes(op, i) >= op.tensor(i).rank)
+        return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, i,
+                       std::string(op.name()) + ": a matrix has more than 2^30 rows or columns", ""};
+    }
+  }
+  std::string reason;
+  if (lapack(&reason) == nullptr)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING, -1,
+                   std::string(op.name()) + " needs LAPACK of OpenBLAS: " + reason, ""};
+  return std::nullopt;
+}
+
+std::unique_ptr<Plan> prepare_decomposition(const Op& op) {
+  const LapackLibrary& library = *lapack();
+  const OneOpenmpThread one(library.openmp);
+  switch (op.input(0).dtype) {
+    case COMPUTE_DTYPE_FLOAT32:
+      return std::make_unique<DecompositionPlan<float>>(library, op);
+    case COMPUTE_DTYPE_FLOAT64:
+      return std::make_unique<DecompositionPlan<double>>(library, op);
+    case COMPUTE_DTYPE_COMPLEX64:
+      return std::make_unique<DecompositionPlan<std::complex<float>>>(library, op);
+    default:
+      return std::make_unique<DecompositionPlan<std::complex<double>>>(library, op);
+  }
+}
+
+}  // namespace compute::cpu
