@@ -12,6 +12,7 @@
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
 #include "plugins/cuda/matmul.hpp"
+#include "plugins/cuda/solver.hpp"
 
 namespace compute::cuda {
 namespace {
@@ -105,6 +106,7 @@ Device::~Device() {
     for (const LaunchMemory& block : memory_blocks_) free_block(block);
     blas_.reset();
     dnn_.reset();
+    solver_.reset();
     kernels_.clear();
   } catch (...) {
     // A context that cannot be made current has lost these already.
@@ -134,6 +136,13 @@ DnnHandle* Device::dnn() {
     if (cudnn() != nullptr) dnn_ = make_handle<DnnHandle>();
   });
   return dnn_.get();
+}
+
+SolverHandle* Device::solver() {
+  std::call_once(solver_once_, [this] {
+    if (cusolver() != nullptr) solver_ = make_handle<SolverHandle>();
+  });
+  return solver_.get();
 }
 
 uint64_t Device::allocate(int32_t heap, int64_t size_bytes) {

@@ -22,6 +22,7 @@ namespace compute::cuda {
 
 class BlasHandle;
 class DnnHandle;
+class SolverHandle;
 
 /// What the launches of a stream, or of a graph, share.
 struct LaunchMemory {
@@ -44,10 +45,11 @@ class Device {
   int64_t spin_ns() const { return spin_ns_; }
   KernelTable& kernels() { return kernels_; }
 
-  /// The device's own handles of cuBLASLt and cuDNN, made at first need. NULL if the library was not found or does not
-  /// support the device. The device's context must be current.
+  /// The device's own handles of cuBLASLt, cuDNN and cuSOLVER, made at first need. NULL if the library was not found or
+  /// does not support the device. The device's context must be current.
   BlasHandle* blas();
   DnnHandle* dnn();
+  SolverHandle* solver();
 
   /// Makes the context current for a scope.
   Current current() const { return Current(context_, info_.ordinal == 0); }
@@ -115,6 +117,8 @@ class Device {
   std::unique_ptr<BlasHandle> blas_;
   std::once_flag dnn_once_;
   std::unique_ptr<DnnHandle> dnn_;
+  std::once_flag solver_once_;
+  std::unique_ptr<SolverHandle> solver_;
 
   // The driver returns the time between two events as a float, which is exact to nanoseconds only for short times. So
   // the device's clock is measured from a recent event whose time is known.

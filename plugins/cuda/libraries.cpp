@@ -328,6 +328,42 @@ struct CufftLibrary {
   }
 };
 
+// ---- cuSOLVER -------------------------------------------------------------------------------------------------------
+
+struct CusolverLibrary {
+  LibraryReport report;
+  Cusolver library;
+  bool usable = false;
+
+  explicit CusolverLibrary(int driver_version) {
+    const common::Compiling compiling;
+    report.name = "cuSOLVER";
+    report.effect = "decompositions of matrices run on the host, except the products in large ones";
+    report.remedy =
+        "install libcusolver of the CUDA toolkit (pip: nvidia-cusolver; Debian: libcusolver11), or set CUDA_HOME";
+    for (const int major : majors_by_preference(driver_version)) {
+      // The library of CUDA 13 is libcusolver.so.12.
+      usable = open_one("libcusolver.so." + std::to_string(std::max(major - 1, 11)), toolkit_folders(major), report,
+                        [this](void* handle) { return accept(handle); });
+      if (usable) return;
+    }
+  }
+
+  std::string accept(void* handle) {
+    const char* missing = nullptr;
+#define COMPUTE_CUSOLVER_FIND(member, symbol, result, parameters) \
+  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
+    COMPUTE_CUSOLVER_FUNCTIONS(COMPUTE_CUSOLVER_FIND)
+#undef COMPUTE_CUSOLVER_FIND
+    if (missing != nullptr) return std::string("has no ") + missing;
+    int version = 0;
+    library.api.get_version(&version);
+    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + std::to_string(version / 1000) +
+                   "." + std::to_string(version % 1000 / 100);
+    return "";
+  }
+};
+
 // ---- NVML -----------------------------------------------------------------------------------------------------------
 
 struct NvmlLibrary {
@@ -382,6 +418,7 @@ Once<NvrtcLibrary> nvrtc_library;
 Once<CublasLtLibrary> cublas_lt_library;
 Once<CudnnLibrary> cudnn_library;
 Once<CufftLibrary> cufft_library;
+Once<CusolverLibrary> cusolver_library;
 Once<NvmlLibrary> nvml_library;
 
 }  // namespace
@@ -408,6 +445,11 @@ const Cufft* cufft() {
   return library.usable ? &library.library : nullptr;
 }
 
+const Cusolver* cusolver() {
+  const CusolverLibrary& library = cusolver_library.get(driver.get().version);
+  return library.usable ? &library.library : nullptr;
+}
+
 const NvmlApi* nvml() {
   const NvmlLibrary& library = nvml_library.get();
   return library.usable ? &library.api : nullptr;
@@ -418,6 +460,7 @@ LibraryReport nvrtc_report() { return nvrtc_library.report("NVRTC", false); }
 LibraryReport cublas_lt_report() { return cublas_lt_library.report("cuBLASLt", false); }
 LibraryReport cudnn_report() { return cudnn_library.report("cuDNN", false); }
 LibraryReport cufft_report() { return cufft_library.report("cuFFT", false); }
+LibraryReport cusolver_report() { return cusolver_library.report("cuSOLVER", false); }
 LibraryReport nvml_report() { return nvml_library.report("NVML", false); }
 
 std::string driver_version() {
@@ -427,8 +470,8 @@ std::string driver_version() {
 
 std::string libraries_in_use() {
   std::string lines;
-  for (const LibraryReport& report :
-       {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(), cufft_report(), nvml_report()}) {
+  for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(),
+                                      cufft_report(), cusolver_report(), nvml_report()}) {
     if (report.state == COMPUTE_PLUGIN_LIBRARY_FOUND) add_line(lines, report.name + ", " + report.found);
   }
   return lines;

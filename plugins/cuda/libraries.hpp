@@ -9,6 +9,7 @@
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/cufft_api.hpp"
+#include "plugins/cuda/cusolver_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
 #include "plugins/cuda/nvml_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
@@ -41,6 +42,10 @@ struct Cufft {
   CufftApi api{};
 };
 
+struct Cusolver {
+  CusolverApi api{};
+};
+
 /// NULL if no library works; the reports have the reason. The driver must be open, except for nvrtc(), which without a
 /// driver uses the newest version that it finds.
 ///
@@ -49,6 +54,7 @@ const Nvrtc* nvrtc();
 const CublasLt* cublas_lt();
 const Cudnn* cudnn();
 const Cufft* cufft();
+const Cusolver* cusolver();
 const NvmlApi* nvml();
 
 /// Does not search anything: a library that has not been searched yet has state 0.
@@ -57,6 +63,7 @@ LibraryReport nvrtc_report();
 LibraryReport cublas_lt_report();
 LibraryReport cudnn_report();
 LibraryReport cufft_report();
+LibraryReport cusolver_report();
 LibraryReport nvml_report();
 
 /// "13.0", the version that the driver reports; "" without a driver.

@@ -11,6 +11,7 @@
 #include "plugins/cuda/fourier.hpp"
 #include "plugins/cuda/graph.hpp"
 #include "plugins/cuda/matmul.hpp"
+#include "plugins/cuda/solver.hpp"
 #include "plugins/cuda/user_kernel.hpp"
 
 namespace compute::cuda {
@@ -44,6 +45,7 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
     if (verdict.refusal) return verdict.refusal;
   }
   if (is_fourier(op)) return refuse_fourier(op);
+  if (is_solver_op(op)) return refuse_solver(device, op);
   return refuse_kernels(device, op);
 }
 
@@ -62,6 +64,10 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
     }
   }
   if (is_fourier(op)) return prepare_fourier(device, op);
+  if (is_solver_op(op)) {
+    if (std::optional<Refusal> refusal = refuse_solver(device, op)) return *std::move(refusal);
+    return prepare_solver(device, op);
+  }
   if (std::optional<Refusal> refusal = refuse_kernels(device, op)) return *std::move(refusal);
   if (op.name() == "kernel") return prepare_user_kernel(device, op);
   if (common::is_window_op(op.name())) {

@@ -307,8 +307,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     if (open_driver()) {
       for (size_t i = 0; i < devices().size(); ++i) emit_device(*sink, devices()[i], i + 1);
     }
-    for (const LibraryReport& report :
-         {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(), cufft_report(), nvml_report()})
+    for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(),
+                                        cufft_report(), cusolver_report(), nvml_report()})
       common::emit(*sink, report);
   });
 }

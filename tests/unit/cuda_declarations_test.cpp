@@ -3,6 +3,7 @@
 #include "plugins/cuda/cublaslt_api.hpp"
 #include "plugins/cuda/cudnn_api.hpp"
 #include "plugins/cuda/cufft_api.hpp"
+#include "plugins/cuda/cusolver_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
 #include "plugins/cuda/nvml_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
@@ -10,6 +11,10 @@
 // NVIDIA's headers come last, since they define macros with the names of functions.
 #include <cublasLt.h>
 #include <cuda.h>
+#if __has_include(<cusolverDn.h>)
+#include <cusolverDn.h>
+#define COMPUTE_HAS_CUSOLVER_HEADER
+#endif
 #if __has_include(<cufftXt.h>)
 #include <cufftXt.h>
 #define COMPUTE_HAS_CUFFT_HEADER
@@ -93,6 +98,18 @@ COMPUTE_NVRTC_FUNCTIONS(CHECK_FUNCTION)
   static_assert(SameCall<decltype(compute::cuda::CublasLtApi::member), decltype(&::symbol)>::value, #symbol);
 COMPUTE_CUBLASLT_FUNCTIONS(CHECK_FUNCTION)
 #undef CHECK_FUNCTION
+
+#if defined(COMPUTE_HAS_CUSOLVER_HEADER)
+#define CHECK_FUNCTION(member, symbol, ...) \
+  static_assert(SameCall<decltype(compute::cuda::CusolverApi::member), decltype(&::symbol)>::value, #symbol);
+COMPUTE_CUSOLVER_FUNCTIONS(CHECK_FUNCTION)
+#undef CHECK_FUNCTION
+#define CHECK_CONSTANT(name, value) static_assert(static_cast<int>(::name) == (value), #name);
+COMPUTE_CUSOLVER_CONSTANTS(CHECK_CONSTANT)
+#undef CHECK_CONSTANT
+static_assert(::CUBLAS_FILL_MODE_LOWER == compute::cuda::kFillLower);
+static_assert(::CUBLAS_FILL_MODE_UPPER == compute::cuda::kFillUpper);
+#endif
 
 #if defined(COMPUTE_HAS_CUFFT_HEADER)
 #define CHECK_FUNCTION(member, symbol, ...) \
