@@ -545,7 +545,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
  *   attributes := [attribute {"; " attribute}]
  *   attribute  := name ": " kind ["[]"] ["=" default] ["!"]
  *                 "[]": a list; no default: required; "!": a run-time attribute
- *   kind       := int64, float64, string, dtype, number
+ *   kind       := int64, float64, string, dtype, number, handle
  *   default    := a number, a string, all, none
  * There are blanks around = and before !. Later versions may add kinds, defaults and marks. A reader must refuse what
  * it does not know.

@@ -77,6 +77,8 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   std::unique_ptr<compute::MemoryPool> memory;
   std::unique_ptr<compute::MemoryPool>
       pinned;  // staging and fault records, host-addressable; NULL if there is no such heap
+  std::unique_ptr<compute::MemoryPool> upload;  // for what the host writes; NULL: `pinned` serves both directions
+  compute::MemoryPool* upload_pool() const noexcept { return upload ? upload.get() : pinned.get(); }
   std::unique_ptr<compute::PlanCache> plans;
   compute::DeviceCounters counters;
   std::atomic<int32_t> health{COMPUTE_HEALTH_GOOD};

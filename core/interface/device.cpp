@@ -208,6 +208,7 @@ compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {
     drop_mirrors(self);
     self.memory->trim(keep_bytes);
     if (self.pinned) self.pinned->trim(keep_bytes);
+    if (self.upload) self.upload->trim(keep_bytes);
   });
 }
 

@@ -133,6 +133,7 @@ void close_devices() {
     for (Timeline* timeline : timelines_of(*device)) timeline->close();
     if (!is_exported) device->memory->give_everything_back();
     if (device->pinned) device->pinned->give_everything_back();
+    if (device->upload) device->upload->give_everything_back();
     device->table.close();
   }
   for (Plugin* plugin : Registry::instance().opened_plugins()) {

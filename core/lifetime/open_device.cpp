@@ -250,6 +250,21 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
 namespace compute {
 namespace {
 
+// The heap for transfers in the direction that `role` is for: one with that role, else one for both. -1 if there is
+// none that the host can address.
+int32_t host_heap(const std::vector<compute_plugin_heap>& heaps, int32_t role) {
+  constexpr uint32_t kServesHost = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE;
+  constexpr int32_t kOfOneDirection[] = {COMPUTE_PLUGIN_HEAP_ROLE_UPLOAD, COMPUTE_PLUGIN_HEAP_ROLE_READBACK};
+  int32_t for_both = -1;
+  for (size_t i = 1; i < heaps.size(); ++i) {
+    if ((heaps[i].flags & kServesHost) != kServesHost) continue;
+    if (heaps[i].role == role) return static_cast<int32_t>(i);
+    if (for_both < 0 && std::ranges::find(kOfOneDirection, heaps[i].role) == std::end(kOfOneDirection))
+      for_both = static_cast<int32_t>(i);
+  }
+  return for_both;
+}
+
 // COMPUTE_DEBUG=plugin: tests a heap's flags with one small allocation.
 void try_heap(Device& device, int32_t index) {
   constexpr int64_t kBytes = 4096;
@@ -305,15 +320,16 @@ compute::MemoryShape compute_device::open_in_plugin() {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                 fmt::format("{}: the plugin claims to be the host device, which only the cpu plugin can be", name));
   }
-  constexpr uint32_t kServesHost = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE;
-  for (size_t i = 1; i < heaps.size() && pinned_heap < 0; ++i) {
-    if ((heaps[i].flags & kServesHost) == kServesHost) pinned_heap = static_cast<int32_t>(i);
-  }
-  if (pinned_heap >= 0) {
-    pinned =
-        std::make_unique<MemoryPool>(name + " (pinned)", std::make_unique<PluginMemory>(*this, pinned_heap),
-                                     shape_of(heaps[static_cast<size_t>(pinned_heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
-  }
+  const auto pool_of = [&](int32_t heap, const char* what) {
+    return std::make_unique<MemoryPool>(name + what, std::make_unique<PluginMemory>(*this, heap),
+                                        shape_of(heaps[static_cast<size_t>(heap)]), COMPUTE_ERROR_OUT_OF_MEMORY);
+  };
+  // A heap for one direction serves both if there is no other.
+  const int32_t to_device = host_heap(heaps, COMPUTE_PLUGIN_HEAP_ROLE_UPLOAD);
+  pinned_heap = host_heap(heaps, COMPUTE_PLUGIN_HEAP_ROLE_READBACK);
+  if (pinned_heap < 0) pinned_heap = to_device;
+  if (pinned_heap >= 0) pinned = pool_of(pinned_heap, " (pinned)");
+  if (to_device >= 0 && to_device != pinned_heap) upload = pool_of(to_device, " (upload)");
   if (const int64_t alignment = heaps[0].base_alignment; alignment != 0 && alignment < kTensorAlignment) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
                 fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment,

@@ -28,11 +28,11 @@ int64_t chunk_bytes(int64_t size_bytes) noexcept {
 // ended.
 class Ring {
  public:
-  Ring(Timeline& timeline, int64_t chunk, int64_t count) : timeline_(timeline) {
+  Ring(Timeline& timeline, MemoryPool& pool, int64_t chunk, int64_t count) : timeline_(timeline) {
     const auto wanted = static_cast<size_t>(std::min<int64_t>(count, kSlots));
     try {
       for (; used_ < wanted; ++used_) {
-        const Block& block = slots_[used_].owned.emplace(*timeline.device.pinned, chunk, MemoryUse::kTemporary).block();
+        const Block& block = slots_[used_].owned.emplace(pool, chunk, MemoryUse::kTemporary).block();
         data_[used_] = reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
         if (debugs_memory()) fill_bytes(data_[used_], chunk, kNewPattern.data(), 2);
       }
@@ -93,7 +93,7 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
   if (!uses_ring(device) || size_bytes == 0) return plain();
   const int64_t chunk = std::min(chunk_bytes(size_bytes), size_bytes);
   const int64_t count = transfer_numbers(device, size_bytes);
-  Ring ring(timeline, chunk, count);
+  Ring ring(timeline, *device.upload_pool(), chunk, count);
   if (ring.size() == 0) return plain();
   ChunkedCopy copy(ChunkedCopy::Direction::kToRing, const_cast<void*>(src), size_bytes, ring.data(), chunk);
   for (int64_t i = 0, allowed = 0; i < count; ++i) {
@@ -126,7 +126,7 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
   if (!uses_ring(device) || size_bytes == 0) return plain();
   const int64_t chunk = std::min(chunk_bytes(size_bytes), size_bytes);
   const int64_t count = transfer_numbers(device, size_bytes);
-  Ring ring(timeline, chunk, count);
+  Ring ring(timeline, *device.pinned, chunk, count);
   if (ring.size() == 0) return plain();
   const auto queue = [&](int64_t i) {
     const int64_t begin = i * chunk;

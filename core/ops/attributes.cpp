@@ -122,6 +122,8 @@ const char* kind_text(AttributeKind kind) {
       return "a string";
     case AttributeKind::kDtype:
       return "a dtype";
+    case AttributeKind::kHandle:
+      return "a handle";
     default:
       return "a number";
   }
@@ -141,6 +143,8 @@ std::string kind_text(int32_t kind) {
       return "a dtype";
     case COMPUTE_KIND_SCALAR:
       return "a scalar";
+    case COMPUTE_KIND_HANDLE:
+      return "a handle";
     default:
       return "kind " + std::to_string(kind);
   }
@@ -159,6 +163,8 @@ bool kind_fits(const AttributeSchema& attribute, int32_t kind) {
       return kind == COMPUTE_KIND_DTYPE;
     case AttributeKind::kNumber:
       return kind == COMPUTE_KIND_INT64 || kind == COMPUTE_KIND_FLOAT64 || kind == COMPUTE_KIND_COMPLEX128;
+    case AttributeKind::kHandle:
+      return kind == COMPUTE_KIND_HANDLE;
   }
   return false;
 }
@@ -233,6 +239,7 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
     return out.append(std::span<const int64_t>(&word, 1));
   }
   switch (attribute.kind) {
+    case AttributeKind::kHandle:
     case AttributeKind::kInt64: {
       // The caller's memory need not be aligned for int64_t; it is copied by bytes.
       const auto count = static_cast<size_t>(given->count);

@@ -252,7 +252,7 @@ compute_attribute raw_attribute(const ComposedAttribute& from, const OpCall& out
         numbers = {outer.attributes.dtype(from.outer)};
         break;
       default: {
-        to.kind = COMPUTE_KIND_INT64;
+        to.kind = attribute.kind == AttributeKind::kHandle ? COMPUTE_KIND_HANDLE : COMPUTE_KIND_INT64;
         numbers = {0};
         if (attribute.run_time) break;
         const std::span<const int64_t> list = outer.attributes.int64_list(from.outer);

@@ -78,7 +78,9 @@ StepAttribute step_attribute(const AttributeSchema& schema, const Attributes& at
       result.texts = {std::string(attributes.string(index))};
       return result;
     default: {
-      result.kind = schema.kind == AttributeKind::kDtype ? COMPUTE_KIND_DTYPE : COMPUTE_KIND_INT64;
+      result.kind = schema.kind == AttributeKind::kDtype    ? COMPUTE_KIND_DTYPE
+                    : schema.kind == AttributeKind::kHandle ? COMPUTE_KIND_HANDLE
+                                                            : COMPUTE_KIND_INT64;
       const std::span<const int64_t> values = attributes.int64_list(index);
       result.integers.assign(values.begin(), values.end());
       return result;

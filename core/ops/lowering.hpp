@@ -51,7 +51,7 @@ struct StepScalar {
 struct StepAttribute {
   const char* name = "";  // immortal
   int32_t kind = COMPUTE_KIND_INT64;
-  std::vector<int64_t> integers;   // INT64, and DTYPE as its id
+  std::vector<int64_t> integers;   // INT64, HANDLE, and DTYPE as its id
   std::vector<double> reals;       // FLOAT64
   std::vector<std::string> texts;  // STRING
 };

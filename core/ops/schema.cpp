@@ -58,11 +58,9 @@ AttributeSchema parse_attribute(std::string_view text) {
     attribute.is_list = true;
     kind.remove_suffix(2);
   }
-  constexpr std::pair<std::string_view, AttributeKind> kKinds[] = {{"int64", AttributeKind::kInt64},
-                                                                   {"float64", AttributeKind::kFloat64},
-                                                                   {"string", AttributeKind::kString},
-                                                                   {"dtype", AttributeKind::kDtype},
-                                                                   {"number", AttributeKind::kNumber}};
+  constexpr std::pair<std::string_view, AttributeKind> kKinds[] = {
+      {"int64", AttributeKind::kInt64}, {"float64", AttributeKind::kFloat64}, {"string", AttributeKind::kString},
+      {"dtype", AttributeKind::kDtype}, {"number", AttributeKind::kNumber},   {"handle", AttributeKind::kHandle}};
   const auto* found =
       std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& x) { return x.first == kind; });
   if (found == std::end(kKinds)) throw Error(COMPUTE_ERROR_INTERNAL, "ops.def: attribute " + std::string(text));

@@ -33,7 +33,7 @@ enum class OpId : int32_t {
   kCount
 };
 
-enum class AttributeKind : uint8_t { kInt64, kFloat64, kString, kDtype, kNumber };
+enum class AttributeKind : uint8_t { kInt64, kFloat64, kString, kDtype, kNumber, kHandle };
 
 struct AttributeSchema {
   std::string name;

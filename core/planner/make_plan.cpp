@@ -96,6 +96,7 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
     value.kind = attribute.kind;
     switch (attribute.kind) {
       case COMPUTE_KIND_INT64:
+      case COMPUTE_KIND_HANDLE:
         value.values = attribute.integers.data();
         value.count = static_cast<int64_t>(attribute.integers.size());
         break;

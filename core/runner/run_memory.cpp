@@ -9,7 +9,7 @@ namespace {
 
 // Where the device's arguments are written; NULL if the host cannot address any memory of the device.
 MemoryPool* argument_pool(Device& device) {
-  return device.pinned ? device.pinned.get() : device.is_host ? device.memory.get() : nullptr;
+  return device.is_host ? device.memory.get() : device.upload_pool();
 }
 
 OwnedBlock block_of(MemoryPool* pool, int64_t size_bytes) {

@@ -112,6 +112,32 @@ void untracked(const Session& session) {
   expect_all(session, x.tensor, 10, "ordered by events alone");
 }
 
+// A report reads times from another thread while ops are queued.
+void reports_while_queued(const Session& session) {
+  check(compute_profile_start());
+  std::atomic<bool> ends{false};
+  std::string fault;
+  std::thread reader([&] {
+    while (!ends) {
+      compute_text* report = nullptr;
+      const Error error(compute_profile_report(COMPUTE_FORMAT_TEXT, &report));
+      if (error && fault.empty()) fault = error.message();
+      compute_text_free(report);
+    }
+  });
+  {
+    const Stream streams[] = {session.stream(), session.stream()};
+    const Operand x = session.upload(filled(dtype::FLOAT32, {20000}, 0)),
+                  one = session.upload(filled(dtype::FLOAT32, {20000}, 1));
+    for (int i = 0; i < 300; ++i) accumulate(session, x, one, streams[i % 2]);
+    expect_all(session, x.tensor, 300, "while reports are made");
+  }
+  ends = true;
+  reader.join();
+  check(compute_profile_stop());
+  EXPECT_EQ(fault, "");
+}
+
 void waits(const Session& session) {
   const Stream stream = session.stream();
   EXPECT_EQ(compute_stream_device(stream), session.device());
@@ -244,6 +270,7 @@ void add_stream_tests(Registry& registry) {
   registry.add({"stream", "hazards_of_views", hazards_of_views});
   registry.add({"stream", "events", events});
   registry.add({"stream", "untracked", untracked});
+  registry.add({"stream", "reports_while_queued", reports_while_queued});
   registry.add({"stream", "waits", waits});
   registry.add({"stream", "notify", notify});
   registry.add({"stream", "early_release", early_release});

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -342,6 +343,115 @@ TEST_F(Understood, LayoutsOfTensors) {
     }
     gather.tensors[static_cast<size_t>(i)].layout = COMPUTE_PLUGIN_LAYOUT_STRIDED;
   }
+}
+
+// A struct of a newer core: it is longer, and its unknown end is not zero.
+template <class T>
+struct Newer {
+  T value;
+  uint8_t more[32];
+
+  explicit Newer(const T& known) : value(known) {
+    value.struct_size = sizeof *this;
+    std::memset(more, 0xAB, sizeof more);
+  }
+};
+
+// A core of version 1.1 opens a plugin of version 1: its table and structs are longer.
+TEST_F(Understood, ANewerCore) {
+  struct {
+    compute_plugin_core known;
+    void (*more[4])();
+  } core = {kCore, {}};
+  core.known.table_size = sizeof core;
+  core.known.interface_newest = COMPUTE_PLUGIN_INTERFACE + 1;
+  core.known.core_version = 1u << 16 | 1u << 8;
+  const auto open = reinterpret_cast<compute_plugin_open_function>(
+      dlsym(dlopen(plugin_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "compute_plugin_open"));
+  const compute_plugin_table* again = nullptr;
+  EXPECT_GOOD(open(COMPUTE_PLUGIN_INTERFACE, &core.known, &again));
+  EXPECT_GOOD(open(COMPUTE_PLUGIN_INTERFACE, &kCore, &again));
+
+  Newer options(sized<compute_plugin_device_options>(COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS));
+  Newer stream_options(sized<compute_plugin_stream_options>(COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS));
+  uint64_t opened = 0, made = 0;
+  const compute_plugin_device_table* out_table = nullptr;
+  EXPECT_GOOD(plugin->device_open(id, &options.value, &opened, &out_table));
+  EXPECT_GOOD(out_table->stream_create(opened, &stream_options.value, &made));
+  out_table->stream_destroy(made);
+  out_table->close(opened);
+  if (table->memory_allocate != nullptr) {
+    Newer request(sized<compute_plugin_allocation>(COMPUTE_PLUGIN_STRUCT_ALLOCATION));
+    request.value.size_bytes = 64;
+    uint64_t buffer = 0;
+    EXPECT_GOOD(table->memory_allocate(device, &request.value, &buffer));
+    table->memory_free(device, 0, buffer);
+  }
+
+  // An op, its tensors and attributes, the answers and a run.
+  Gather known;
+  std::array<Newer<compute_plugin_tensor>, 3> tensors = {Newer(known.tensors[0]), Newer(known.tensors[1]),
+                                                         Newer(known.tensors[2])};
+  Newer attribute(known.attribute);
+  Newer op(known.op);
+  op.value.tensors = &tensors[0].value;
+  op.value.attributes = &attribute.value;
+  op.value.flags = 1u << 15;
+  Newer query_info(sized<compute_plugin_query_info>(COMPUTE_PLUGIN_STRUCT_QUERY_INFO));
+  Newer plan_info(sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO));
+  EXPECT_GOOD(query(*table, device, op.value, query_info.value));
+  EXPECT_EQ(query_info.value.supported, 1);
+  uint64_t plan = 0;
+  EXPECT_GOOD(prepare(*table, device, op.value, &plan, plan_info.value));
+  Newer run(sized<compute_plugin_run>(COMPUTE_PLUGIN_STRUCT_RUN));
+  const int64_t zeros[8] = {};
+  EXPECT_GOOD(table->copy_from_host(stream, zeros, &operands[1], sizeof zeros));
+  run.value.stream = stream;
+  run.value.tensors = operands.data();
+  run.value.tensor_count = 3;
+  run.value.flags = 1u << 15;
+  EXPECT_GOOD(table->plan_run(plan, &run.value));
+  EXPECT_GOOD(table->stream_mark(stream, 100, 0));
+  uint64_t reached = 0;
+  EXPECT_GOOD(table->stream_sync(stream, 100, INT64_MAX, &reached));
+  table->plan_release(device, plan);
+  for (const auto* more : {query_info.more, plan_info.more})
+    EXPECT_TRUE(std::all_of(more, more + 32, [](uint8_t byte) { return byte == 0xAB; })) << "a field was written";
+
+  // What it does not know is refused as a value.
+  const auto refusal_of = [&](const compute_plugin_op& asked) {
+    const auto keep = [](void* context, const compute_plugin_refusal* refusal) {
+      *static_cast<int32_t*>(context) = refusal->reason;
+    };
+    int32_t reason = 0;
+    uint64_t none = 0;
+    EXPECT_GOOD(table->op_prepare(device, &asked, &none, &plan_info.value, keep, &reason));
+    EXPECT_EQ(none, 0u);
+    return reason;
+  };
+  op.value.name = text("fused_moe");
+  EXPECT_EQ(refusal_of(op.value), COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED);
+  op.value.name = text("gather");
+  op.value.version = 9;
+  EXPECT_EQ(refusal_of(op.value), COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED);
+  op.value.version = 1;
+  tensors[0].value.dtype = tensors[2].value.dtype = 16;  // float8_e4m3fn
+  EXPECT_EQ(refusal_of(op.value), COMPUTE_PLUGIN_REFUSE_DTYPE);
+  tensors[0].value.dtype = tensors[2].value.dtype = 70;  // a vendor's
+  EXPECT_EQ(refusal_of(op.value), COMPUTE_PLUGIN_REFUSE_DTYPE);
+  Map map;
+  compute_plugin_node nodes[2] = {map.node, map.node};
+  const int32_t operand = 0, output = 1;
+  nodes[1].kind = COMPUTE_PLUGIN_NODE_CALL;
+  nodes[1].value = 1000;
+  nodes[1].operand_count = 1;
+  map.expression.node_count = 2;
+  map.expression.nodes = nodes;
+  map.expression.operands = &operand;
+  map.expression.operand_total = 1;
+  map.expression.outputs = &output;
+  std::memcpy(map.expression.digest, "digest of a call", 16);
+  EXPECT_EQ(refusal_of(map.op), COMPUTE_PLUGIN_REFUSE_INTRINSIC);
 }
 
 TEST_F(Understood, RunsAndGraphs) {

@@ -61,6 +61,7 @@ TEST(DeviceProcesses, AreListed) {
 TEST(DeviceLimits, AreKnown) {
   const compute::DeviceInfo info = remote().info();
   EXPECT_EQ(info.subnormals, compute::Subnormals::kept);
+  EXPECT_EQ(static_cast<int32_t>(compute::DeviceInfo{}.subnormals), COMPUTE_SUBNORMALS_UNKNOWN);
   EXPECT_EQ(info.subgroup_size_min, 1);
   EXPECT_EQ(info.subgroup_size_max, 4);
   EXPECT_EQ(info.local_memory_bytes, 1 << 15);

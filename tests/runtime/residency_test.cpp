@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host tensors on a device whose memory the host cannot address: what is copied, when, and what is not.
+#include <algorithm>
 #include "runtime.hpp"
 
 namespace {
@@ -252,6 +253,31 @@ TEST(Residency, TransfersOfOneTensorCanBeForbidden) {
             COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(thrown_by([&] { Tensor::scalar(1.0f).set_transfers(compute::Transfers::warn); }).code,
             COMPUTE_ERROR_INVALID_ARGUMENT);
+}
+
+TEST(Residency, TransfersOfOneTensorCanBeReported) {
+  std::vector<std::string> lines;
+  const auto take = [](int32_t, const char*, const char* text, void* user) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(text);
+  };
+  const Stream stream(remote());
+  compute::check(compute_log_set_callback(take, &lines));
+  const auto copies_of = [&](int32_t transfers) {
+    const Tensor x = host().from_host(iota(10));
+    compute::check(compute_tensor_set_transfers(x.get(), transfers));
+    lines.clear();
+    EXPECT_EQ(compute::negative(x, stream).to_vector<float>()[9], -9.0f);
+    return std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return line.find("40 bytes of a host tensor are copied to minimal0") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(copies_of(COMPUTE_TRANSFERS_DEFAULT), 0);
+  EXPECT_EQ(copies_of(COMPUTE_TRANSFERS_ALLOW), 0);
+  EXPECT_EQ(copies_of(COMPUTE_TRANSFERS_WARN), 1);
+  compute::check(compute_log_set_callback(nullptr, nullptr));
+  const Tensor x = host().from_host(iota(10));
+  compute::check(compute_tensor_set_transfers(x.get(), COMPUTE_TRANSFERS_ERROR));
+  EXPECT_EQ(thrown_by([&] { return compute::negative(x, stream); }).code, COMPUTE_ERROR_UNSUPPORTED);
 }
 
 TEST(Residency, OperandsOnTwoDevicesAreRefused) {

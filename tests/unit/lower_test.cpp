@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/ops/composition.hpp"
 #include "core/ops/temporaries.hpp"
 #include "tests/unit/op_caller.hpp"
 
@@ -233,6 +234,30 @@ TEST(Decompose, TemporariesShareMemory) {
   lowering.steps.clear();
   layout_temporaries(lowering);
   EXPECT_EQ(lowering.temporary_bytes, 0);
+}
+
+// The op itself is asked for first, with the attribute as it was given.
+TEST(Decompose, AHandleReachesThePlugin) {
+  RegisteredOp given;
+  given.name = "test.grouped";
+  given.inputs = "x";
+  given.outputs = "y";
+  given.attributes = "group: handle";
+  given.composition = "y = negative(x)";
+  given.parse_composition = parse_composition;
+  register_op(given);
+  constexpr uint64_t kGroup = 0xfedcba9876543210;
+  const std::optional<Lowering> lowering =
+      TestCall("test.grouped", {like(kFloat, {3})}, TestAttributes().handle("group", kGroup)).lower(0);
+  ASSERT_TRUE(lowering && lowering->steps.size() == 1);
+  EXPECT_STREQ(lowering->steps[0].name, "test.grouped");
+  ASSERT_EQ(lowering->steps[0].attributes.size(), 1u);
+  const StepAttribute& attribute = lowering->steps[0].attributes[0];
+  EXPECT_STREQ(attribute.name, "group");
+  EXPECT_EQ(attribute.kind, COMPUTE_KIND_HANDLE);
+  EXPECT_EQ(attribute.integers, std::vector<int64_t>{static_cast<int64_t>(kGroup)});
+  EXPECT_EQ(error_of([&] { TestCall("test.grouped", {like(kFloat, {3})}, TestAttributes().int64("group", 1)); }),
+            "test.grouped: attribute group takes a handle, not an int64");
 }
 
 // The plain call of an op, as its row of ops.def states it.

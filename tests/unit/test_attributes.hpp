@@ -42,6 +42,9 @@ class TestAttributes {
   TestAttributes& dtype(const char* name, compute_dtype value) {
     return add(name, COMPUTE_KIND_DTYPE, 1, keep(std::move(value)).get());
   }
+  TestAttributes& handle(const char* name, uint64_t value) {
+    return add(name, COMPUTE_KIND_HANDLE, 1, keep(std::move(value)).get());
+  }
   TestAttributes& add(const char* name, int32_t kind, int64_t count, const void* values) {
     compute_attribute attribute{};
     attribute.struct_size = sizeof attribute;

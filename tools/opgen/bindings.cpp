@@ -31,6 +31,8 @@ Type type_of(const AttributeSchema& a) {
       return kDtype;
     case AttributeKind::kNumber:
       return kNumber;
+    case AttributeKind::kHandle:  // no row has one yet
+      break;
   }
   return kTypeCount;
 }

@@ -75,13 +75,15 @@ std::vector<std::pair<std::string, std::string>> members(const AttributeSchema& 
       return {{"compute_dtype", a.name}};
     case AttributeKind::kNumber:
       return {{a.required ? "const compute_number*" : "compute_number", a.name}};
+    case AttributeKind::kHandle:
+      break;
   }
   return {};
 }
 
 void check_supported(const OpSchema& op) {
   for (const AttributeSchema& a : op.attributes) {
-    const bool plain = a.kind == AttributeKind::kInt64 || !a.is_list;
+    const bool plain = a.kind != AttributeKind::kHandle && (a.kind == AttributeKind::kInt64 || !a.is_list);
     if (!plain) throw std::runtime_error(op.name + ": attribute " + a.name + " has no form in ops.h");
   }
 }
@@ -240,6 +242,8 @@ std::string add_attribute(const AttributeSchema& a) {
       return "attributes.dtype(" + name + ", " + from + " != 0 ? &" + from + " : nullptr);";
     case AttributeKind::kNumber:
       return "attributes.number(" + name + ", " + (a.required ? from + ", true" : "&" + from) + ");";
+    case AttributeKind::kHandle:
+      break;
   }
   return "";
 }

@@ -43,7 +43,7 @@ compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_
                           int32_t, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
-    if (heap != kPinnedHeap && !memory_is_visible()) {
+    if (heap == kPrivateHeap && !memory_is_visible()) {
       throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: the host cannot see this heap");
     }
     *out_data = from_handle<Device>(device).memory.resolve({buffer, offset_bytes}, 0, size_bytes);
@@ -55,7 +55,8 @@ void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*)
 }  // namespace
 
 uint64_t Memory::allocate(int32_t heap, int64_t size_bytes) {
-  if (heap == kPinnedHeap) {
+  if (heap != kPrivateHeap) {
+    log("memory", "minimal allocates in heap " + std::to_string(heap));
     const int64_t rounded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
     if (data == nullptr) throw std::bad_alloc();
@@ -85,7 +86,7 @@ uint64_t Memory::adopt(void* data, int64_t size_bytes) {
 }
 
 void Memory::free(int32_t heap, uint64_t buffer) {
-  if (heap == kPinnedHeap) {
+  if (heap != kPrivateHeap) {
     std::free(host_address(buffer));
     return;
   }

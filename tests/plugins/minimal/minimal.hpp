@@ -126,7 +126,9 @@ uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_STORAGE | …
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
-enum Heap : int32_t { kPrivateHeap = 0, kPinnedHeap = 1 };
+enum Heap : int32_t { kPrivateHeap = 0 };  // the others are memory of the host
+// COMPUTE_MINIMAL_SEPARATE_HEAPS=1: one heap for what the host writes and one for what it reads, not one for both.
+bool separates_heaps();
 
 // COMPUTE_MINIMAL_HOST_VISIBLE=1: devices whose own memory the host sees through memory_map.
 bool memory_is_visible();

@@ -86,15 +86,23 @@ compute_plugin_heap make_heap(uint32_t flags, int32_t role, int64_t size_bytes) 
 // What caps() returns must live until close. Both devices are alike, so one object is enough; it is never destroyed,
 // since the process may exit while work is still running.
 const compute_plugin_caps* caps(uint64_t) {
-  static const compute_plugin_heap heaps[] = {
-      make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u),
-                COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, memory_bytes()),
-      make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
-                    COMPUTE_PLUGIN_HEAP_COHERENT,
-                COMPUTE_PLUGIN_HEAP_ROLE_SHARED, -1),
-  };
+  constexpr uint32_t kHostFlags = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE |
+                                  COMPUTE_PLUGIN_HEAP_HOST_VISIBLE | COMPUTE_PLUGIN_HEAP_COHERENT;
+  static const std::vector<compute_plugin_heap> heaps = [] {
+    std::vector<compute_plugin_heap> list = {
+        make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u),
+                  COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, memory_bytes())};
+    if (!has_pinned_heap()) return list;
+    if (separates_heaps()) {
+      list.push_back(make_heap(kHostFlags, COMPUTE_PLUGIN_HEAP_ROLE_UPLOAD, -1));
+      list.push_back(make_heap(kHostFlags, COMPUTE_PLUGIN_HEAP_ROLE_READBACK, -1));
+    } else {
+      list.push_back(make_heap(kHostFlags, COMPUTE_PLUGIN_HEAP_ROLE_SHARED, -1));
+    }
+    return list;
+  }();
   static const compute_plugin_caps caps = {
-      sizeof caps,    COMPUTE_PLUGIN_STRUCT_CAPS, nullptr, 0, has_pinned_heap() ? 2 : 1, heaps,
+      sizeof caps,    COMPUTE_PLUGIN_STRUCT_CAPS, nullptr, 0, static_cast<int32_t>(heaps.size()), heaps.data(),
       kPriorityLeast, kPriorityGreatest};
   return &caps;
 }
@@ -244,6 +252,7 @@ const compute_plugin_manifest kManifest = [] {
 }  // namespace
 
 bool has_native_handles() { return setting("COMPUTE_MINIMAL_NATIVE") == "1"; }
+bool separates_heaps() { return setting("COMPUTE_MINIMAL_SEPARATE_HEAPS") == "1"; }
 bool plans_need_memory() { return setting("COMPUTE_MINIMAL_ARGUMENTS") == "1"; }
 bool runs_on_host(std::string_view primitive) { return setting("COMPUTE_MINIMAL_ON_HOST") == primitive; }
 int32_t fault_code() {
