@@ -132,6 +132,7 @@ Result result_of(const Points& points, Dtype dtype, const Attributes& attributes
   result.shape = points.shape;
   result.accumulator = part(dtype);
   result.terms = 1;
+  result.roundings = 2;  // as a convolution with a chirp, a transform takes three of twice the length
   for (const size_t axis : axes) result.terms *= whole[axis];
   const auto found = attributes.find("norm");
   const std::string norm = found == attributes.end() ? "backward" : found->second.text;
