@@ -11,10 +11,12 @@ packages_to_run=(
   libfmt-dev
   libtbb-dev
   libtomlplusplus-dev
+  libvkfft-dev
   libxxhash-dev
   ninja-build
   nlohmann-json3-dev
   ocl-icd-libopencl1
+  opencl-headers
   pkg-config
   pocl-opencl-icd
 )
@@ -31,7 +33,6 @@ packages_to_test=(
   libgtest-dev
   libopenblas0-openmp
   oclgrind
-  opencl-headers
   python3-dev
   python3-numpy
   valgrind

@@ -255,7 +255,9 @@ std::vector<int64_t> radices_of(int64_t length) {
 
 class Transform {
  public:
-  Transform(Steps& steps, compute_dtype complex) : steps_(steps), complex_(complex), real_(real_part_dtype(complex)) {}
+  // `by_plugin`: plugins do the passes.
+  Transform(Steps& steps, compute_dtype complex, bool by_plugin)
+      : steps_(steps), complex_(complex), real_(real_part_dtype(complex)), by_plugin_(by_plugin) {}
 
   // `sign` is that of the exponent: -1 forward. src and dst do not share memory.
   void operator()(const StepOperand& src, const StepOperand& dst, int32_t axis, double sign, double scale) {
@@ -314,6 +316,14 @@ class Transform {
   void passes(const StepOperand& src, const StepOperand& dst, const std::vector<int64_t>& radices, double sign,
               double scale) {
     const int64_t length = dst.shape.back();
+    if (by_plugin_) {
+      const auto axis = static_cast<int32_t>(dst.shape.size()) - 1;
+      const bool is_inverse = sign > 0, divides = is_inverse && scale == 1 / static_cast<double>(length);
+      const PluginTransform plugin{steps_, is_inverse && !divides ? "forward" : "backward", is_inverse};
+      plugin("fft", src, dst, {&axis, 1});
+      if (scale != 1 && !divides) compute::scale(steps_, dst, scale);
+      return;
+    }
     StepOperand roots;
     if (radices.size() > 1) {
       roots = steps_.temporary(complex_, {{length}});
@@ -379,6 +389,7 @@ class Transform {
 
   Steps& steps_;
   compute_dtype complex_, real_;
+  bool by_plugin_;
 };
 
 // Elements first, first - 1, … along `axis`.
@@ -405,6 +416,7 @@ enum class Form {
   kUnscaled,      // the op without a factor, which vendors' libraries do not have, and a map
   kAxes,          // axis by axis
   kAxesUnscaled,  // axis by axis without factors, and a map
+  kMixed,         // maps, and fft along an axis for lengths that have passes
   kMaps
 };
 
@@ -413,6 +425,7 @@ std::vector<Form> forms_of(bool has_factor, bool has_axes) {
   if (has_factor) forms.push_back(Form::kUnscaled);
   if (has_axes) forms.push_back(Form::kAxes);
   if (has_axes && has_factor) forms.push_back(Form::kAxesUnscaled);
+  forms.push_back(Form::kMixed);
   forms.push_back(Form::kMaps);
   return forms;
 }
@@ -468,8 +481,9 @@ std::optional<Lowering> lower_fft(const OpCall& call, const LoweringTarget& targ
         plugin("fft", src, dst, {&axis, 1});
       });
       break;
+    case Form::kMixed:
     case Form::kMaps:
-      Transform transform(t.steps, t.y.dtype);
+      Transform transform(t.steps, t.y.dtype, form == Form::kMixed);
       each_axis(t.steps, t.axes, x, t.y, [&](const StepOperand& src, const StepOperand& dst, int32_t axis) {
         transform(src, dst, axis, t.sign(), t.factor_along(dst, axis));
       });
@@ -492,8 +506,8 @@ std::optional<Lowering> lower_rfft(const OpCall& call, const LoweringTarget& tar
   }
   const int32_t last = t.last();
   const StepOperand half = t.others().empty() ? t.y : t.steps.temporary(t.y.dtype, t.y.shape);
-  if (form == Form::kMaps) {
-    Transform transform(t.steps, t.y.dtype);
+  if (form == Form::kMixed || form == Form::kMaps) {
+    Transform transform(t.steps, t.y.dtype, form == Form::kMixed);
     const StepOperand whole = t.steps.temporary(t.y.dtype, t.x.shape);
     transform(t.steps.as_dtype(t.x, t.y.dtype), whole, last, -1, t.factor_along(t.x, last));
     t.steps.copy(narrowed(whole, last, 0, half.shape[static_cast<size_t>(last)]), half);
@@ -560,7 +574,7 @@ std::optional<Lowering> lower_irfft(const OpCall& call, const LoweringTarget& ta
     plugin("irfft", half, t.y, {&last, 1});
     return t.steps.take();
   }
-  Transform transform(t.steps, t.x.dtype);
+  Transform transform(t.steps, t.x.dtype, form == Form::kMixed);
   each_axis(t.steps, t.others(), t.x, half, [&](const StepOperand& src, const StepOperand& dst, int32_t axis) {
     transform(src, dst, axis, 1, t.factor_along(dst, axis));
   });

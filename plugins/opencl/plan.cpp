@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "plugins/common/op/core.hpp"
+#include "plugins/opencl/fourier.hpp"
 #include "plugins/opencl/kernel.hpp"
 #include "plugins/opencl/matmul.hpp"
 
@@ -110,6 +111,7 @@ class GeneratedPlan final : public Plan {
 }  // namespace
 
 std::optional<common::Refusal> refuse(const Device& device, const common::Op& op) {
+  if (is_fourier(op)) return refuse_fourier(device, op);
   return op.name() == "kernel" ? refuse_user_kernel(op) : common::refuse_op(op, device.dialect());
 }
 
@@ -119,6 +121,7 @@ std::unique_ptr<Plan> prepare_generated(Device& device, const common::Op& op) {
 
 common::PlanOrRefusal<Plan> prepare(Device& device, const common::Op& op) {
   if (std::optional<common::Refusal> refusal = refuse(device, op)) return *std::move(refusal);
+  if (is_fourier(op)) return prepare_fourier(device, op);
   if (op.name() == "contraction") {
     if (std::unique_ptr<Plan> plan = prepare_matmul(device, op)) return plan;
   }

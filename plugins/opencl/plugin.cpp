@@ -19,6 +19,7 @@
 #include "plugins/common/table/slots.hpp"
 #include "plugins/opencl/clblast.hpp"
 #include "plugins/opencl/device.hpp"
+#include "plugins/opencl/fourier.hpp"
 #include "plugins/opencl/kernel.hpp"
 #include "plugins/opencl/matmul.hpp"
 #include "plugins/opencl/plan.hpp"
@@ -299,6 +300,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
                                      : 3});
       if (usable) libraries += "\nCLBlast, " + found.found;
     }
+    if (const std::string fourier = fourier_library(); !fourier.empty()) libraries += "\n" + fourier + ", built in";
     for (const DeviceInfo& device : devices) emit_device(*sink, device, libraries);
   });
 }
