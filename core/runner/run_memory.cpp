@@ -8,9 +8,7 @@ namespace compute {
 namespace {
 
 // Where the device's arguments are written; NULL if the host cannot address any memory of the device.
-MemoryPool* argument_pool(Device& device) {
-  return device.is_host ? device.memory.get() : device.upload_pool();
-}
+MemoryPool* argument_pool(Device& device) { return device.is_host ? device.memory.get() : device.upload_pool(); }
 
 OwnedBlock block_of(MemoryPool* pool, int64_t size_bytes) {
   if (pool == nullptr || size_bytes == 0) return {};
