@@ -42,7 +42,7 @@ class Case {
 
   void long_lengths() {
     for (int64_t n : {65536, 1 << 20, 3 * 5 * 7 * 11 * 13, 10007, 44100}) run({n}, {0});
-    for (int64_t n : {4096, 6561}) run({n, 5}, {0});
+    for (int64_t n : {4096, 6561, 9000}) run({n, 5}, {0});
   }
 
  private:
@@ -85,6 +85,10 @@ class Case {
     for (int64_t n : {2, 5, 8, 16, 31, 60, 100}) run({n, 19}, {0});
     run({70, 128}, {1});
     run({128, 70}, {0});
+    for (int64_t n : {600, 1001}) {
+      run({20, n}, {1});
+      run({n, 20}, {0});
+    }
   }
 
   void axes() {

@@ -14,7 +14,36 @@
 namespace compute::cpu {
 namespace {
 
-constexpr int64_t kThreadWork = 1 << 16;  // elements times passes that are worth a thread
+constexpr int64_t kThreadWork = 1 << 18;        // elements times passes that are worth a thread
+constexpr int64_t kMostCopiedBytes = 16 << 20;  // of lines that a thread copies together
+
+// Lines whose elements are apart are copied several at a time, because they share cache lines: rows of `dst` are lines,
+// `pitch` apart. E is a real or a complex number.
+template <class E>
+void gather(const E* src, int64_t step, int64_t line, int64_t n, int64_t count, E* dst, int64_t pitch) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < count; ++j) dst[j * pitch + i] = src[i * step + j * line];
+  }
+}
+template <class E>
+void scatter(const E* src, int64_t pitch, int64_t n, int64_t count, E* dst, int64_t step, int64_t line) {
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < count; ++j) dst[i * step + j * line] = src[j * pitch + i];
+  }
+}
+
+template <class T>
+struct Pair {
+  T re, im;
+};
+template <class T>
+const Pair<T>* pairs(const T* p) {
+  return reinterpret_cast<const Pair<T>*>(p);
+}
+template <class T>
+Pair<T>* pairs(T* p) {
+  return reinterpret_cast<Pair<T>*>(p);
+}
 
 // What all plans have: the lines, and which of them a task transforms.
 template <class T>
@@ -91,13 +120,22 @@ class FourierPlan : public Plan {
   const T* src_of(const compute_plugin_run& run) const { return reinterpret_cast<const T*>(address(run.tensors[0])); }
   T* dst_of(const compute_plugin_run& run) const { return reinterpret_cast<T*>(address(run.tensors[1])); }
 
-  // Complex lines of adjacent elements.
+  // How many lines to copy together, where copies of lines are `pitch` elements apart.
+  int64_t copied_lines(int64_t pitch) const {
+    if (src_line() != 1 && dst_line() != 1) return 1;
+    int64_t count = std::min<int64_t>(64 / int64_t{sizeof(Pair<T>)}, lines());
+    while (count > 1 && count * pitch * int64_t{sizeof(T)} > kMostCopiedBytes) count /= 2;
+    return count;
+  }
+
+  // Complex lines of adjacent elements; `together`, if the line takes groups.
   void transform(const T* src, int64_t src_line, bool swaps_src, T* dst, int64_t dst_line, bool swaps_dst,
-                 const Group& group) const {
-    if (group.count > 1)
+                 bool together, const Group& group) const {
+    if (together && group.count > 1)
       return line_.group({src, 1, src_line}, swaps_src, {dst, 1, dst_line}, swaps_dst, group.count, scale_,
                          group.workers.scratch);
-    line_.row(src, swaps_src, dst, swaps_dst, scale_, group.own, group.workers);
+    for (int64_t j = 0; j < group.count; ++j)
+      line_.row(src + 2 * j * src_line, swaps_src, dst + 2 * j * dst_line, swaps_dst, scale_, group.own, group.workers);
   }
 
   const FourierLine<T> line_;
@@ -122,10 +160,11 @@ class ComplexPlan final : public FourierPlan<T> {
     const bool is_row = src_step_ == 1 && dst_step_ == 1;
     const bool is_beside = Base::src_line() == 1 || Base::dst_line() == 1;
     in_groups_ = line_.prefers_groups(lines) || (line_.takes_groups() && !is_row && is_beside && 2 * lines >= width);
-    const int64_t copied = 2 * line_.length();
     copies_src_ = !in_groups_ && src_step_ != 1;
     copies_dst_ = !in_groups_ && dst_step_ != 1;
-    Base::divide(in_groups_ ? width : 1, copies_src_ || copies_dst_ ? copied : 0);
+    pitch_ = 2 * line_.length() + 16;  // not a power of two
+    const int64_t count = copies_src_ || copies_dst_ ? Base::copied_lines(pitch_) : 1;
+    Base::divide(in_groups_ ? width : count, copies_src_ || copies_dst_ ? count * pitch_ : 0);
   }
 
   void run(const compute_plugin_run& run) const override {
@@ -138,28 +177,26 @@ class ComplexPlan final : public FourierPlan<T> {
         return line_.group({from, src_step_, Base::src_line()}, is_inverse_, {to, dst_step_, Base::dst_line()},
                            is_inverse_, group.count, scale_, group.workers.scratch);
       }
+      int64_t from_line = Base::src_line(), to_line = Base::dst_line();
       if (copies_src_) {
-        copy(from, src_step_, group.copies, 1);
+        gather(pairs(from), src_step_, from_line, line_.length(), group.count, pairs(group.copies), pitch_ / 2);
         from = group.copies;
+        from_line = pitch_ / 2;
       }
       T* const result = copies_dst_ ? group.copies : to;
-      line_.row(from, is_inverse_, result, is_inverse_, scale_, group.own, group.workers);
-      if (copies_dst_) copy(result, 1, to, dst_step_);
+      Base::transform(from, from_line, is_inverse_, result, copies_dst_ ? pitch_ / 2 : to_line, is_inverse_, false,
+                      group);
+      if (copies_dst_)
+        scatter(pairs(group.copies), pitch_ / 2, line_.length(), group.count, pairs(to), dst_step_, to_line);
     });
   }
 
  private:
   static int64_t length_of(const Op& op) { return op.input(0).shape[op.integers("axes")[0]]; }
 
-  void copy(const T* src, int64_t src_step, T* dst, int64_t dst_step) const {
-    for (int64_t i = 0; i < line_.length(); ++i) {
-      dst[2 * i * dst_step] = src[2 * i * src_step];
-      dst[2 * i * dst_step + 1] = src[2 * i * src_step + 1];
-    }
-  }
-
   const bool is_inverse_;
   bool in_groups_ = false, copies_src_ = false, copies_dst_ = false;
+  int64_t pitch_ = 0;  // of copies of lines
 };
 
 // An even number of real numbers as half as many complex ones, an odd number as complex ones.
@@ -180,9 +217,10 @@ class RealPlan final : public FourierPlan<T> {
     takes_real_ = is_even() && real_step == 1 && real_line % 2 == 0;
     takes_half_ = half_step == 1;
     // Transforms may write a whole line of complex numbers where the half is.
-    pitch_ = 2 * (is_even() ? n_ / 2 + 1 : n_);
-    const int64_t group = line_.prefers_groups(Base::lines()) ? width : 1;
-    Base::divide(group, 2 * pitch_ * group);
+    pitch_ = 2 * (is_even() ? n_ / 2 + 1 : n_) + 16;  // not a power of two
+    is_together_ = line_.prefers_groups(Base::lines());
+    const int64_t count = is_together_ ? width : real_step != 1 || half_step != 1 ? Base::copied_lines(2 * pitch_) : 1;
+    Base::divide(count, 2 * pitch_ * count);
   }
 
   void run(const compute_plugin_run& run) const override {
@@ -206,16 +244,12 @@ class RealPlan final : public FourierPlan<T> {
     const T* from = src;
     int64_t from_line = Base::src_line() / 2;
     if (!takes_real_) {
-      for (int64_t j = 0; j < group.count; ++j) {
-        const T* const line = src + j * Base::src_line();
-        T* const to = in + j * pitch_;
+      if (is_even()) {
+        gather(src, src_step_, Base::src_line(), n_, group.count, in, pitch_);
+      } else {
         for (int64_t i = 0; i < n_; ++i) {
-          if (is_even()) {
-            to[i] = line[i * src_step_];
-          } else {
-            to[2 * i] = line[i * src_step_];
-            to[2 * i + 1] = 0;
-          }
+          for (int64_t j = 0; j < group.count; ++j)
+            pairs(in)[j * (pitch_ / 2) + i] = {src[i * src_step_ + j * Base::src_line()], 0};
         }
       }
       from = in;
@@ -224,58 +258,50 @@ class RealPlan final : public FourierPlan<T> {
     const bool is_direct = is_even() && takes_half_;
     T* const to = is_direct ? dst : out;
     const int64_t to_line = is_direct ? Base::dst_line() : pitch_ / 2;
-    Base::transform(from, from_line, false, to, to_line, false, group);
+    Base::transform(from, from_line, false, to, to_line, false, is_together_, group);
     for (int64_t j = 0; j < group.count; ++j) {
       T* const line = to + 2 * j * to_line;
-      if (is_even()) FourierLine<T>::kernel().to_half(line, roots_.data(), n_);
-      if (is_direct) continue;
-      T* const result = dst + 2 * j * Base::dst_line();
-      for (int64_t i = 0; i <= n_ / 2; ++i) {
-        result[2 * i * dst_step_] = line[2 * i];
-        result[2 * i * dst_step_ + 1] = i == 0 ? 0 : line[2 * i + 1];
-      }
+      is_even() ? FourierLine<T>::kernel().to_half(line, roots_.data(), n_) : void(line[1] = 0);
     }
+    if (!is_direct) scatter(pairs(out), pitch_ / 2, n_ / 2 + 1, group.count, pairs(dst), dst_step_, Base::dst_line());
   }
 
   void back(const T* src, T* dst, const typename Base::Group& group) const {
     T *const in = group.copies, *const out = in + group.count * pitch_;
+    const T* half = src;
+    int64_t half_line = Base::src_line();
+    if (!takes_half_) {
+      gather(pairs(src), src_step_, half_line, n_ / 2 + 1, group.count, pairs(out), pitch_ / 2);
+      half = out;
+      half_line = pitch_ / 2;
+    }
     for (int64_t j = 0; j < group.count; ++j) {
-      const T* line = src + 2 * j * Base::src_line();
+      const T* const line = half + 2 * j * half_line;
       T* const to = in + j * pitch_;
-      if (!is_even()) {
-        to[0] = line[0];
-        to[1] = 0;
-        for (int64_t i = 1; i <= n_ / 2; ++i) {
-          const T re = line[2 * i * src_step_], im = line[2 * i * src_step_ + 1];
-          to[2 * i] = to[2 * (n_ - i)] = re;
-          to[2 * i + 1] = im;
-          to[2 * (n_ - i) + 1] = -im;
-        }
+      if (is_even()) {
+        FourierLine<T>::kernel().from_half(line, roots_.data(), n_, to);
         continue;
       }
-      if (!takes_half_) {
-        T* const packed = out + j * pitch_;
-        for (int64_t i = 0; i <= n_ / 2; ++i) {
-          packed[2 * i] = line[2 * i * src_step_];
-          packed[2 * i + 1] = line[2 * i * src_step_ + 1];
-        }
-        line = packed;
+      to[0] = line[0];
+      to[1] = 0;
+      for (int64_t i = 1; i <= n_ / 2; ++i) {
+        pairs(to)[i] = pairs(line)[i];
+        pairs(to)[n_ - i] = {line[2 * i], -line[2 * i + 1]};
       }
-      FourierLine<T>::kernel().from_half(line, roots_.data(), n_, to);
     }
     T* const to = takes_real_ ? dst : out;
     const int64_t to_line = takes_real_ ? Base::dst_line() / 2 : pitch_ / 2;
-    Base::transform(in, pitch_ / 2, !is_even(), to, to_line, true, group);
-    for (int64_t j = 0; j < group.count && !takes_real_; ++j) {
-      const T* const line = out + j * pitch_;
-      T* const result = dst + j * Base::dst_line();
-      for (int64_t i = 0; i < n_; ++i) result[i * dst_step_] = line[is_even() ? i : 2 * i];
+    Base::transform(in, pitch_ / 2, !is_even(), to, to_line, true, is_together_, group);
+    if (takes_real_) return;
+    for (int64_t i = 0; i < n_; ++i) {
+      for (int64_t j = 0; j < group.count; ++j)
+        dst[i * dst_step_ + j * Base::dst_line()] = out[j * pitch_ + (is_even() ? i : 2 * i)];
     }
   }
 
   const int64_t n_;
   const bool is_back_;
-  bool takes_real_ = false, takes_half_ = false;
+  bool takes_real_ = false, takes_half_ = false, is_together_ = false;
   int64_t pitch_ = 0;  // of copies of lines
   std::vector<T> roots_;
 };

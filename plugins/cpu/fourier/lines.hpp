@@ -64,7 +64,7 @@ class FourierLine {
  private:
   enum class Kind { kPasses, kSquare, kChirp };
 
-  static constexpr int64_t kShort = 256;
+  static constexpr int64_t kShort = 2048;
   static constexpr int64_t kMostInLanes = 8192;
 
   struct Passes {
