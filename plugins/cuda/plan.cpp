@@ -45,7 +45,10 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
     if (verdict.refusal) return verdict.refusal;
   }
   if (is_fourier(op)) return refuse_fourier(op);
-  if (is_solver_op(op)) return refuse_solver(device, op);
+  if (is_solver_op(op)) {
+    std::optional<Refusal> refusal = refuse_solver(device, op);
+    return refusal && refuse_kernels(device, op) ? refusal : std::nullopt;
+  }
   return refuse_kernels(device, op);
 }
 
@@ -65,8 +68,9 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
   }
   if (is_fourier(op)) return prepare_fourier(device, op);
   if (is_solver_op(op)) {
-    if (std::optional<Refusal> refusal = refuse_solver(device, op)) return *std::move(refusal);
-    return prepare_solver(device, op);
+    std::optional<Refusal> refusal = refuse_solver(device, op);
+    if (!refusal) return prepare_solver(device, op);
+    if (refuse_kernels(device, op)) return *std::move(refusal);
   }
   if (std::optional<Refusal> refusal = refuse_kernels(device, op)) return *std::move(refusal);
   if (op.name() == "kernel") return prepare_user_kernel(device, op);

@@ -119,6 +119,9 @@ constexpr Primitive kPrimitives[] = {
     {"attention_grad", refuse_attention_grad, build_attention_grad},
     {"average_pool", refuse_pool, build_pooling},
     {"average_pool_grad", refuse_pool, build_pooling},
+    {"cholesky", refuse_small_matrices, build_small_matrices},
+    {"inv", refuse_small_matrices, build_small_matrices},
+    {"lu", refuse_small_matrices, build_small_matrices},
     {"map", refuse_expressions, build_map},
     {"max_pool", refuse_pool, build_pooling},
     {"max_pool_grad", refuse_pool, build_pooling},
@@ -139,9 +142,11 @@ constexpr Primitive kPrimitives[] = {
     {"segmented_reduce", refuse_segments, build_segments},
     {"sgd", refuse_optimizer, build_optimizer},
     {"sgd_momentum", refuse_optimizer, build_optimizer},
+    {"solve", refuse_small_matrices, build_small_matrices},
     {"sort", refuse_sort_shape, build_sort},
     {"take_grad", refuse_take_grad, build_take_grad},
     {"top_k", refuse_top_k, build_sort},
+    {"triangular_solve", refuse_small_matrices, build_small_matrices},
     {"unique", refuse_select, build_select},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitives of this room: matrix products.
+// The primitives of this room: matrix products, and factors and solutions of small matrices.
 // A build function returns kernels and launches, with their text if it is asked for.
 #pragma once
 
@@ -9,6 +9,11 @@ namespace compute::common {
 
 BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
+
+/// cholesky, inv, lu, solve and triangular_solve.
+BuiltKernels build_small_matrices(const Op& op, const Dialect& dialect, bool with_text);
+/// Why the kernels of these are not for this op.
+std::optional<Refusal> refuse_small_matrices(const Op& op, const Dialect& dialect);
 
 /// Whether build_contraction reads a matrix along the depth for a few rows or columns of the other operand.
 bool has_few_lines(const Op& op, const Dialect& dialect);
