@@ -72,6 +72,7 @@ std::optional<Placement> place(const compute_plugin_tensor& tensor, const std::v
     }
     result.embed.insert(result.embed.begin(), embed);
   }
+  result.distance = inner * result.embed.front();  // of one batch any will do, but not 0
   return result;
 }
 
