@@ -17,6 +17,7 @@
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
 #include "plugins/cpu/linalg/lapack.hpp"
+#include "plugins/cpu/linalg/small.hpp"
 #include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
@@ -141,6 +142,19 @@ class Decomposition {
   virtual Outcome run(Arrays& arrays, const View* operands) const = 0;
 
  protected:
+  // Both return what LAPACK does.
+  Int factor(Int m, Int n, T* a, Int* pivots) const {
+    if (std::max(m, n) <= kMostSmallRows) return factor_small(m, n, a, pivots);
+    Int info = 0;
+    l_.getrf(&m, &n, a, &m, pivots, &info);
+    return info;
+  }
+  void solve(Int n, Int count, const T* a, const Int* pivots, T* b) const {
+    if (n <= kMostSmallRows && count <= kMostSmallRows) return solve_small(n, count, a, pivots, b);
+    Int info = 0;
+    l_.getrs("N", &n, &count, a, &n, pivots, b, &n, &info, 1);
+  }
+
   const Lapack<T>& l_;
 };
 
@@ -167,13 +181,30 @@ class Cholesky final : public Decomposition<T> {
     }
     if (!all_finite) return kNotFinite;
     Int info = 0;
-    this->l_.potrf(upper_ ? "U" : "L", &n_, a, &n_, &info, 1);
+    if (n_ <= kMostSmallRows) {
+      if (upper_) turn(a, false);
+      info = cholesky_small(n_, a);
+      if (upper_) turn(a, true);
+    } else {
+      this->l_.potrf(upper_ ? "U" : "L", &n_, a, &n_, &info, 1);
+    }
     if (info != 0) return kNotPositiveDefinite;
     store(a, n_, operands[1]);
     return kDone;
   }
 
  private:
+  // Moves the adjoint of one triangle to the other.
+  void turn(T* a, bool to_upper) const {
+    for (int64_t j = 0; j < n_; ++j) {
+      for (int64_t i = j + 1; i < n_; ++i) {
+        T &lower = a[j * n_ + i], &upper = a[i * n_ + j];
+        (to_upper ? upper : lower) = conjugate(to_upper ? lower : upper);
+        (to_upper ? lower : upper) = 0;
+      }
+    }
+  }
+
   const Int n_;
   const bool upper_;
 };
@@ -192,9 +223,8 @@ class Lu final : public Decomposition<T> {
     Int* const pivots = arrays.take<Int>(count);
     if (operands == nullptr) return kDone;
     const bool all_finite = load(operands[0], a);
-    Int info = 0;
     if (all_finite) {
-      this->l_.getrf(&m_, &n_, a, &m_, pivots, &info);
+      this->factor(m_, n_, a, pivots);
       store(a, m_, operands[1]);
     } else {
       store_all(kNan<T>, operands[1]);
@@ -254,10 +284,8 @@ class Solve final : public Decomposition<T> {
     if (operands == nullptr) return kDone;
     if (!load(operands[0], a)) return kNotFinite;
     load(operands[1], b);
-    Int info = 0;
-    this->l_.getrf(&n_, &n_, a, &n_, pivots, &info);
-    if (info != 0) return kSingular;
-    this->l_.getrs("N", &n_, &count_, a, &n_, pivots, b, &n_, &info, 1);
+    if (this->factor(n_, n_, a, pivots) != 0) return kSingular;
+    this->solve(n_, count_, a, pivots, b);
     store(b, n_, operands[2]);
     return kDone;
   }
@@ -280,19 +308,28 @@ class Inverse final : public Decomposition<T> {
 
   Outcome run(Arrays& arrays, const View* operands) const override {
     T* const a = arrays.take<T>(int64_t{n_} * n_);
-    T* const work = arrays.take<T>(work_);
+    T* const work = arrays.take<T>(std::max(work_, is_small() ? n_ * n_ : 1));
     Int* const pivots = arrays.take<Int>(n_);
     if (operands == nullptr) return kDone;
     if (!load(operands[0], a)) return kNotFinite;
+    if (this->factor(n_, n_, a, pivots) != 0) return kSingular;
+    if (is_small()) {
+      for (Int i = 0; i < n_ * n_; ++i) work[i] = i % (n_ + 1) == 0 ? T(1) : T(0);
+      this->solve(n_, n_, a, pivots, work);
+      store(work, n_, operands[1]);
+      return kDone;
+    }
     Int info = 0;
-    this->l_.getrf(&n_, &n_, a, &n_, pivots, &info);
-    if (info == 0) this->l_.getri(&n_, a, &n_, pivots, work, &work_, &info);
+    this->l_.getri(&n_, a, &n_, pivots, work, &work_, &info);
     if (info != 0) return kSingular;
     store(a, n_, operands[1]);
     return kDone;
   }
 
  private:
+  // LAPACK uses that it inverts triangles.
+  bool is_small() const { return n_ <= 6; }
+
   const Int n_;
   Int work_ = 1;
 };
