@@ -87,6 +87,14 @@ TEST(CudaFourier, TransformsAlongAnyAxes) {
     expect_same<Complex>(
         shape, calls, [&](const Tensor& x) { return compute::fft(x, axes, true, "forward"); }, what + ", inverse");
   }
+  expect_same<Complex>(
+      {60}, 1, [](const Tensor& x) { return compute::fft(x, {0}); }, "one line");
+  expect_same<Complex>(
+      {5, 6}, 1,
+      [](const Tensor& x) {
+        return compute::fft(x, {0, 1});
+      },
+      "one matrix");
 }
 
 TEST(CudaFourier, TakesViewsWithoutACopy) {

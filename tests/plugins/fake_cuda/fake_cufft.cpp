@@ -170,7 +170,8 @@ cufftXtMakePlanMany(cufftHandle handle, int rank, long long* n, long long* src_e
                     long long dst_distance, int32_t dst_type, long long batch, size_t* work_bytes, int32_t) {
   const std::lock_guard lock(mutex);
   Plan* const plan = find(handle);
-  if (plan == nullptr || rank < 1 || rank > 3 || batch < 1 || src_stride < 1 || dst_stride < 1)
+  if (plan == nullptr || rank < 1 || rank > 3 || batch < 1 || src_stride < 1 || dst_stride < 1 || src_distance < 1 ||
+      dst_distance < 1)
     return CUFFT_INTERNAL_ERROR;
   plan->n.assign(n, n + rank);
   if (plan->n.back() == kRefused) return CUFFT_INVALID_SIZE;
