@@ -55,12 +55,14 @@ bool is_limited() {
 struct Library {
   LapackLibrary functions{};
   std::string found, error;  // one of them is empty
+  std::string remedy;        // of the error
 
   Library() {
     error = common::reason_against_libraries();
     if (error.empty() && is_limited())
       error = "not opened: the process has a limit of memory (ulimit -v or -d), under which OpenBLAS may hang";
     if (!error.empty()) return;
+    remedy = kRemedy;
     for (const char* const name : kNames) {
       const std::string reason = open(name);
       if (reason.empty()) {
@@ -122,7 +124,7 @@ const LapackLibrary* lapack(std::string* out_reason) {
     if (library == nullptr) opened.store(library = new Library, std::memory_order_release);
   }
   if (library->error.empty()) return &library->functions;
-  if (out_reason != nullptr) *out_reason = library->error + "; " + kRemedy;
+  if (out_reason != nullptr) *out_reason = library->error + (library->remedy.empty() ? "" : "; " + library->remedy);
   return nullptr;
 }
 
@@ -135,7 +137,7 @@ common::Requirement report_lapack() {
   for (const char* const name : kNames) report.tried += (report.tried.empty() ? "" : ", ") + std::string(name);
   report.found = library->found;
   report.error = library->error;
-  report.remedy = kRemedy;
+  report.remedy = library->remedy;
   report.state = library->error.empty() ? COMPUTE_PLUGIN_LIBRARY_FOUND : COMPUTE_PLUGIN_LIBRARY_MISSING;
   return report;
 }
