@@ -749,10 +749,10 @@ COMPUTE_API const char* compute_dtype_name(compute_dtype dtype);
 /*
  * Replaces the default log sink, which writes the device selection and warnings to stderr. A NULL callback restores it.
  *
- * `callback` is called for every log line up to the level that the setting COMPUTE_LOG selects. It receives the level
- * (COMPUTE_LOG_), the category (load, select, place, copy, compile, memory or error) and the text without a newline. It
- * may be called from any thread and must not call this library. A callback that this function replaced is not called
- * any more when this function returns.
+ * `callback` is called for log lines of every level: the setting COMPUTE_LOG is for the default sink. It receives the
+ * level (COMPUTE_LOG_), the category (load, select, place, copy, compile, memory or error) and the text without a
+ * newline. It may be called from any thread and must not call this library. A callback that this function replaced is
+ * not called any more when this function returns.
  */
 typedef void (*compute_log_callback)(int32_t level, compute_borrowed_string category, compute_borrowed_string text,
                                      void* user_data);
