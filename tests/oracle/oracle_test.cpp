@@ -9,6 +9,7 @@
 #include "elementwise.hpp"
 #include "inputs.hpp"
 #include "judge.hpp"
+#include "linalg.hpp"
 #include "ops.hpp"
 
 namespace compute::oracle {
@@ -568,6 +569,29 @@ TEST(Inputs, FixedSeedsGiveFixedNumbers) {
   EXPECT_EQ(Inputs(3).operand("exp", 0, 1, dtype::FLOAT32, {100}).at(99).re,
             Inputs(3).operand("exp", 0, 1, dtype::FLOAT32, {100}).at(99).re);
   EXPECT_EQ(Inputs::exhaustive(dtype::FLOAT16).size(), 65536);
+}
+
+// Values that are known in closed form.
+TEST(Linalg, KnownValues) {
+  Matrix hilbert(4, 4), turn(2, 2);
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = 0; j < 4; ++j) hilbert(i, j) = 1 / static_cast<Real>(i + j + 1);
+  }
+  EXPECT_NEAR(static_cast<double>(lu(hilbert).determinant.real() * 6048000), 1, 1e-14);
+  turn(0, 1) = -2;
+  turn(1, 0) = 2;
+  const Matrix y = exponential(turn);
+  EXPECT_NEAR(static_cast<double>(y(0, 0).real()), std::cos(2.0), 1e-15);
+  EXPECT_NEAR(static_cast<double>(y(1, 0).real()), std::sin(2.0), 1e-15);
+  Matrix x(3, 2);  // of the singular values sqrt(5) and 3
+  x(0, 0) = 3;
+  x(1, 1) = 1;
+  x(2, 1) = Complex(0, 2);
+  const Svd parts = svd(x);
+  EXPECT_NEAR(static_cast<double>(parts.s[0]), 3, 1e-15);
+  EXPECT_NEAR(static_cast<double>(parts.s[1]), std::sqrt(5.0), 1e-15);
+  EXPECT_LE(norm(parts.u * diagonal(parts.s) * parts.vh - x), 1e-17L);
+  EXPECT_LE(norm(hilbert * solve(hilbert, Matrix::unit(4)) - Matrix::unit(4)), 1e-14L);
 }
 
 }  // namespace
