@@ -611,6 +611,8 @@ typedef struct compute_affine_options {
   int64_t transpose_weight; /* 0 */
   const char* activation;   /* NULL: none */
   int64_t activation_size;
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_affine_options;
 COMPUTE_API compute_error* compute_affine(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
                                           compute_tensor* bias, const compute_affine_options* options,
@@ -719,8 +721,10 @@ typedef struct compute_attention_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t causal; /* 0 */
-  double scale;   /* 0 */
+  int64_t causal;        /* 0 */
+  double scale;          /* 0 */
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_attention_options;
 COMPUTE_API compute_error* compute_attention(compute_stream* stream, compute_tensor* q, compute_tensor* k,
                                              compute_tensor* v, compute_tensor* mask,
@@ -740,8 +744,10 @@ typedef struct compute_attention_grad_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t causal; /* 0 */
-  double scale;   /* 0 */
+  int64_t causal;        /* 0 */
+  double scale;          /* 0 */
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_attention_grad_options;
 COMPUTE_API compute_error* compute_attention_grad(compute_stream* stream, compute_tensor* dy, compute_tensor* q,
                                                   compute_tensor* k, compute_tensor* v, compute_tensor* y,
@@ -934,6 +940,8 @@ typedef struct compute_convolution_options {
   const char* padding; /* NULL: explicit */
   int64_t padding_size;
   const int64_t* groups; /* NULL: 1 */
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_convolution_options;
 COMPUTE_API compute_error* compute_convolution(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
                                                compute_tensor* bias, const compute_convolution_options* options,
@@ -960,6 +968,8 @@ typedef struct compute_convolution_grad_input_options {
   const char* padding; /* NULL: explicit */
   int64_t padding_size;
   const int64_t* groups; /* NULL: 1 */
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_convolution_grad_input_options;
 COMPUTE_API compute_error* compute_convolution_grad_input(compute_stream* stream, compute_tensor* dy,
                                                           compute_tensor* weight, const int64_t* shape,
@@ -990,6 +1000,8 @@ typedef struct compute_convolution_grad_weight_options {
   const char* padding; /* NULL: explicit */
   int64_t padding_size;
   const int64_t* groups; /* NULL: 1 */
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_convolution_grad_weight_options;
 COMPUTE_API compute_error* compute_convolution_grad_weight(compute_stream* stream, compute_tensor* dy,
                                                            compute_tensor* x, const int64_t* kernel,
@@ -1023,6 +1035,8 @@ typedef struct compute_convolution_transpose_options {
   const char* padding; /* NULL: explicit */
   int64_t padding_size;
   const int64_t* groups; /* NULL: 1 */
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_convolution_transpose_options;
 COMPUTE_API compute_error* compute_convolution_transpose(compute_stream* stream, compute_tensor* x,
                                                          compute_tensor* weight, compute_tensor* bias,
@@ -1336,6 +1350,8 @@ typedef struct compute_einsum_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_einsum_options;
 COMPUTE_API compute_error* compute_einsum(compute_stream* stream, compute_tensor* const* xs, int64_t xs_count,
                                           const char* equation, int64_t equation_size,
@@ -1432,6 +1448,8 @@ typedef struct compute_gemm_options {
   compute_number beta;    /* 1 */
   const char* activation; /* NULL: none */
   int64_t activation_size;
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_gemm_options;
 COMPUTE_API compute_error* compute_gemm(compute_stream* stream, compute_tensor* c, compute_tensor* a, compute_tensor* b,
                                         compute_tensor* bias, const compute_gemm_options* options,
@@ -1680,13 +1698,16 @@ COMPUTE_API compute_error* compute_lu_into(compute_stream* stream, compute_tenso
                                            compute_tensor* lu, compute_tensor* pivots);
 
 /* matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
- * float16 and bfloat16 accumulate in float32. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs
- * […, m, k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and
- * that axis is removed from the result. Error bound: n. */
+ * float16 and bfloat16 accumulate in float32; precision, of float32 products here and in other ops, is default
+ * (COMPUTE_MATH), highest, tf32 or bf16. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs […,
+ * m, k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and that axis
+ * is removed from the result. Error bound: n. */
 typedef struct compute_matmul_options {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
 } compute_matmul_options;
 COMPUTE_API compute_error* compute_matmul(compute_stream* stream, compute_tensor* a, compute_tensor* b,
                                           const compute_matmul_options* options, compute_tensor** out_result);

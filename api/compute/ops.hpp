@@ -14,7 +14,8 @@
 //   keeps the dtype of a floating-point x.
 // - Axes are a number, a list in braces, or all_axes: sum(x, 0), sum(x, {0, 2}), sum(x, all_axes, true). Negative ones
 //   count from the end.
-// - The last parameter is the stream. Without it the op runs on the default stream of its device.
+// - The last parameter is the stream. Without it the op runs on the default stream of its device. Products have the
+//   precision behind it: matmul(a, b, {}, "highest").
 // - An op without inputs takes a device, arange(device, 5, int32), or a stream, and makes its result there.
 // - A function never changes its meaning: another version of an op is another function, exp_v2. Code that was compiled
 //   against version 1 keeps using it.
@@ -1147,23 +1148,28 @@ inline void adamw_into(const Tensor& param, const Tensor& grad, const Tensor& m,
 /// bound: n.
 [[nodiscard]] inline Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                    Integer transpose_weight = 0, std::string_view activation = "none",
-                                   const Stream& stream = {}) {
+                                   const Stream& stream = {}, std::string_view precision = "default") {
   compute_affine_options options{};
   options.struct_size = sizeof options;
   options.transpose_weight = transpose_weight.value();
   options.activation = activation.data();
   options.activation_size = static_cast<int64_t>(activation.size());
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
   check(compute_affine(stream.get(), x.get(), weight.get(), bias.get(), &options, &out));
   return Tensor(out);
 }
 inline void affine_into(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
-                        Integer transpose_weight = 0, std::string_view activation = "none", const Stream& stream = {}) {
+                        Integer transpose_weight = 0, std::string_view activation = "none", const Stream& stream = {},
+                        std::string_view precision = "default") {
   compute_affine_options options{};
   options.struct_size = sizeof options;
   options.transpose_weight = transpose_weight.value();
   options.activation = activation.data();
   options.activation_size = static_cast<int64_t>(activation.size());
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_affine_into(stream.get(), x.get(), weight.get(), bias.get(), &options, y.get()));
 }
 
@@ -1322,21 +1328,26 @@ struct AttentionResult {
 };
 [[nodiscard]] inline AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                                const Tensor& mask = {}, Flag causal = false, Real scale = 0,
-                                               const Stream& stream = {}) {
+                                               const Stream& stream = {}, std::string_view precision = "default") {
   compute_attention_options options{};
   options.struct_size = sizeof options;
   options.causal = causal.value();
   options.scale = scale.value();
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out[2] = {};
   check(compute_attention(stream.get(), q.get(), k.get(), v.get(), mask.get(), &options, &out[0], &out[1]));
   return {Tensor(out[0]), Tensor(out[1])};
 }
 inline void attention_into(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, const Tensor& y,
-                           const Tensor& logsumexp, Flag causal = false, Real scale = 0, const Stream& stream = {}) {
+                           const Tensor& logsumexp, Flag causal = false, Real scale = 0, const Stream& stream = {},
+                           std::string_view precision = "default") {
   compute_attention_options options{};
   options.struct_size = sizeof options;
   options.causal = causal.value();
   options.scale = scale.value();
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(
       compute_attention_into(stream.get(), q.get(), k.get(), v.get(), mask.get(), &options, y.get(), logsumexp.get()));
 }
@@ -1352,11 +1363,14 @@ struct AttentionGradResult {
 [[nodiscard]] inline AttentionGradResult attention_grad(const Tensor& dy, const Tensor& q, const Tensor& k,
                                                         const Tensor& v, const Tensor& y, const Tensor& logsumexp,
                                                         const Tensor& mask = {}, Flag causal = false, Real scale = 0,
-                                                        const Stream& stream = {}) {
+                                                        const Stream& stream = {},
+                                                        std::string_view precision = "default") {
   compute_attention_grad_options options{};
   options.struct_size = sizeof options;
   options.causal = causal.value();
   options.scale = scale.value();
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out[3] = {};
   check(compute_attention_grad(stream.get(), dy.get(), q.get(), k.get(), v.get(), y.get(), logsumexp.get(), mask.get(),
                                &options, &out[0], &out[1], &out[2]));
@@ -1364,11 +1378,14 @@ struct AttentionGradResult {
 }
 inline void attention_grad_into(const Tensor& dy, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& y,
                                 const Tensor& logsumexp, const Tensor& mask, const Tensor& dq, const Tensor& dk,
-                                const Tensor& dv, Flag causal = false, Real scale = 0, const Stream& stream = {}) {
+                                const Tensor& dv, Flag causal = false, Real scale = 0, const Stream& stream = {},
+                                std::string_view precision = "default") {
   compute_attention_grad_options options{};
   options.struct_size = sizeof options;
   options.causal = causal.value();
   options.scale = scale.value();
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_attention_grad_into(stream.get(), dy.get(), q.get(), k.get(), v.get(), y.get(), logsumexp.get(),
                                     mask.get(), &options, dq.get(), dk.get(), dv.get()));
 }
@@ -1610,7 +1627,7 @@ inline void concat_into(List<Tensor> xs, const Tensor& result, Integer axis = 0,
                                         List<int64_t> strides = {}, List<int64_t> dilations = {},
                                         List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                         std::string_view padding = "explicit", Integer groups = 1,
-                                        const Stream& stream = {}) {
+                                        const Stream& stream = {}, std::string_view precision = "default") {
   compute_convolution_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1625,6 +1642,8 @@ inline void concat_into(List<Tensor> xs, const Tensor& result, Integer axis = 0,
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
   check(compute_convolution(stream.get(), x.get(), weight.get(), bias.get(), &options, &out));
   return Tensor(out);
@@ -1632,7 +1651,7 @@ inline void concat_into(List<Tensor> xs, const Tensor& result, Integer axis = 0,
 inline void convolution_into(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y,
                              List<int64_t> strides = {}, List<int64_t> dilations = {}, List<int64_t> pads_begin = {},
                              List<int64_t> pads_end = {}, std::string_view padding = "explicit", Integer groups = 1,
-                             const Stream& stream = {}) {
+                             const Stream& stream = {}, std::string_view precision = "default") {
   compute_convolution_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1647,6 +1666,8 @@ inline void convolution_into(const Tensor& x, const Tensor& weight, const Tensor
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_convolution_into(stream.get(), x.get(), weight.get(), bias.get(), &options, y.get()));
 }
 
@@ -1657,7 +1678,7 @@ inline void convolution_into(const Tensor& x, const Tensor& weight, const Tensor
                                                    List<int64_t> strides = {}, List<int64_t> dilations = {},
                                                    List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                                    std::string_view padding = "explicit", Integer groups = 1,
-                                                   const Stream& stream = {}) {
+                                                   const Stream& stream = {}, std::string_view precision = "default") {
   compute_convolution_grad_input_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1672,6 +1693,8 @@ inline void convolution_into(const Tensor& x, const Tensor& weight, const Tensor
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
   check(compute_convolution_grad_input(stream.get(), dy.get(), weight.get(), shape.data(),
                                        static_cast<int64_t>(shape.size()), &options, &out));
@@ -1681,7 +1704,7 @@ inline void convolution_grad_input_into(const Tensor& dy, const Tensor& weight, 
                                         List<int64_t> shape, List<int64_t> strides = {}, List<int64_t> dilations = {},
                                         List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                         std::string_view padding = "explicit", Integer groups = 1,
-                                        const Stream& stream = {}) {
+                                        const Stream& stream = {}, std::string_view precision = "default") {
   compute_convolution_grad_input_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1696,6 +1719,8 @@ inline void convolution_grad_input_into(const Tensor& dy, const Tensor& weight, 
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_convolution_grad_input_into(stream.get(), dy.get(), weight.get(), shape.data(),
                                             static_cast<int64_t>(shape.size()), &options, result.get()));
 }
@@ -1707,7 +1732,7 @@ inline void convolution_grad_input_into(const Tensor& dy, const Tensor& weight, 
                                                     List<int64_t> strides = {}, List<int64_t> dilations = {},
                                                     List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                                     std::string_view padding = "explicit", Integer groups = 1,
-                                                    const Stream& stream = {}) {
+                                                    const Stream& stream = {}, std::string_view precision = "default") {
   compute_convolution_grad_weight_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1722,6 +1747,8 @@ inline void convolution_grad_input_into(const Tensor& dy, const Tensor& weight, 
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
   check(compute_convolution_grad_weight(stream.get(), dy.get(), x.get(), kernel.data(),
                                         static_cast<int64_t>(kernel.size()), &options, &out));
@@ -1731,7 +1758,7 @@ inline void convolution_grad_weight_into(const Tensor& dy, const Tensor& x, cons
                                          List<int64_t> strides = {}, List<int64_t> dilations = {},
                                          List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                          std::string_view padding = "explicit", Integer groups = 1,
-                                         const Stream& stream = {}) {
+                                         const Stream& stream = {}, std::string_view precision = "default") {
   compute_convolution_grad_weight_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1746,6 +1773,8 @@ inline void convolution_grad_weight_into(const Tensor& dy, const Tensor& x, cons
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_convolution_grad_weight_into(stream.get(), dy.get(), x.get(), kernel.data(),
                                              static_cast<int64_t>(kernel.size()), &options, result.get()));
 }
@@ -1759,7 +1788,7 @@ inline void convolution_grad_weight_into(const Tensor& dy, const Tensor& x, cons
                                                   List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                                   List<int64_t> output_padding = {},
                                                   std::string_view padding = "explicit", Integer groups = 1,
-                                                  const Stream& stream = {}) {
+                                                  const Stream& stream = {}, std::string_view precision = "default") {
   compute_convolution_transpose_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1776,6 +1805,8 @@ inline void convolution_grad_weight_into(const Tensor& dy, const Tensor& x, cons
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
   check(compute_convolution_transpose(stream.get(), x.get(), weight.get(), bias.get(), &options, &out));
   return Tensor(out);
@@ -1784,7 +1815,8 @@ inline void convolution_transpose_into(const Tensor& x, const Tensor& weight, co
                                        List<int64_t> strides = {}, List<int64_t> dilations = {},
                                        List<int64_t> pads_begin = {}, List<int64_t> pads_end = {},
                                        List<int64_t> output_padding = {}, std::string_view padding = "explicit",
-                                       Integer groups = 1, const Stream& stream = {}) {
+                                       Integer groups = 1, const Stream& stream = {},
+                                       std::string_view precision = "default") {
   compute_convolution_transpose_options options{};
   options.struct_size = sizeof options;
   options.strides = strides.data();
@@ -1801,6 +1833,8 @@ inline void convolution_transpose_into(const Tensor& x, const Tensor& weight, co
   options.padding_size = static_cast<int64_t>(padding.size());
   const int64_t given_groups = groups.value();
   options.groups = &given_groups;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_convolution_transpose_into(stream.get(), x.get(), weight.get(), bias.get(), &options, y.get()));
 }
 
@@ -2215,17 +2249,27 @@ inline void eigvalsh_into(const Tensor& x, const Tensor& y, Integer upper = 0, c
 /// einsum: sums of products as an equation like ij,jk->ik says; a label that occurs twice in an operand takes its
 /// diagonal; ... stands for axes that broadcast; float16 and bfloat16 accumulate in float32. Dtype: the common dtype of
 /// the inputs. Shape: given by the labels of the output. Error bound: n.
-[[nodiscard]] inline Tensor einsum(List<Tensor> xs, std::string_view equation, const Stream& stream = {}) {
+[[nodiscard]] inline Tensor einsum(List<Tensor> xs, std::string_view equation, const Stream& stream = {},
+                                   std::string_view precision = "default") {
   detail::Handles handles(xs);
+  compute_einsum_options options{};
+  options.struct_size = sizeof options;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
   check(compute_einsum(stream.get(), handles.data(), handles.size(), equation.data(),
-                       static_cast<int64_t>(equation.size()), nullptr, &out));
+                       static_cast<int64_t>(equation.size()), &options, &out));
   return Tensor(out);
 }
-inline void einsum_into(List<Tensor> xs, const Tensor& result, std::string_view equation, const Stream& stream = {}) {
+inline void einsum_into(List<Tensor> xs, const Tensor& result, std::string_view equation, const Stream& stream = {},
+                        std::string_view precision = "default") {
   detail::Handles handles(xs);
+  compute_einsum_options options{};
+  options.struct_size = sizeof options;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_einsum_into(stream.get(), handles.data(), handles.size(), equation.data(),
-                            static_cast<int64_t>(equation.size()), nullptr, result.get()));
+                            static_cast<int64_t>(equation.size()), &options, result.get()));
 }
 
 /// expm: the exponentials of square matrices, by scaling and squaring with a Padé approximant. Dtype: the dtype of x,
@@ -2338,26 +2382,30 @@ inline void gather_nd_into(const Tensor& x, const Tensor& indices, const Tensor&
 /// bias is [n]. Error bound: n.
 [[nodiscard]] inline Tensor gemm(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& bias = {},
                                  const Number& alpha = 1, const Number& beta = 1, std::string_view activation = "none",
-                                 const Stream& stream = {}) {
+                                 const Stream& stream = {}, std::string_view precision = "default") {
   compute_gemm_options options{};
   options.struct_size = sizeof options;
   options.alpha = alpha.get();
   options.beta = beta.get();
   options.activation = activation.data();
   options.activation_size = static_cast<int64_t>(activation.size());
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
   check(compute_gemm(stream.get(), c.get(), a.get(), b.get(), bias.get(), &options, &out));
   return Tensor(out);
 }
 inline void gemm_into(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& bias, const Tensor& result,
                       const Number& alpha = 1, const Number& beta = 1, std::string_view activation = "none",
-                      const Stream& stream = {}) {
+                      const Stream& stream = {}, std::string_view precision = "default") {
   compute_gemm_options options{};
   options.struct_size = sizeof options;
   options.alpha = alpha.get();
   options.beta = beta.get();
   options.activation = activation.data();
   options.activation_size = static_cast<int64_t>(activation.size());
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   check(compute_gemm_into(stream.get(), c.get(), a.get(), b.get(), bias.get(), &options, result.get()));
 }
 
@@ -2681,16 +2729,27 @@ inline void lu_into(const Tensor& x, const Tensor& lu, const Tensor& pivots, con
 }
 
 /// matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
-/// float16 and bfloat16 accumulate in float32. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs
-/// […, m, k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and that
-/// axis is removed from the result. Error bound: n.
-[[nodiscard]] inline Tensor matmul(const Tensor& a, const Tensor& b, const Stream& stream = {}) {
+/// float16 and bfloat16 accumulate in float32; precision, of float32 products here and in other ops, is default
+/// (COMPUTE_MATH), highest, tf32 or bf16. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs […, m,
+/// k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and that axis is
+/// removed from the result. Error bound: n.
+[[nodiscard]] inline Tensor matmul(const Tensor& a, const Tensor& b, const Stream& stream = {},
+                                   std::string_view precision = "default") {
+  compute_matmul_options options{};
+  options.struct_size = sizeof options;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
   compute_tensor* out = nullptr;
-  check(compute_matmul(stream.get(), a.get(), b.get(), nullptr, &out));
+  check(compute_matmul(stream.get(), a.get(), b.get(), &options, &out));
   return Tensor(out);
 }
-inline void matmul_into(const Tensor& a, const Tensor& b, const Tensor& result, const Stream& stream = {}) {
-  check(compute_matmul_into(stream.get(), a.get(), b.get(), nullptr, result.get()));
+inline void matmul_into(const Tensor& a, const Tensor& b, const Tensor& result, const Stream& stream = {},
+                        std::string_view precision = "default") {
+  compute_matmul_options options{};
+  options.struct_size = sizeof options;
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
+  check(compute_matmul_into(stream.get(), a.get(), b.get(), &options, result.get()));
 }
 
 /// matrix_norm: norms of matrices: fro, nuc (the sum of singular values), 1 and -1 (the greatest and least sum of a

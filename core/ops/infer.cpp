@@ -56,6 +56,7 @@ std::vector<OutputDesc> infer_composition(const OpCall& call) {
 
 Inference infer(const OpCall& call) {
   Inference result;
+  precision_attribute(call);
   if (call.schema.is_elementwise) {
     RowTypes types = row_types(call.schema, call.inputs);
     // Kernels and plugins take registered ops with one dtype.

@@ -101,6 +101,7 @@ Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
   for (size_t i = 0; i < target.outputs.size(); ++i) step.outputs.push_back(output_operand(target, i));
   for (size_t i = 0; i < schema.attributes.size(); ++i) {
     const auto index = static_cast<int32_t>(i);
+    if (schema.attributes[i].name == "precision" && !schema.is_registered) continue;  // in the flags of the step
     if (!schema.attributes[i].run_time && !is_default(schema, call.attributes, index)) {
       step.attributes.push_back(step_attribute(schema.attributes[i], call.attributes, index));
     }
@@ -137,10 +138,8 @@ bool converts_kinds(const OpCall& call, const LoweringTarget& target) {
   });
 }
 
-}  // namespace
-
-std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
-                              int32_t alternative) {
+std::optional<Lowering> lower_any(const OpCall& call, const Inference& inference, const LoweringTarget& target,
+                                  int32_t alternative) {
   if (!any_elements(target)) return alternative == 0 ? std::optional(Lowering()) : std::nullopt;
   const bool is_row = call.schema.is_elementwise && !call.schema.is_registered;
   const bool is_whole = !converts_kinds(call, target);
@@ -163,6 +162,17 @@ std::optional<Lowering> lower(const OpCall& call, const Inference& inference, co
   if (call.schema.is_registered) return std::nullopt;
   std::optional<Lowering> lowering = op_rules(call.schema.id).lower(call, target, alternative);
   if (lowering) layout_temporaries(*lowering);
+  return lowering;
+}
+
+}  // namespace
+
+std::optional<Lowering> lower(const OpCall& call, const Inference& inference, const LoweringTarget& target,
+                              int32_t alternative) {
+  std::optional<Lowering> lowering = lower_any(call, inference, target, alternative);
+  const Precision precision = precision_attribute(call);
+  if (!lowering || precision == Precision::kDefault) return lowering;
+  for (Step& step : lowering->steps) step.precision = precision;
   return lowering;
 }
 

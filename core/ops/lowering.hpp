@@ -56,6 +56,9 @@ struct StepAttribute {
   std::vector<std::string> texts;  // STRING
 };
 
+// Of the products of float32 in a step: the attribute `precision`, of which the default is COMPUTE_MATH.
+enum class Precision : uint8_t { kDefault, kHighest, kTf32, kBf16 };
+
 // One compute_plugin_op.
 struct Step {
   const char* name = "";  // of a primitive or, in a composite lowering, of the op itself; immortal
@@ -63,7 +66,8 @@ struct Step {
   bool deterministic = false;  // COMPUTE_PLUGIN_OP_DETERMINISTIC
   bool has_no_order = false;   // gives the same bits without the flag too
   bool is_optional = false;    // a form that joins steps: a plugin that refuses it still counts as native
-  int32_t call = 0;            // in a composition: which of its calls the step belongs to
+  Precision precision = Precision::kDefault;
+  int32_t call = 0;  // in a composition: which of its calls the step belongs to
   std::vector<StepOperand> inputs;
   std::vector<StepOperand> outputs;
   std::vector<StepAttribute> attributes;

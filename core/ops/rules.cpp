@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "core/base/error.hpp"
+#include "core/text/printable.hpp"
 
 namespace compute {
 
@@ -78,6 +79,19 @@ bool flag_attribute(const OpCall& call, std::string_view name) {
   if (value != 0 && value != 1)
     refuse_attribute(call, name, std::string(name) + " is " + std::to_string(value) + "; it must be 0 or 1");
   return value != 0;
+}
+
+Precision precision_attribute(const OpCall& call) {
+  const std::vector<AttributeSchema>& list = call.schema.attributes;
+  const auto found = std::find_if(list.begin(), list.end(), [](const auto& one) { return one.name == "precision"; });
+  if (call.schema.is_registered || found == list.end()) return Precision::kDefault;
+  const auto index = static_cast<int32_t>(found - list.begin());
+  const std::string_view name = call.attributes.has(index) ? call.attributes.string(index) : "default";
+  if (name == "default") return Precision::kDefault;
+  if (name == "highest") return Precision::kHighest;
+  if (name == "tf32") return Precision::kTf32;
+  if (name == "bf16") return Precision::kBf16;
+  refuse_attribute(call, "precision", "precision is " + in_quotes(name) + ", not one of default, highest, tf32, bf16");
 }
 
 int64_t extent_attribute(const OpCall& call, std::string_view name) {

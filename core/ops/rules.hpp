@@ -64,6 +64,8 @@ bool flag_attribute(const OpCall& call, std::string_view name);
 int64_t extent_attribute(const OpCall& call, std::string_view name);
 // The attribute `axis` of a tensor of that rank, from 0.
 int32_t axis_attribute(const OpCall& call, int32_t rank);
+// The attribute `precision`; the default if the op has none.
+Precision precision_attribute(const OpCall& call);
 compute_dtype dtype_attribute(const OpCall& call, std::string_view name);
 // The dtype in which an op of the class `wanted` computes with the operands; refuses the one that gives a dtype outside
 // of the class.

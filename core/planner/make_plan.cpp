@@ -47,13 +47,17 @@ int32_t alignment_of(const StepOperand& operand, const PlanRequest& request) {
   return std::min(base, offset_alignment);
 }
 
-// COMPUTE_MATH, for every op alike.
-uint32_t math_flags() {
+// COMPUTE_MATH, unless the step has a precision of its own.
+uint32_t math_flags(const Step& step) {
+  constexpr auto kBf16 = uint32_t{COMPUTE_PLUGIN_OP_FAST_MATH | COMPUTE_PLUGIN_OP_TF32};
+  const compute_dtype dtype = step.inputs.empty() ? COMPUTE_DTYPE_NONE : step.inputs[0].dtype;
+  const bool is_float32 = dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_COMPLEX64;
+  if (step.precision == Precision::kHighest) return 0;
+  if (step.precision == Precision::kTf32 && is_float32) return COMPUTE_PLUGIN_OP_TF32;
+  if (step.precision == Precision::kBf16 && is_float32) return kBf16;
   static const uint32_t flags = [] {
     const std::string& math = setting(SettingId::kMath).text;
-    return math == "fast"   ? uint32_t{COMPUTE_PLUGIN_OP_FAST_MATH | COMPUTE_PLUGIN_OP_TF32}
-           : math == "tf32" ? uint32_t{COMPUTE_PLUGIN_OP_TF32}
-                            : 0;
+    return math == "fast" ? kBf16 : math == "tf32" ? uint32_t{COMPUTE_PLUGIN_OP_TF32} : 0;
   }();
   return flags;
 }
@@ -126,9 +130,9 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
   op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
   op.name = {step.name, static_cast<int64_t>(std::strlen(step.name))};
   op.version = step.version;
-  op.flags = math_flags() | (step.deterministic || (is_deterministic() && !step.has_no_order)
-                                 ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC}
-                                 : 0);
+  op.flags = math_flags(step) | (step.deterministic || (is_deterministic() && !step.has_no_order)
+                                     ? uint32_t{COMPUTE_PLUGIN_OP_DETERMINISTIC}
+                                     : 0);
   op.input_count = static_cast<int32_t>(step.inputs.size());
   op.output_count = static_cast<int32_t>(step.outputs.size());
   op.tensors = result.tensors.data();

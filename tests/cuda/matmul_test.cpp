@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "plugins/cuda/cublaslt_api.hpp"
 
 namespace {
 
@@ -18,6 +21,11 @@ using compute::Tensor;
 int64_t library_calls() {
   void* library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
   return library == nullptr ? 0 : reinterpret_cast<int64_t (*)()>(dlsym(library, "fake_cublaslt_calls"))();
+}
+
+int32_t compute_type() {
+  void* library = dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+  return library == nullptr ? -1 : reinterpret_cast<int32_t (*)()>(dlsym(library, "fake_cublaslt_compute_type"))();
 }
 
 // A tensor on the device, and its elements with strides, so that the test can compute the product itself.
@@ -167,6 +175,20 @@ TEST(CudaMatmul, AddsTheBiasOfLargeProducts) {
   const Operand other = make({130}, 5);
   for (size_t i = 0; i < expected.size(); ++i) expected[i] += other.values[i % 130] - bias.values[i % 130];
   EXPECT_EQ(compute::affine(x.tensor, weight.tensor, other.tensor).to_vector<float>(), expected);
+}
+
+TEST(CudaMatmul, HasThePrecisionOfTheOp) {
+  const Device device = Device::open("cuda0");
+  const Tensor x = make({16, 16}, 1).tensor;
+  const auto used = [&](std::string_view precision) {
+    static_cast<void>(compute::matmul(x, x, {}, precision));
+    return compute_type();
+  };
+  EXPECT_EQ(used("highest"), compute::cuda::CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(used("tf32"), compute::cuda::CUBLAS_COMPUTE_32F_FAST_TF32);
+  EXPECT_EQ(used("bf16"), compute::cuda::CUBLAS_COMPUTE_32F_FAST_16BF);
+  static_cast<void>(compute::affine(x, x, {}, 0, "none", {}, "tf32"));
+  EXPECT_EQ(compute_type(), compute::cuda::CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
 TEST(CudaMatmul, SaysWhyAnActivationIsAStepOfItsOwn) {

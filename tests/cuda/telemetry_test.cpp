@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -39,6 +40,16 @@ TEST(CudaTelemetry, IsOfTheDeviceWithTheUuid) {
     expect(first, -1, -1, -1, -1);
     expect(second, -1, -1, -1, -1);
   }
+}
+
+TEST(CudaTelemetry, ListsTheProcesses) {
+  const std::vector<compute_device_process> processes = Device::open("cuda1").processes();
+  ASSERT_EQ(processes.size(), state().empty() ? 70U : 0U);
+  if (processes.empty()) return;
+  EXPECT_EQ(processes[0].process_id, 1000);
+  EXPECT_EQ(processes[0].memory_bytes, int64_t{1} << 28);
+  EXPECT_EQ(processes[1].memory_bytes, -1);
+  EXPECT_EQ(processes[69].process_id, 1069);
 }
 
 TEST(CudaTelemetry, ReportsTheLibrary) {

@@ -197,6 +197,16 @@ class Reductions(Case):
             self.assert_same(cp.tensordot(a, b, axes=1), np.tensordot(x, y, 1), bound, dtype)
         self.assert_same(cp.matrix_transpose(a), x.swapaxes(-1, -2))
 
+    def test_precision(self):
+        """Of matmul and einsum. Every value gives the product of small integers exactly."""
+        x = np.float32([[1, 2], [3, 4]])
+        a = self.device_array(x)
+        for precision in ("default", "highest", "tf32", "bf16"):
+            self.assert_same(cp.matmul(a, a, precision=precision), x @ x)
+            self.assert_same(cp.einsum("ij,jk", a, a, precision=precision), x @ x)
+        with self.assertRaisesRegex(ValueError, 'precision is "half", not one of default, highest, tf32, bf16'):
+            cp.matmul(a, a, precision="half")
+
     def test_einsum(self):
         for dtype in NUMERIC:
             shapes = {"i": 2, "j": 3, "k": 4}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has a gradient: every op by every input, attribute and result; and gradients at points without a derivative."""
+import functools
 import math
 import unittest
 
@@ -403,6 +404,18 @@ class Points(Case):
         found = grad.gradients(lambda m: cp.sum(nn.attention(q, q, q, m)))(cp.asarray(mask))
         self.assertTrue(np.isfinite(np.asarray(found)).all())
         self.assertNotEqual(float(found[0, 0, 1, 0]), 0)
+
+    def test_precision(self):
+        """The gradients of a product are made with its precision."""
+        x = cp.asarray(self.random.random((2, 2), np.float32))
+        image = cp.asarray(self.random.random((1, 1, 3, 3), np.float32))
+        for product, a, b in ((cp.matmul, x, x), (nn.linear, x, x), (functools.partial(cp.einsum, "ij,jk"), x, x),
+                              (functools.partial(cp.linalg.gemm, x), x, x), (nn.convolution, image, image),
+                              (functools.partial(nn.attention, image), image, image)):
+            plain, found = (grad.gradients(lambda a, b: cp.sum(product(a, b, **known)))(a, b)
+                            for known in ({}, {"precision": "highest"}))
+            for one, other in zip(plain, found):
+                np.testing.assert_allclose(np.asarray(one), np.asarray(other), 1e-6)
 
     def test_halves(self):
         """Counts, sums and products on the way do not have to fit in float16."""

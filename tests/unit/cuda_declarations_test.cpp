@@ -141,6 +141,8 @@ static_assert(::NVML_TEMPERATURE_GPU == static_cast<int>(compute::cuda::NVML_TEM
 static_assert(sizeof(compute::cuda::nvmlMemoryInfo) == sizeof(nvmlMemory_v2_t));
 static_assert(offsetof(compute::cuda::nvmlMemoryInfo, used) == offsetof(nvmlMemory_v2_t, used));
 static_assert(compute::cuda::nvmlMemoryInfo{}.version == nvmlMemory_v2);
+static_assert(sizeof(compute::cuda::nvmlProcessInfo) == sizeof(nvmlProcessInfo_v2_t));
+static_assert(offsetof(compute::cuda::nvmlProcessInfo, used_bytes) == offsetof(nvmlProcessInfo_v2_t, usedGpuMemory));
 static_assert(sizeof(compute::cuda::nvmlUtilization) == sizeof(nvmlUtilization_t));
 #endif
 

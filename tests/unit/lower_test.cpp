@@ -50,6 +50,26 @@ TEST(Decompose, ElementwiseScalarsBecomeScalarNodes) {
   EXPECT_EQ(lowering->steps[0].inputs.size(), 1u);
 }
 
+TEST(Decompose, StepsHaveThePrecisionOfTheOp) {
+  const TestTensor x = like(kFloat, {4, 4});
+  const auto precision = [&](const char* op, std::vector<TestTensor> operands, const char* text) {
+    const std::optional<Lowering> lowering =
+        TestCall(op, std::move(operands), TestAttributes().string("precision", text)).lower(0);
+    for (const Step& step : lowering->steps) {
+      EXPECT_EQ(step.precision, lowering->steps[0].precision);
+      for (const StepAttribute& attribute : step.attributes) EXPECT_STRNE(attribute.name, "precision");
+    }
+    return lowering->steps[0].precision;
+  };
+  EXPECT_EQ(TestCall("matmul", {x, x}).lower(0)->steps[0].precision, Precision::kDefault);
+  EXPECT_EQ(precision("matmul", {x, x}, "highest"), Precision::kHighest);
+  EXPECT_EQ(precision("affine", {x, x}, "tf32"), Precision::kTf32);
+  EXPECT_EQ(precision("gemm", {x, x, x}, "bf16"), Precision::kBf16);
+  const TestTensor image = like(kFloat, {1, 1, 4, 4}), weight = like(kFloat, {1, 1, 3, 3});
+  EXPECT_EQ(precision("convolution", {image, weight}, "bf16"), Precision::kBf16);
+  EXPECT_EQ(precision("attention", {image, image, image}, "tf32"), Precision::kTf32);
+}
+
 TEST(Decompose, ElementwiseConvertsKindsInItsOneStep) {
   const std::optional<Lowering> lowering = TestCall("multiply", {like(kBool, {2}), like(kHalf, {2})}).lower(0);
   ASSERT_EQ(lowering->steps.size(), 1u);

@@ -43,11 +43,13 @@ std::string method(Type type) {
   return kNames[type];
 }
 
+// Without a rare attribute that would be the only option: matmul(a, b) stays short.
 std::vector<const AttributeSchema*> attributes(const OpSchema& op, bool required) {
   std::vector<const AttributeSchema*> list;
   for (const AttributeSchema& a : op.attributes) {
     if (a.required == required) list.push_back(&a);
   }
+  if (!required && list.size() == 1 && is_rare(*list[0])) list.clear();
   return list;
 }
 

@@ -19,6 +19,8 @@ bool is_flag(const AttributeSchema& a) {
   return std::find(std::begin(kFlags), std::end(kFlags), a.name) != std::end(kFlags);
 }
 
+bool is_rare(const AttributeSchema& a) { return a.name == "precision"; }
+
 std::string camel(std::string_view name) {
   std::string text;
   bool capital = true;
@@ -92,8 +94,17 @@ std::vector<Parameter> attribute_parameters(const OpSchema& op) {
   std::vector<Parameter> list;
   for (const bool required : {true, false}) {
     for (const AttributeSchema& a : op.attributes) {
-      if (a.required == required) list.push_back(parameter(op, a));
+      if (a.required == required && !is_rare(a)) list.push_back(parameter(op, a));
     }
+  }
+  return list;
+}
+
+// The stream, and behind it what few calls say.
+std::vector<Parameter> last_parameters(const OpSchema& op) {
+  std::vector<Parameter> list{{"const Stream&", "stream", "{}"}};
+  for (const AttributeSchema& a : op.attributes) {
+    if (is_rare(a)) list.push_back(parameter(op, a));
   }
   return list;
 }
@@ -300,8 +311,10 @@ std::string functions(const OpSchema& op) {
     parameters.push_back(one);
     into.push_back(one);
   }
-  parameters.push_back({"const Stream&", "stream", "{}"});
-  into.push_back(parameters.back());
+  for (const Parameter& one : last_parameters(op)) {
+    parameters.push_back(one);
+    into.push_back(one);
+  }
   std::string written = signature("inline void " + name + "_into", into) + prepare(op) +
                         checked_call(function_name(op) + "_into", arguments(op, places)) + "}\n";
   if (op.inputs.empty()) return comment(op) + written + creation(op);
@@ -324,7 +337,8 @@ constexpr std::string_view kHead = R"(//
 //   keeps the dtype of a floating-point x.
 // - Axes are a number, a list in braces, or all_axes: sum(x, 0), sum(x, {0, 2}), sum(x, all_axes, true). Negative ones
 //   count from the end.
-// - The last parameter is the stream. Without it the op runs on the default stream of its device.
+// - The last parameter is the stream. Without it the op runs on the default stream of its device. Products have the
+//   precision behind it: matmul(a, b, {}, "highest").
 // - An op without inputs takes a device, arange(device, 5, int32), or a stream, and makes its result there.
 // - A function never changes its meaning: another version of an op is another function, exp_v2. Code that was compiled
 //   against version 1 keeps using it.

@@ -25,6 +25,9 @@ bool is_pointer_field(const AttributeSchema& a);
 // Attributes of kind int64 whose value is 0 or 1.
 bool is_flag(const AttributeSchema& a);
 
+// An attribute that few calls give. It was added to functions that had a form: in C++ it follows the stream.
+bool is_rare(const AttributeSchema& a);
+
 // "top_k" as "TopK".
 std::string camel(std::string_view name);
 

@@ -986,17 +986,20 @@ def isin(x1, x2, /, *, invert=False):
 # ---- Products -------------------------------------------------------------------------------------------------------
 
 
-def matmul(x1, x2, /, out=None):
+def matmul(x1, x2, /, out=None, *, precision="default"):
     """The matrix product.
 
-    x1, x2   vectors, matrices, or stacks of matrices in the last two axes, which broadcast
-    out      an array for the result
+    x1, x2      vectors, matrices, or stacks of matrices in the last two axes, which broadcast
+    out         an array for the result
+    precision   of products of float32: "highest", "tf32" or "bf16"; "default" is the setting COMPUTE_MATH
 
     Raises ValueError if the inner extents differ, and for numbers.
 
     >>> compute.matmul(compute.asarray([[1.0, 2.0], [3.0, 4.0]]), [1, 1])
     Array([3., 7.], dtype=float32)
     """
+    if precision != "default":
+        return _ops.matmul(x1, x2, out=out, precision=precision)
     return _ops.matmul(x1, x2) if out is None else _ops.matmul(x1, x2, out=out)
 
 
@@ -1048,17 +1051,17 @@ def _equation(*operands):
     return equation, operands[:len(operands) // 2 * 2:2]
 
 
-def einsum(equation, /, *operands, optimize=False):
+def einsum(equation, /, *operands, optimize=False, precision="default"):
     """Sums of products of the elements of arrays, as an equation such as "ij,jk->ik" says.
 
     A label that occurs twice in an operand takes its diagonal; ... stands for axes that broadcast. Labels that the part
     behind -> does not name are summed; without that part the result has the labels that occur once, in alphabetical
     order. Operands are contracted from left to right, whatever `optimize` says. NumPy's form without an equation is
-    einsum(x, [0, 1], y, [1], [0]).
+    einsum(x, [0, 1], y, [1], [0]). `precision` is as in matmul.
 
     >>> compute.einsum("ij,j->i", compute.asarray([[1, 2], [3, 4]]), [1, 1])
     Array([3, 7], dtype=int64)
     """
     if not isinstance(equation, str):
         equation, operands = _equation(equation, *operands)
-    return _ops.einsum(*arrays_of(*operands), equation=equation)
+    return _ops.einsum(*arrays_of(*operands), equation=equation, precision=precision)

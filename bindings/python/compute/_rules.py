@@ -166,6 +166,11 @@ def _matrix(x, vector_axis):
     return x if x.ndim > 1 else _core.reshape_view(x, (1, x.size) if vector_axis == 0 else (x.size, 1))
 
 
+def _precision(attributes):
+    """The gradients of a product have its precision."""
+    return {"precision": attributes["precision"]} if "precision" in attributes else {}
+
+
 @_rule("matmul")
 def _matmul(inputs, outputs, attributes, dy):
     a, b = inputs
@@ -177,8 +182,8 @@ def _matmul(inputs, outputs, attributes, dy):
         if a.ndim == 1:
             shape.insert(len(shape) - 1, 1)
         dy = _core.reshape_view(dy, shape)
-    da = _unbroadcast(_ops.matmul(dy, _conjugate(right.mT)), left.shape)
-    db = _unbroadcast(_ops.matmul(_conjugate(left.mT), dy), right.shape)
+    da = _unbroadcast(_ops.matmul(dy, _conjugate(right.mT), **_precision(attributes)), left.shape)
+    db = _unbroadcast(_ops.matmul(_conjugate(left.mT), dy, **_precision(attributes)), right.shape)
     return [_core.reshape_view(da, a.shape), _core.reshape_view(db, b.shape)]
 
 
@@ -240,7 +245,7 @@ def _einsum(inputs, outputs, attributes, dy):
         labels = "".join(dict.fromkeys(term))  # once each: the gradient of a diagonal is on it
         known = "".join(label for label in labels if label in present)
         equation = ",".join([result, *(terms[j] for j in others)]) + "->" + known
-        found = _ops.einsum(dy, *(factors[j] for j in others), equation=equation)
+        found = _ops.einsum(dy, *(factors[j] for j in others), equation=equation, **_precision(attributes))
         found = _core.reshape_view(found, [extents[label] if label in present else 1 for label in labels])
         found = _core.broadcast_view(found, [extents[label] for label in labels])
         if labels != term:
@@ -260,8 +265,9 @@ def _gemm(inputs, outputs, attributes, dy):
         before = _ops.gemm(*inputs, **{**attributes, "activation": "none"})
         dy, = _row_gradients(activation, [before], dy, (0,))
     scaled = _ops.multiply(dy, attributes.get("alpha", 1.0))
-    return [_ops.multiply(dy, attributes.get("beta", 1.0)), _unbroadcast(_ops.matmul(scaled, b.mT), a.shape),
-            _unbroadcast(_ops.matmul(a.mT, scaled), b.shape), None if bias is None else _unbroadcast(dy, bias.shape)]
+    da, db = _ops.matmul(scaled, b.mT, **_precision(attributes)), _ops.matmul(a.mT, scaled, **_precision(attributes))
+    return [_ops.multiply(dy, attributes.get("beta", 1.0)), _unbroadcast(da, a.shape), _unbroadcast(db, b.shape),
+            None if bias is None else _unbroadcast(dy, bias.shape)]
 
 
 @_rule("affine")
@@ -274,8 +280,10 @@ def _affine(inputs, outputs, attributes, dy):
     transposed = bool(attributes.get("transpose_weight"))
     count = math.prod(x.shape[:-1])
     rows, flat = (_reshaped(one, (count, one.shape[-1])) for one in (x, dy))
-    dx = _core.reshape_view(_ops.matmul(flat, weight if transposed else weight.mT), x.shape)
-    dw = _ops.matmul(flat.mT, rows) if transposed else _ops.matmul(rows.mT, flat)
+    dx = _ops.matmul(flat, weight if transposed else weight.mT, **_precision(attributes))
+    dx = _core.reshape_view(dx, x.shape)
+    factors = (flat.mT, rows) if transposed else (rows.mT, flat)
+    dw = _ops.matmul(*factors, **_precision(attributes))
     return [dx, dw, None if bias is None else _ops.sum(flat, axes=[0])]
 
 

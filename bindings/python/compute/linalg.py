@@ -301,16 +301,18 @@ def matrix_power(x, n, /):
     return _ops.copy(x) if result is x else result
 
 
-def gemm(c, a, b, bias=None, /, *, alpha=1.0, beta=1.0, activation="none"):
+def gemm(c, a, b, bias=None, /, *, alpha=1.0, beta=1.0, activation="none", precision="default"):
     """activation(alpha a b + beta c + bias) for c [..., m, n], a [..., m, k], b [..., k, n] and bias [n], in one step.
 
     With `beta` 0 the elements of `c` do not matter. PyTorch's addmm and baddbmm; activations are those of nn.linear.
+    `precision` is as in matmul.
 
     >>> compute.linalg.gemm(compute.eye(2), compute.ones((2, 1)), compute.ones((1, 2)))
     Array([[2., 1.],
            [1., 2.]], dtype=float32)
     """
-    return _ops.gemm(*_arrays_of(c, a, b, bias), alpha=alpha, beta=beta, activation=activation)
+    return _ops.gemm(*_arrays_of(c, a, b, bias), alpha=alpha, beta=beta, activation=activation,
+                     precision=precision)
 
 
 # ---- Diagonals ------------------------------------------------------------------------------------------------------

@@ -66,13 +66,16 @@ def logsumexp(x, /, axis=None, keepdims=False, **names):
     return _ops.logsumexp(x, axes=[axis] if isinstance(axis, int) else axis, keepdims=keepdims)
 
 
-def linear(x, weight, bias=None, /, *, transpose_weight=False, activation="none"):
+def linear(x, weight, bias=None, /, *, transpose_weight=False, activation="none", precision="default"):
     """activation(x weight + bias) along the last axis: "none", "relu", "gelu" and others.
+
+    `precision` is as in compute.matmul.
 
     >>> compute.nn.linear([[1.0, 2.0]], [[1.0], [1.0]])
     Array([[3.]], dtype=float32)
     """
-    return _ops.affine(x, weight, bias, transpose_weight=transpose_weight, activation=activation)
+    return _ops.affine(x, weight, bias, transpose_weight=transpose_weight, activation=activation,
+                       precision=precision)
 
 
 def _pair(value, count):
@@ -90,8 +93,10 @@ _PADDINGS = {"convolution": "'same', 'valid', a number, or one for each axis",
              "pooling": "a number, or one for each axis"}
 
 
-def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, groups=1):
+def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, groups=1, precision="default"):
     """Convolution over 1 to 3 spatial axes. `padding` is "same", "valid", a number, or one for each axis.
+
+    `precision` is as in compute.matmul.
 
     >>> compute.nn.convolution([[[1.0, 2.0, 3.0]]], [[[1.0, 1.0]]])
     Array([[[3., 5.]]], dtype=float32)
@@ -103,7 +108,8 @@ def convolution(x, weight, bias=None, /, *, strides=None, dilations=None, paddin
         width = _padding(0 if padding == "valid" else padding, count, "convolution")
         pads = {"pads_begin": width, "pads_end": width}
     return _ops.convolution(x, weight, bias, strides=_pair(strides, count), dilations=_pair(dilations, count),
-                            padding="same" if padding == "same" else "explicit", groups=groups, **pads)
+                            padding="same" if padding == "same" else "explicit", groups=groups, precision=precision,
+                            **pads)
 
 
 def convolution_transpose(x, weight, bias=None, /, *, strides=None, dilations=None, padding=0, output_padding=0,
@@ -216,18 +222,19 @@ def batch_norm_inference(x, mean, variance, scale=None, bias=None, /, *, axis=1,
     return _ops.batch_norm_inference(x, mean, variance, scale, bias, axis=axis, epsilon=epsilon)
 
 
-def attention(q, k, v, mask=None, /, *, causal=False, scale=0.0):
+def attention(q, k, v, mask=None, /, *, causal=False, scale=0.0, precision="default"):
     """softmax(scale q k^T + mask) v for [batch, heads, n, d]; scale 0 means 1 / sqrt(d).
 
     q, k, v   arrays [batch, heads, n, d]; k and v may be longer, and have fewer heads that divide those of q
     mask      bool, false where a key does not count, or numbers that are added; None for none
     causal    whether a query attends to no later key
+    precision as in compute.matmul
 
     >>> x = compute.ones((1, 1, 2, 4))
     >>> compute.nn.attention(x, x, x).shape
     (1, 1, 2, 4)
     """
-    return _ops.attention(q, k, v, mask, causal=causal, scale=scale)[0]
+    return _ops.attention(q, k, v, mask, causal=causal, scale=scale, precision=precision)[0]
 
 
 def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):

@@ -64,6 +64,7 @@ void multiply(const Description& d, T alpha, const T* a, const Layout& la, const
 }
 
 std::atomic<int64_t> calls{0}, handles{0};
+std::atomic<int32_t> compute_type{0};  // of the newest description
 
 // The context that is current in the driver that the plugin has opened.
 CUcontext current_context() {
@@ -87,6 +88,7 @@ struct cublasLtContext {
 #define FAKE(result) extern "C" __attribute__((visibility("default"))) result
 
 FAKE(int64_t) fake_cublaslt_calls() { return calls; }
+FAKE(int32_t) fake_cublaslt_compute_type() { return compute_type; }
 FAKE(int64_t) fake_cublaslt_handles() { return handles; }
 
 FAKE(size_t) cublasLtGetVersion() { return 130000; }
@@ -126,7 +128,8 @@ cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout layout, int32_t attribute,
     std::memcpy(&get(layout).batch_stride, value, size);
   return CUBLAS_STATUS_SUCCESS;
 }
-FAKE(cublasStatus) cublasLtMatmulDescCreate(cublasLtMatmulDesc* description, int32_t, int32_t) {
+FAKE(cublasStatus) cublasLtMatmulDescCreate(cublasLtMatmulDesc* description, int32_t compute, int32_t) {
+  compute_type = compute;
   *description = new Description{};
   return CUBLAS_STATUS_SUCCESS;
 }
