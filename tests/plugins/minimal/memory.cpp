@@ -85,8 +85,9 @@ uint64_t Memory::adopt(void* data, int64_t size_bytes) {
   return buffer;
 }
 
+// The heap of imported memory is -1.
 void Memory::free(int32_t heap, uint64_t buffer) {
-  if (heap != kPrivateHeap) {
+  if (heap > kPrivateHeap) {
     std::free(host_address(buffer));
     return;
   }
