@@ -28,7 +28,10 @@ std::string refusal(std::string_view op, const TestAttributes& given) {
 TEST(Schema, EveryRowIsThere) {
   std::set<std::string> names;
   const OpSchema* before = nullptr;
+  size_t count = 0;
   for (const OpSchema* op : op_schemas()) {
+    if (op->is_registered) continue;  // by another test in this process
+    ++count;
     EXPECT_EQ(&op_schema(op->id), op);
     EXPECT_EQ(&find_op(op->name, op->version), op);
     EXPECT_TRUE(before == nullptr || before->name < op->name);
@@ -45,7 +48,7 @@ TEST(Schema, EveryRowIsThere) {
     }
     EXPECT_EQ(op->name.find('.'), std::string::npos);
   }
-  EXPECT_EQ(op_schemas().size(), static_cast<size_t>(OpId::kCount));
+  EXPECT_EQ(count, static_cast<size_t>(OpId::kCount));
   EXPECT_TRUE(names.contains("matmul") && names.contains("where") && names.contains("take_along_axis"));
 }
 
