@@ -169,7 +169,7 @@ std::vector<OutputDesc> infer_pinv(const OpCall& call) {
 }
 
 std::optional<Lowering> lower_pinv(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 0) return std::nullopt;
+  if (alternative > 1) return std::nullopt;
   Steps steps(call, target);
   const Matrices shape = matrices_of(call, 0);
   const StepOperand x = steps.as_dtype(steps.input(0), computed_in(call.inputs[0].dtype));
@@ -178,7 +178,7 @@ std::optional<Lowering> lower_pinv(const OpCall& call, const LoweringTarget& tar
   svd.divide(steps, svd.vh, weighted);
   const StepOperand u = adjoint(steps, svd.u), v = adjoint(steps, weighted), y = steps.output();
   const StepOperand result = y.dtype == x.dtype ? y : steps.temporary(x.dtype, y.shape);
-  multiply(steps, v, u, result);
+  multiply(steps, v, u, result, alternative == 1);
   if (y.dtype != x.dtype) steps.copy(result, y);
   return steps.take();
 }
@@ -194,7 +194,7 @@ std::vector<OutputDesc> infer_lstsq(const OpCall& call) {
 }
 
 std::optional<Lowering> lower_lstsq(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 0) return std::nullopt;
+  if (alternative > 1) return std::nullopt;
   Steps steps(call, target);
   const System system = system_of(call);
   const Matrices shape{system.batch, system.a.rows, system.a.columns};
@@ -222,10 +222,10 @@ std::optional<Lowering> lower_lstsq(const OpCall& call, const LoweringTarget& ta
     if (has_columns) {
       const std::vector<int64_t> inner = system.with({shape.least(), system.count});
       const StepOperand products = steps.temporary(dtype, inner), weighted = steps.temporary(dtype, inner);
-      multiply(steps, adjoint(steps, svd.u), b, products);
+      multiply(steps, adjoint(steps, svd.u), b, products, alternative == 1);
       svd.divide(steps, products, weighted);
       x = steps.temporary(dtype, system.with({system.a.columns, system.count}));
-      multiply(steps, adjoint(steps, svd.vh), weighted, x);
+      multiply(steps, adjoint(steps, svd.vh), weighted, x, alternative == 1);
       steps.copy(x, system.is_vector ? with_axis(solution, batch + 1) : solution);
     }
   }
@@ -243,7 +243,7 @@ std::optional<Lowering> lower_lstsq(const OpCall& call, const LoweringTarget& ta
     return steps.take();
   }
   const StepOperand fitted = steps.temporary(dtype, b.shape);
-  multiply(steps, a, x, fitted);
+  multiply(steps, a, x, fitted, alternative == 1);
   steps.reduce("sum", real, {&axis, 1}, {"t = abs(x - y); t * t"}, {b, fitted}, {"x"}, sums);
   return steps.take();
 }

@@ -46,7 +46,7 @@ if(NOT titles STREQUAL once OR NOT titles MATCHES "memory available" OR NOT outp
 endif()
 expect("ops --device cpu" "\nmatmul +[a-z]+ [0-9]+")
 expect("ops --device cpu --json" "\"op\": \"matmul\"")
-expect("ops matmul" "^matmul.a, b. -> " "\n    native +[a-z0-9 ]*float32")
+expect("ops matmul" "^matmul.a, b; precision: string = default. -> " "\n    native +[a-z0-9 ]*float32")
 expect("smi" "^name +PCI +used +free +total +busy +temp +power" "\ncpu +- +[0-9.]+ [GM]iB +[0-9.]+ [GM]iB +[0-9.]+ [GM]iB +- +- +- ")
 expect("smi --watch --turns 2" "\ncpu .*\n\nname .*\ncpu ")
 expect("smi --json" "\"name\": \"cpu\"" "\"memory_total_bytes\": [0-9]+" "\"utilization_percent\": -1")

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <stop_token>
 #include <thread>
 
 #include "registry.hpp"
@@ -114,26 +115,23 @@ void untracked(const Session& session) {
 
 // A report reads times from another thread while ops are queued.
 void reports_while_queued(const Session& session) {
-  check(compute_profile_start());
-  std::atomic<bool> ends{false};
+  const Stream streams[] = {session.stream(), session.stream()};
+  const Operand x = session.upload(filled(dtype::FLOAT32, {20000}, 0)),
+                one = session.upload(filled(dtype::FLOAT32, {20000}, 1));
   std::string fault;
-  std::thread reader([&] {
-    while (!ends) {
-      compute_text* report = nullptr;
-      const Error error(compute_profile_report(COMPUTE_FORMAT_TEXT, &report));
-      if (error && fault.empty()) fault = error.message();
-      compute_text_free(report);
-    }
-  });
+  check(compute_profile_start());
   {
-    const Stream streams[] = {session.stream(), session.stream()};
-    const Operand x = session.upload(filled(dtype::FLOAT32, {20000}, 0)),
-                  one = session.upload(filled(dtype::FLOAT32, {20000}, 1));
+    const std::jthread reader([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        compute_text* report = nullptr;
+        const Error error(compute_profile_report(COMPUTE_FORMAT_TEXT, &report));
+        if (error && fault.empty()) fault = error.message();
+        compute_text_free(report);
+      }
+    });
     for (int i = 0; i < 300; ++i) accumulate(session, x, one, streams[i % 2]);
     expect_all(session, x.tensor, 300, "while reports are made");
   }
-  ends = true;
-  reader.join();
   check(compute_profile_stop());
   EXPECT_EQ(fault, "");
 }

@@ -185,6 +185,9 @@ TEST(Query, InfosHaveSizesAndFlags) {
   compute::check(compute_op_find("adam", 0, &op));
   compute::check(compute_op_get_info(op, &info));
   EXPECT_EQ(info.flags, uint32_t{COMPUTE_OP_IN_PLACE | COMPUTE_OP_GROUPS});
+  compute::check(compute_op_find("svd", 0, &op));
+  compute::check(compute_op_get_info(op, &info));
+  EXPECT_EQ(info.flags, uint32_t{COMPUTE_OP_HOST});
   int64_t count = 0;
   compute::check(compute_device_list(nullptr, 0, &count));
   std::vector<compute_device_info> devices(static_cast<size_t>(count));
