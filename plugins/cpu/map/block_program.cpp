@@ -336,6 +336,7 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
                             void* workspace) const {
   if (is_one_function_) return run_only(instructions_[0].run, operands, outputs[0], n, workspace);
   void* const temporaries = at(workspace, fixed_bytes_);
+  const int64_t elements = spacing(block);
   const auto operand_at = [&](const Location& location, int64_t* step) -> const void* {
     switch (location.place) {
       case Place::kOperand:
@@ -346,7 +347,7 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
         return at(workspace, location.index);
       case Place::kTemporary:
         *step = 1;
-        return at(temporaries, location.index * block);
+        return at(temporaries, location.index * elements);
       default:
         *step = 1;
         return outputs[location.index];
@@ -357,7 +358,7 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
     int64_t steps[3];
     for (int k = 0; k < instruction.operand_count; ++k) x[k] = operand_at(instruction.operands[k], &steps[k]);
     void* result = instruction.result.place == Place::kOutput ? outputs[instruction.result.index]
-                                                              : at(temporaries, instruction.result.index * block);
+                                                              : at(temporaries, instruction.result.index * elements);
     instruction.run(x, steps, result, n);
   }
   for (size_t k = 0; k < outputs_.size(); ++k) {

@@ -53,9 +53,8 @@ class BlockProgram {
   int64_t function_count() const { return static_cast<int64_t>(instructions_.size()); }
   /// Whether `stream` may be called: for one function whose own stores can bypass the cache.
   bool streams() const { return streamed_ != nullptr; }
-  /// The size of memory for evaluate with blocks of up to `block` elements, a multiple of 64; it must be aligned to 64
-  /// bytes.
-  int64_t workspace_bytes(int64_t block) const { return fixed_bytes_ + temporary_bytes_ * block; }
+  /// The size of memory for evaluate with blocks of up to `block` elements; it must be aligned to 64 bytes.
+  int64_t workspace_bytes(int64_t block) const { return fixed_bytes_ + temporary_bytes_ * spacing(block); }
 
   /// Writes constants, scalars, and the values that depend only on these, into the workspace: once before any number of
   /// evaluate.
@@ -82,6 +81,9 @@ class BlockProgram {
   void stream(const BlockOperand* operands, void* output, int64_t n, const void* workspace) const;
 
  private:
+  // The elements of a temporary, so that each begins at a multiple of 64 bytes.
+  static constexpr int64_t spacing(int64_t block) { return (block + 63) / 64 * 64; }
+
   // A value is in an operand, at a fixed place, in a temporary of `block` elements, or in an output.
   enum class Place : int32_t { kOperand, kFixed, kTemporary, kOutput };
   struct Location {
