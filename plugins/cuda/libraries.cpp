@@ -24,6 +24,11 @@ std::string version_text(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
+// Of cuFFT and cuSOLVER: 12100 for 12.1.
+std::string short_version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 100);
+}
+
 std::string file_of(const void* symbol) {
   Dl_info info;
   return dladdr(symbol, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "";
@@ -175,22 +180,35 @@ std::vector<int> majors_by_preference(int driver_version) {
   return majors;
 }
 
-struct NvrtcLibrary {
+// A library of the CUDA toolkit.
+struct ToolkitLibrary {
   LibraryReport report;
-  Nvrtc nvrtc;
   bool usable = false;
 
-  explicit NvrtcLibrary(int driver_version) {
+ protected:
+  /// `name` gives the name of the file in a major version of the toolkit.
+  template <class Name, class Accept>
+  void open(int driver_version, const Name& name, const Accept& accept) {
     const common::Compiling compiling;
+    for (const int major : majors_by_preference(driver_version)) {
+      usable = open_one(name(major), toolkit_folders(major), report, accept);
+      if (usable) return;
+    }
+  }
+};
+
+struct NvrtcLibrary : ToolkitLibrary {
+  Nvrtc nvrtc;
+
+  explicit NvrtcLibrary(int driver_version) {
     report.name = "NVRTC";
     report.effect = "cuda devices have memory and matrix products only: no other op, no kernels from source";
     report.remedy =
         "install libnvrtc of the CUDA toolkit (pip: nvidia-cuda-nvrtc; Debian: libnvrtc12), or set CUDA_HOME";
-    for (const int major : majors_by_preference(driver_version)) {
-      const std::string name = "libnvrtc.so." + (major == 11 ? std::string("11.2") : std::to_string(major));
-      usable = open_one(name, toolkit_folders(major), report, [this](void* library) { return accept(library); });
-      if (usable) return;
-    }
+    open(
+        driver_version,
+        [](int major) { return "libnvrtc.so." + (major == 11 ? std::string("11.2") : std::to_string(major)); },
+        [this](void* library) { return accept(library); });
   }
 
   std::string accept(void* library) {
@@ -214,32 +232,28 @@ struct NvrtcLibrary {
   }
 };
 
+// In `accept` of the libraries below: notes the first function that `handle` lacks.
+#define COMPUTE_FIND(member, symbol, result, parameters) \
+  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
+
 // ---- cuBLASLt -------------------------------------------------------------------------------------------------------
 
-struct CublasLtLibrary {
-  LibraryReport report;
+struct CublasLtLibrary : ToolkitLibrary {
   CublasLt library;
-  bool usable = false;
 
   explicit CublasLtLibrary(int driver_version) {
-    const common::Compiling compiling;
     report.name = "cuBLASLt";
     report.effect = "matrix products use a generated kernel, which is slower";
     report.remedy =
         "install libcublasLt of the CUDA toolkit (pip: nvidia-cublas; Debian: libcublas12), or set CUDA_HOME";
-    for (const int major : majors_by_preference(driver_version)) {
-      usable = open_one("libcublasLt.so." + std::to_string(major), toolkit_folders(major), report,
-                        [this](void* handle) { return accept(handle); });
-      if (usable) return;
-    }
+    open(
+        driver_version, [](int major) { return "libcublasLt.so." + std::to_string(major); },
+        [this](void* handle) { return accept(handle); });
   }
 
   std::string accept(void* handle) {
     const char* missing = nullptr;
-#define COMPUTE_CUBLASLT_FIND(member, symbol, result, parameters) \
-  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
-    COMPUTE_CUBLASLT_FUNCTIONS(COMPUTE_CUBLASLT_FIND)
-#undef COMPUTE_CUBLASLT_FIND
+    COMPUTE_CUBLASLT_FUNCTIONS(COMPUTE_FIND)
     if (missing != nullptr) return std::string("has no ") + missing;
     // 130000 for 13.0.0 from version 12.2 on, 12000 for 12.0.0 before.
     const size_t version = library.api.get_version();
@@ -280,10 +294,7 @@ struct CudnnLibrary {
 
   std::string accept(void* handle) {
     const char* missing = nullptr;
-#define COMPUTE_CUDNN_FIND(member, symbol, result, parameters) \
-  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
-    COMPUTE_CUDNN_FUNCTIONS(COMPUTE_CUDNN_FIND)
-#undef COMPUTE_CUDNN_FIND
+    COMPUTE_CUDNN_FUNCTIONS(COMPUTE_FIND)
     if (missing != nullptr) return std::string("has no ") + missing;
     const size_t version = library.api.get_version();
     const std::string text = std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100);
@@ -295,74 +306,58 @@ struct CudnnLibrary {
 
 // ---- cuFFT ----------------------------------------------------------------------------------------------------------
 
-struct CufftLibrary {
-  LibraryReport report;
+struct CufftLibrary : ToolkitLibrary {
   Cufft library;
-  bool usable = false;
 
   explicit CufftLibrary(int driver_version) {
-    const common::Compiling compiling;
     report.name = "cuFFT";
     report.effect = "Fourier transforms use generated kernels, which are slower";
     report.remedy = "install libcufft of the CUDA toolkit (pip: nvidia-cufft; Debian: libcufft11), or set CUDA_HOME";
-    for (const int major : majors_by_preference(driver_version)) {
-      // The library of CUDA 13 is libcufft.so.12.
-      usable = open_one("libcufft.so." + std::to_string(major - 1), toolkit_folders(major), report,
-                        [this](void* handle) { return accept(handle); });
-      if (usable) return;
-    }
+    // The library of CUDA 13 is libcufft.so.12.
+    open(
+        driver_version, [](int major) { return "libcufft.so." + std::to_string(major - 1); },
+        [this](void* handle) { return accept(handle); });
   }
 
   std::string accept(void* handle) {
     const char* missing = nullptr;
-#define COMPUTE_CUFFT_FIND(member, symbol, result, parameters) \
-  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
-    COMPUTE_CUFFT_FUNCTIONS(COMPUTE_CUFFT_FIND)
-#undef COMPUTE_CUFFT_FIND
+    COMPUTE_CUFFT_FUNCTIONS(COMPUTE_FIND)
     if (missing != nullptr) return std::string("has no ") + missing;
     int version = 0;
     library.api.get_version(&version);
-    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + std::to_string(version / 1000) +
-                   "." + std::to_string(version % 1000 / 100);
+    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + short_version(version);
     return "";
   }
 };
 
 // ---- cuSOLVER -------------------------------------------------------------------------------------------------------
 
-struct CusolverLibrary {
-  LibraryReport report;
+struct CusolverLibrary : ToolkitLibrary {
   Cusolver library;
-  bool usable = false;
 
   explicit CusolverLibrary(int driver_version) {
-    const common::Compiling compiling;
     report.name = "cuSOLVER";
     report.effect = "decompositions of matrices run on the host, except the products in large ones";
     report.remedy =
         "install libcusolver of the CUDA toolkit (pip: nvidia-cusolver; Debian: libcusolver11), or set CUDA_HOME";
-    for (const int major : majors_by_preference(driver_version)) {
-      // The library of CUDA 13 is libcusolver.so.12.
-      usable = open_one("libcusolver.so." + std::to_string(std::max(major - 1, 11)), toolkit_folders(major), report,
-                        [this](void* handle) { return accept(handle); });
-      if (usable) return;
-    }
+    // The library of CUDA 13 is libcusolver.so.12.
+    open(
+        driver_version, [](int major) { return "libcusolver.so." + std::to_string(std::max(major - 1, 11)); },
+        [this](void* handle) { return accept(handle); });
   }
 
   std::string accept(void* handle) {
     const char* missing = nullptr;
-#define COMPUTE_CUSOLVER_FIND(member, symbol, result, parameters) \
-  if (!find(handle, #symbol, library.api.member) && missing == nullptr) missing = #symbol;
-    COMPUTE_CUSOLVER_FUNCTIONS(COMPUTE_CUSOLVER_FIND)
-#undef COMPUTE_CUSOLVER_FIND
+    COMPUTE_CUSOLVER_FUNCTIONS(COMPUTE_FIND)
     if (missing != nullptr) return std::string("has no ") + missing;
     int version = 0;
     library.api.get_version(&version);
-    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + std::to_string(version / 1000) +
-                   "." + std::to_string(version % 1000 / 100);
+    report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + short_version(version);
     return "";
   }
 };
+
+#undef COMPUTE_FIND
 
 // ---- NVML -----------------------------------------------------------------------------------------------------------
 
