@@ -472,7 +472,7 @@ typedef struct compute_device_process {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int64_t process_id;   /* in the system; in a container, possibly that of the machine */
+  int64_t process_id;   /* in the system; in a container the driver may give the id on the machine */
   int64_t memory_bytes; /* device memory that it uses; -1: unknown */
 } compute_device_process;
 

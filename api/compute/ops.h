@@ -892,9 +892,9 @@ COMPUTE_API compute_error* compute_cast_into(compute_stream* stream, compute_ten
 
 /* cholesky: the lower triangular l with x = l l^H of Hermitian positive definite matrices, or with upper the u with
  * x = u^H u; reads that triangle of x alone; a matrix that is not positive definite is a fault of the code
- * NUMERICAL. Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the
- * eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and
- * ranks int64. Shape: the shape of x. Error bound: backward. */
+ * NUMERICAL. Dtype: the dtype of x, floating-point or complex; real for norms, singular values, logabsdet and
+ * eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape: the shape of x.
+ * Error bound: backward. */
 typedef struct compute_cholesky_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1237,10 +1237,10 @@ COMPUTE_API compute_error* compute_cumulative_sum_into(compute_stream* stream, c
                                                        const compute_cumulative_sum_options* options,
                                                        compute_tensor* y);
 
-/* det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x, which is
- * floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real,
- * those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [...], without the last two
- * axes of x. Error bound: backward. */
+/* det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x,
+ * floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices,
+ * complex for eig and eigvals, int64 for pivots and ranks. Shape: [...], without the last two axes of x. Error
+ * bound: backward. */
 typedef struct compute_det_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1283,10 +1283,9 @@ COMPUTE_API compute_error* compute_dropout_into(compute_stream* stream, compute_
                                                 const compute_dropout_options* options, compute_tensor* y);
 
 /* eig: the eigenvalues of square matrices and, as columns of norm 1, right eigenvectors, both complex; an iteration
- * that does not converge is a fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or
- * complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
- * matrices and their vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n].
- * Error bound: backward. */
+ * that does not converge is a fault of the code NUMERICAL. Dtype: the dtype of x, floating-point or complex; real
+ * for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64
+ * for pivots and ranks. Shape: values: [..., n]; vectors: [..., n, n]. Error bound: backward. */
 typedef struct compute_eig_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1299,10 +1298,9 @@ COMPUTE_API compute_error* compute_eig_into(compute_stream* stream, compute_tens
                                             compute_tensor* vectors);
 
 /* eigh: the eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns; reads the lower
- * triangle of x alone, or with upper the upper one. Dtype: the dtype of x, which is floating-point or complex;
- * norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and
- * their vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n]. Error bound:
- * backward. */
+ * triangle of x alone, or with upper the upper one. Dtype: the dtype of x, floating-point or complex; real for
+ * norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for
+ * pivots and ranks. Shape: values: [..., n]; vectors: [..., n, n]. Error bound: backward. */
 typedef struct compute_eigh_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1315,9 +1313,9 @@ COMPUTE_API compute_error* compute_eigh_into(compute_stream* stream, compute_ten
                                              const compute_eigh_options* options, compute_tensor* values,
                                              compute_tensor* vectors);
 
-/* eigvals: the eigenvalues of square matrices, which are complex. Dtype: the dtype of x, which is floating-point or
- * complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
- * matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n]. Error bound: backward. */
+/* eigvals: the eigenvalues of square matrices, which are complex. Dtype: the dtype of x, floating-point or complex;
+ * real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals,
+ * int64 for pivots and ranks. Shape: [..., n]. Error bound: backward. */
 typedef struct compute_eigvals_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1329,9 +1327,8 @@ COMPUTE_API compute_error* compute_eigvals_into(compute_stream* stream, compute_
                                                 const compute_eigvals_options* options, compute_tensor* y);
 
 /* eigvalsh: the eigenvalues of Hermitian matrices, ascending; reads one triangle as eigh does. Dtype: the dtype of
- * x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian
- * matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n].
- * Error bound: backward. */
+ * x, floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices,
+ * complex for eig and eigvals, int64 for pivots and ranks. Shape: [..., n]. Error bound: backward. */
 typedef struct compute_eigvalsh_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1361,9 +1358,8 @@ COMPUTE_API compute_error* compute_einsum_into(compute_stream* stream, compute_t
                                                const compute_einsum_options* options, compute_tensor* result);
 
 /* expm: the exponentials of square matrices, by scaling and squaring with a Padé approximant. Dtype: the dtype of
- * x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian
- * matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape
- * of x. Error bound: backward. */
+ * x, floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices,
+ * complex for eig and eigvals, int64 for pivots and ranks. Shape: the shape of x. Error bound: backward. */
 typedef struct compute_expm_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1513,9 +1509,8 @@ COMPUTE_API compute_error* compute_histogram_into(compute_stream* stream, comput
                                                   const compute_histogram_options* options, compute_tensor* y);
 
 /* inv: the inverses of square matrices; a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x,
- * which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices
- * are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x.
- * Error bound: backward. */
+ * floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices,
+ * complex for eig and eigvals, int64 for pivots and ranks. Shape: the shape of x. Error bound: backward. */
 typedef struct compute_inv_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1683,10 +1678,9 @@ COMPUTE_API compute_error* compute_lstsq_into(compute_stream* stream, compute_te
 
 /* lu: the factors of matrices with exchanged rows, p x = l u: u is the upper triangle of the result, and l the one
  * below its diagonal, with a diagonal of 1; row i was exchanged with row pivots[i], in order; a singular matrix has
- * a 0 on the diagonal of u. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
- * logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
- * and pivots and ranks int64. Shape: lu: the shape of x [..., m, n]; pivots: [..., min(m, n)]. Error bound:
- * backward. */
+ * a 0 on the diagonal of u. Dtype: the dtype of x, floating-point or complex; real for norms, singular values,
+ * logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape:
+ * lu: the shape of x [..., m, n]; pivots: [..., min(m, n)]. Error bound: backward. */
 typedef struct compute_lu_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1716,10 +1710,9 @@ COMPUTE_API compute_error* compute_matmul_into(compute_stream* stream, compute_t
 
 /* matrix_norm: norms of matrices: fro, nuc (the sum of singular values), 1 and -1 (the greatest and least sum of a
  * column), inf and -inf (of a row), 2 and -2 (the greatest and least singular value); 0 of matrices without
- * elements. Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the
- * eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and
- * ranks int64. Shape: [...], without the last two axes of x; if keepdims is 1, these axes stay with extent 1. Error
- * bound: backward. */
+ * elements. Dtype: the dtype of x, floating-point or complex; real for norms, singular values, logabsdet and
+ * eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape: [...], without
+ * the last two axes of x; if keepdims is 1, these axes stay with extent 1. Error bound: backward. */
 typedef struct compute_matrix_norm_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1734,10 +1727,9 @@ COMPUTE_API compute_error* compute_matrix_norm_into(compute_stream* stream, comp
                                                     const compute_matrix_norm_options* options, compute_tensor* y);
 
 /* matrix_power: square matrices multiplied by themselves n times, by repeated squaring; a negative n gives the
- * powers of the inverse, for which a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x, which
- * is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
- * real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error
- * bound: backward. */
+ * powers of the inverse, for which a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x,
+ * floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices,
+ * complex for eig and eigvals, int64 for pivots and ranks. Shape: the shape of x. Error bound: backward. */
 typedef struct compute_matrix_power_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1749,10 +1741,9 @@ COMPUTE_API compute_error* compute_matrix_power_into(compute_stream* stream, com
                                                      const compute_matrix_power_options* options, compute_tensor* y);
 
 /* matrix_rank: how many singular values of each matrix exceed rtol times the greatest, where rtol is max(m, n) times
- * the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or complex; norms,
- * singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
- * vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Exact or correctly
- * rounded. */
+ * the epsilon of the dtype unless it is given. Dtype: the dtype of x, floating-point or complex; real for norms,
+ * singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots
+ * and ranks. Shape: [...], without the last two axes of x. Exact or correctly rounded. */
 typedef struct compute_matrix_rank_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1913,9 +1904,9 @@ COMPUTE_API compute_error* compute_pad_into(compute_stream* stream, compute_tens
                                             const compute_pad_options* options, compute_tensor* y);
 
 /* pinv: the Moore-Penrose inverses, by svd; singular values up to rtol times the greatest count as 0, where rtol is
- * max(m, n) times the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or
- * complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
- * matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n, m]. Error bound: backward. */
+ * max(m, n) times the epsilon of the dtype unless it is given. Dtype: the dtype of x, floating-point or complex;
+ * real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals,
+ * int64 for pivots and ranks. Shape: [..., n, m]. Error bound: backward. */
 typedef struct compute_pinv_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -1946,10 +1937,9 @@ COMPUTE_API compute_error* compute_prod_into(compute_stream* stream, compute_ten
                                              const compute_prod_options* options, compute_tensor* y);
 
 /* qr: x = q r with orthonormal columns in q and an upper triangular r; mode is reduced, where q has min(m, n)
- * columns, or complete, where it has m. Dtype: the dtype of x, which is floating-point or complex; norms, singular
- * values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors
- * complex, and pivots and ranks int64. Shape: q: [..., m, k]; r: [..., k, n], where k is min(m, n), or m with mode
- * complete. Error bound: backward. */
+ * columns, or complete, where it has m. Dtype: the dtype of x, floating-point or complex; real for norms, singular
+ * values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks.
+ * Shape: q: [..., m, k]; r: [..., k, n], where k is min(m, n), or m with mode complete. Error bound: backward. */
 typedef struct compute_qr_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -2345,9 +2335,9 @@ COMPUTE_API compute_error* compute_sgd_momentum_into(compute_stream* stream, com
                                                      compute_tensor* new_param, compute_tensor* new_velocity);
 
 /* slogdet: the signs of the determinants, which for complex matrices are numbers of modulus 1, and the logarithms of
- * their moduli; 0 and -inf of singular matrices. Dtype: the dtype of x, which is floating-point or complex; norms,
- * singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
- * vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Error bound: backward. */
+ * their moduli; 0 and -inf of singular matrices. Dtype: the dtype of x, floating-point or complex; real for norms,
+ * singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots
+ * and ranks. Shape: [...], without the last two axes of x. Error bound: backward. */
 typedef struct compute_slogdet_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -2469,10 +2459,10 @@ COMPUTE_API compute_error* compute_sum_into(compute_stream* stream, compute_tens
 
 /* svd: x = u diag(s) vh with orthonormal columns in u and rows in vh, and descending singular values s; u is [...,
  * m, m] and vh [..., n, n], or with full_matrices 0 [..., m, k] and [..., k, n]; an iteration that does not converge
- * is a fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or complex; norms, singular
- * values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors
- * complex, and pivots and ranks int64. Shape: u: [..., m, m]; s: [..., min(m, n)]; vh: [..., n, n]; with
- * full_matrices 0, u is [..., m, min(m, n)] and vh [..., min(m, n), n]. Error bound: backward. */
+ * is a fault of the code NUMERICAL. Dtype: the dtype of x, floating-point or complex; real for norms, singular
+ * values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks.
+ * Shape: u: [..., m, m]; s: [..., min(m, n)]; vh: [..., n, n]; with full_matrices 0, u is [..., m, min(m, n)] and vh
+ * [..., min(m, n), n]. Error bound: backward. */
 typedef struct compute_svd_options {
   uint32_t struct_size;
   uint32_t struct_type;
@@ -2485,9 +2475,9 @@ COMPUTE_API compute_error* compute_svd_into(compute_stream* stream, compute_tens
                                             const compute_svd_options* options, compute_tensor* u, compute_tensor* s,
                                             compute_tensor* vh);
 
-/* svdvals: the singular values, descending. Dtype: the dtype of x, which is floating-point or complex; norms,
- * singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
- * vectors complex, and pivots and ranks int64. Shape: [..., min(m, n)]. Error bound: backward. */
+/* svdvals: the singular values, descending. Dtype: the dtype of x, floating-point or complex; real for norms,
+ * singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots
+ * and ranks. Shape: [..., min(m, n)]. Error bound: backward. */
 typedef struct compute_svdvals_options {
   uint32_t struct_size;
   uint32_t struct_type;

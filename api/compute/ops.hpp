@@ -1581,9 +1581,9 @@ inline void cast_into(const Tensor& x, const Tensor& y, DType dtype, const Strea
 
 /// cholesky: the lower triangular l with x = l l^H of Hermitian positive definite matrices, or with upper the u with x
 /// = u^H u; reads that triangle of x alone; a matrix that is not positive definite is a fault of the code NUMERICAL.
-/// Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of
-/// Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape:
-/// the shape of x. Error bound: backward.
+/// Dtype: the dtype of x, floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of
+/// Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape: the shape of x. Error bound:
+/// backward.
 [[nodiscard]] inline Tensor cholesky(const Tensor& x, Integer upper = 0, const Stream& stream = {}) {
   compute_cholesky_options options{};
   options.struct_size = sizeof options;
@@ -2114,10 +2114,10 @@ inline void cumulative_sum_into(const Tensor& x, const Tensor& y, Integer axis =
   check(compute_cumulative_sum_into(stream.get(), x.get(), &options, y.get()));
 }
 
-/// det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x, which is
-/// floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real,
-/// those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [...], without the last two
-/// axes of x. Error bound: backward.
+/// det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x,
+/// floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex
+/// for eig and eigvals, int64 for pivots and ranks. Shape: [...], without the last two axes of x. Error bound:
+/// backward.
 [[nodiscard]] inline Tensor det(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_det(stream.get(), x.get(), nullptr, &out));
@@ -2176,10 +2176,9 @@ inline void dropout_into(const Tensor& x, const Tensor& y, const Number& p = 0.5
 }
 
 /// eig: the eigenvalues of square matrices and, as columns of norm 1, right eigenvectors, both complex; an iteration
-/// that does not converge is a fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or complex;
-/// norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and
-/// their vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n]. Error bound:
-/// backward.
+/// that does not converge is a fault of the code NUMERICAL. Dtype: the dtype of x, floating-point or complex; real for
+/// norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for
+/// pivots and ranks. Shape: values: [..., n]; vectors: [..., n, n]. Error bound: backward.
 struct EigResult {
   Tensor values, vectors;
 };
@@ -2193,9 +2192,9 @@ inline void eig_into(const Tensor& x, const Tensor& values, const Tensor& vector
 }
 
 /// eigh: the eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns; reads the lower
-/// triangle of x alone, or with upper the upper one. Dtype: the dtype of x, which is floating-point or complex; norms,
-/// singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
-/// vectors complex, and pivots and ranks int64. Shape: values: [..., n]; vectors: [..., n, n]. Error bound: backward.
+/// triangle of x alone, or with upper the upper one. Dtype: the dtype of x, floating-point or complex; real for norms,
+/// singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and
+/// ranks. Shape: values: [..., n]; vectors: [..., n, n]. Error bound: backward.
 struct EighResult {
   Tensor values, vectors;
 };
@@ -2215,9 +2214,9 @@ inline void eigh_into(const Tensor& x, const Tensor& values, const Tensor& vecto
   check(compute_eigh_into(stream.get(), x.get(), &options, values.get(), vectors.get()));
 }
 
-/// eigvals: the eigenvalues of square matrices, which are complex. Dtype: the dtype of x, which is floating-point or
-/// complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
-/// matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n]. Error bound: backward.
+/// eigvals: the eigenvalues of square matrices, which are complex. Dtype: the dtype of x, floating-point or complex;
+/// real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64
+/// for pivots and ranks. Shape: [..., n]. Error bound: backward.
 [[nodiscard]] inline Tensor eigvals(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_eigvals(stream.get(), x.get(), nullptr, &out));
@@ -2228,9 +2227,8 @@ inline void eigvals_into(const Tensor& x, const Tensor& y, const Stream& stream 
 }
 
 /// eigvalsh: the eigenvalues of Hermitian matrices, ascending; reads one triangle as eigh does. Dtype: the dtype of x,
-/// which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
-/// real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n]. Error bound:
-/// backward.
+/// floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex
+/// for eig and eigvals, int64 for pivots and ranks. Shape: [..., n]. Error bound: backward.
 [[nodiscard]] inline Tensor eigvalsh(const Tensor& x, Integer upper = 0, const Stream& stream = {}) {
   compute_eigvalsh_options options{};
   options.struct_size = sizeof options;
@@ -2273,9 +2271,8 @@ inline void einsum_into(List<Tensor> xs, const Tensor& result, std::string_view 
 }
 
 /// expm: the exponentials of square matrices, by scaling and squaring with a Padé approximant. Dtype: the dtype of x,
-/// which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
-/// real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error
-/// bound: backward.
+/// floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex
+/// for eig and eigvals, int64 for pivots and ranks. Shape: the shape of x. Error bound: backward.
 [[nodiscard]] inline Tensor expm(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_expm(stream.get(), x.get(), nullptr, &out));
@@ -2473,9 +2470,8 @@ inline void histogram_into(const Tensor& x, const Tensor& y, Integer bins, const
 }
 
 /// inv: the inverses of square matrices; a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x,
-/// which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are
-/// real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error
-/// bound: backward.
+/// floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex
+/// for eig and eigvals, int64 for pivots and ranks. Shape: the shape of x. Error bound: backward.
 [[nodiscard]] inline Tensor inv(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_inv(stream.get(), x.get(), nullptr, &out));
@@ -2713,9 +2709,9 @@ inline void lstsq_into(const Tensor& a, const Tensor& b, const Tensor& rtol, con
 
 /// lu: the factors of matrices with exchanged rows, p x = l u: u is the upper triangle of the result, and l the one
 /// below its diagonal, with a diagonal of 1; row i was exchanged with row pivots[i], in order; a singular matrix has a
-/// 0 on the diagonal of u. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
-/// logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
-/// and pivots and ranks int64. Shape: lu: the shape of x [..., m, n]; pivots: [..., min(m, n)]. Error bound: backward.
+/// 0 on the diagonal of u. Dtype: the dtype of x, floating-point or complex; real for norms, singular values, logabsdet
+/// and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape: lu: the shape
+/// of x [..., m, n]; pivots: [..., min(m, n)]. Error bound: backward.
 struct LuResult {
   Tensor lu, pivots;
 };
@@ -2754,9 +2750,9 @@ inline void matmul_into(const Tensor& a, const Tensor& b, const Tensor& result, 
 
 /// matrix_norm: norms of matrices: fro, nuc (the sum of singular values), 1 and -1 (the greatest and least sum of a
 /// column), inf and -inf (of a row), 2 and -2 (the greatest and least singular value); 0 of matrices without elements.
-/// Dtype: the dtype of x, which is floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of
-/// Hermitian matrices are real, those of other matrices and their vectors complex, and pivots and ranks int64. Shape:
-/// [...], without the last two axes of x; if keepdims is 1, these axes stay with extent 1. Error bound: backward.
+/// Dtype: the dtype of x, floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of
+/// Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape: [...], without the last two axes
+/// of x; if keepdims is 1, these axes stay with extent 1. Error bound: backward.
 [[nodiscard]] inline Tensor matrix_norm(const Tensor& x, std::string_view ord = "fro", Flag keepdims = false,
                                         const Stream& stream = {}) {
   compute_matrix_norm_options options{};
@@ -2779,10 +2775,9 @@ inline void matrix_norm_into(const Tensor& x, const Tensor& y, std::string_view 
 }
 
 /// matrix_power: square matrices multiplied by themselves n times, by repeated squaring; a negative n gives the powers
-/// of the inverse, for which a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x, which is
-/// floating-point or complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real,
-/// those of other matrices and their vectors complex, and pivots and ranks int64. Shape: the shape of x. Error bound:
-/// backward.
+/// of the inverse, for which a singular matrix is a fault of the code NUMERICAL. Dtype: the dtype of x, floating-point
+/// or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and
+/// eigvals, int64 for pivots and ranks. Shape: the shape of x. Error bound: backward.
 [[nodiscard]] inline Tensor matrix_power(const Tensor& x, Integer n, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_matrix_power(stream.get(), x.get(), n.value(), nullptr, &out));
@@ -2793,10 +2788,9 @@ inline void matrix_power_into(const Tensor& x, const Tensor& y, Integer n, const
 }
 
 /// matrix_rank: how many singular values of each matrix exceed rtol times the greatest, where rtol is max(m, n) times
-/// the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or complex; norms,
-/// singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
-/// vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Exact or correctly
-/// rounded.
+/// the epsilon of the dtype unless it is given. Dtype: the dtype of x, floating-point or complex; real for norms,
+/// singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and
+/// ranks. Shape: [...], without the last two axes of x. Exact or correctly rounded.
 [[nodiscard]] inline Tensor matrix_rank(const Tensor& x, const Tensor& rtol = {}, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_matrix_rank(stream.get(), x.get(), rtol.get(), nullptr, &out));
@@ -3023,9 +3017,9 @@ inline void pad_into(const Tensor& x, const Tensor& y, List<int64_t> pads_begin,
 }
 
 /// pinv: the Moore-Penrose inverses, by svd; singular values up to rtol times the greatest count as 0, where rtol is
-/// max(m, n) times the epsilon of the dtype unless it is given. Dtype: the dtype of x, which is floating-point or
-/// complex; norms, singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other
-/// matrices and their vectors complex, and pivots and ranks int64. Shape: [..., n, m]. Error bound: backward.
+/// max(m, n) times the epsilon of the dtype unless it is given. Dtype: the dtype of x, floating-point or complex; real
+/// for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for
+/// pivots and ranks. Shape: [..., n, m]. Error bound: backward.
 [[nodiscard]] inline Tensor pinv(const Tensor& x, const Tensor& rtol = {}, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_pinv(stream.get(), x.get(), rtol.get(), nullptr, &out));
@@ -3062,10 +3056,9 @@ inline void prod_into(const Tensor& x, const Tensor& y, const Axes& axes = all_a
 }
 
 /// qr: x = q r with orthonormal columns in q and an upper triangular r; mode is reduced, where q has min(m, n) columns,
-/// or complete, where it has m. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
-/// logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
-/// and pivots and ranks int64. Shape: q: [..., m, k]; r: [..., k, n], where k is min(m, n), or m with mode complete.
-/// Error bound: backward.
+/// or complete, where it has m. Dtype: the dtype of x, floating-point or complex; real for norms, singular values,
+/// logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape: q:
+/// [..., m, k]; r: [..., k, n], where k is min(m, n), or m with mode complete. Error bound: backward.
 struct QrResult {
   Tensor q, r;
 };
@@ -3677,9 +3670,9 @@ inline void sgd_momentum_into(const Tensor& param, const Tensor& grad, const Ten
 }
 
 /// slogdet: the signs of the determinants, which for complex matrices are numbers of modulus 1, and the logarithms of
-/// their moduli; 0 and -inf of singular matrices. Dtype: the dtype of x, which is floating-point or complex; norms,
-/// singular values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their
-/// vectors complex, and pivots and ranks int64. Shape: [...], without the last two axes of x. Error bound: backward.
+/// their moduli; 0 and -inf of singular matrices. Dtype: the dtype of x, floating-point or complex; real for norms,
+/// singular values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and
+/// ranks. Shape: [...], without the last two axes of x. Error bound: backward.
 struct SlogdetResult {
   Tensor sign, logabsdet;
 };
@@ -3842,10 +3835,10 @@ inline void sum_into(const Tensor& x, const Tensor& y, const Axes& axes = all_ax
 
 /// svd: x = u diag(s) vh with orthonormal columns in u and rows in vh, and descending singular values s; u is [..., m,
 /// m] and vh [..., n, n], or with full_matrices 0 [..., m, k] and [..., k, n]; an iteration that does not converge is a
-/// fault of the code NUMERICAL. Dtype: the dtype of x, which is floating-point or complex; norms, singular values,
-/// logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors complex,
-/// and pivots and ranks int64. Shape: u: [..., m, m]; s: [..., min(m, n)]; vh: [..., n, n]; with full_matrices 0, u is
-/// [..., m, min(m, n)] and vh [..., min(m, n), n]. Error bound: backward.
+/// fault of the code NUMERICAL. Dtype: the dtype of x, floating-point or complex; real for norms, singular values,
+/// logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks. Shape: u:
+/// [..., m, m]; s: [..., min(m, n)]; vh: [..., n, n]; with full_matrices 0, u is [..., m, min(m, n)] and vh [...,
+/// min(m, n), n]. Error bound: backward.
 struct SvdResult {
   Tensor u, s, vh;
 };
@@ -3867,9 +3860,9 @@ inline void svd_into(const Tensor& x, const Tensor& u, const Tensor& s, const Te
   check(compute_svd_into(stream.get(), x.get(), &options, u.get(), s.get(), vh.get()));
 }
 
-/// svdvals: the singular values, descending. Dtype: the dtype of x, which is floating-point or complex; norms, singular
-/// values, logabsdet, and the eigenvalues of Hermitian matrices are real, those of other matrices and their vectors
-/// complex, and pivots and ranks int64. Shape: [..., min(m, n)]. Error bound: backward.
+/// svdvals: the singular values, descending. Dtype: the dtype of x, floating-point or complex; real for norms, singular
+/// values, logabsdet and eigenvalues of Hermitian matrices, complex for eig and eigvals, int64 for pivots and ranks.
+/// Shape: [..., min(m, n)]. Error bound: backward.
 [[nodiscard]] inline Tensor svdvals(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_svdvals(stream.get(), x.get(), nullptr, &out));

@@ -381,7 +381,7 @@ typedef struct compute_plugin_error_info {
   compute_error* cause;   /* the error that caused this one, or NULL; the new error owns it */
 } compute_plugin_error_info;
 
-/* Receives a blob of the store of core; see compute_plugin_core.blob_load. `context` is that of blob_load. */
+/* Receives a blob from core's store; see compute_plugin_core.blob_load, which passes on its `context`. */
 typedef void (*compute_plugin_take_blob)(void* context, const void* data, int64_t size_bytes);
 
 /* The functions of core that a plugin may call. compute_plugin_open receives this table. */
@@ -1140,7 +1140,7 @@ typedef struct compute_plugin_telemetry {
 } compute_plugin_telemetry;
 
 /* Receives a process that uses the device: its id in the system, and the bytes of device memory that it uses; -1:
- * unknown. `context` is that of the slot telemetry. */
+ * unknown. `context` is the argument of the slot telemetry. */
 typedef void (*compute_plugin_take_process)(void* context, int64_t process_id, int64_t memory_bytes);
 
 /* compute_plugin_stream_options.flags */

@@ -27,7 +27,7 @@ class Stream : public Reference<compute_stream, compute_stream_retain, compute_s
   using Reference::Reference;
   explicit Stream(const Device& device, const StreamOptions& options = {});
   /// The stream that a default-constructed one stands for, for what concerns the stream itself. After its work has
-  /// failed another one takes its place. On `cpu` it is that of the calling thread.
+  /// failed another one takes its place. On `cpu` each thread has its own.
   [[nodiscard]] static Stream default_of(const Device& device);
 
   [[nodiscard]] Device device() const;

@@ -259,7 +259,7 @@ class Transform {
   Transform(Steps& steps, compute_dtype complex, bool by_plugin)
       : steps_(steps), complex_(complex), real_(real_part_dtype(complex)), by_plugin_(by_plugin) {}
 
-  // `sign` is that of the exponent: -1 forward. src and dst do not share memory.
+  // `sign` is the sign of the exponent: -1 forward. src and dst do not share memory.
   void operator()(const StepOperand& src, const StepOperand& dst, int32_t axis, double sign, double scale) {
     const StepOperand from = with_last(src, axis), to = with_last(dst, axis);
     const int64_t length = to.shape.back();
