@@ -11,6 +11,7 @@
 
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
+#include "plugins/cuda/dialect/dialect.hpp"
 #include "plugins/cuda/matmul.hpp"
 #include "plugins/cuda/solver.hpp"
 
@@ -80,7 +81,7 @@ Device::Device(DeviceInfo info)
     caps_.priority_least = -least;
     caps_.priority_greatest = -greatest;
   }
-  dialect_.language = common::Language::kCudaC;
+  dialect_ = cuda::dialect();
   dialect_.has_matrix_units = info_.compute_capability >= 80;
   dialect_.compute_units = info_.multiprocessors;
   dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);

@@ -8,6 +8,7 @@
 #include "plugins/common/op/windows.hpp"
 #include "plugins/cuda/attention.hpp"
 #include "plugins/cuda/convolution.hpp"
+#include "plugins/cuda/dialect/dialect.hpp"
 #include "plugins/cuda/fourier.hpp"
 #include "plugins/cuda/graph.hpp"
 #include "plugins/cuda/matmul.hpp"
@@ -94,8 +95,8 @@ KernelPlan::KernelPlan(Device& device, const Op& op) : KernelPlan(device) {
   for (const Launch& launch : plan.launches) {
     Step step{};
     step.kernel = &device.kernels().get(
-        launch.key, common::compile_options(device.dialect()),
-        [&] { return common::kernel_source(op, device.dialect(), launch); }, &kernels_compiled);
+        launch.key, compile_options(), [&] { return common::kernel_source(op, device.dialect(), launch); },
+        &kernels_compiled);
     step.grid = {static_cast<unsigned>(launch.groups), static_cast<unsigned>(launch.group_size),
                  static_cast<unsigned>(launch.local_bytes)};
     if (launch.local_bytes > 0) {

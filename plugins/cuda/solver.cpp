@@ -12,6 +12,7 @@
 
 #include "plugins/common/driver/compiling.hpp"
 #include "plugins/common/op/layout.hpp"
+#include "plugins/cuda/dialect/dialect.hpp"
 #include "plugins/cuda/graph.hpp"
 
 namespace compute::cuda {
@@ -386,7 +387,7 @@ const Kernel& SolverPlan::kernel(Device& device, KernelId id, compute_dtype dtyp
   const common::KernelKey key = {0x636f6d707574655f,
                                  0x736f6c7665720000 + type.id * kKernels + static_cast<uint64_t>(id)};
   return device.kernels().get(
-      key, common::compile_options(device.dialect()),
+      key, compile_options(),
       [&] {
         return common::KernelSource{kKernelNames[id], std::string(type.options) + kSource};
       },

@@ -6,6 +6,7 @@
 #include "plugins/common/op/kernel_op.hpp"
 #include "plugins/common/source/generator.hpp"
 #include "plugins/cuda/compiler.hpp"
+#include "plugins/cuda/dialect/dialect.hpp"
 #include "plugins/cuda/graph.hpp"
 #include "plugins/cuda/module.hpp"
 
@@ -50,7 +51,7 @@ UserKernel::UserKernel(Device& device, const compute_plugin_kernel_source& sourc
   const bool is_ptx = language == "ptx", is_compiled = is_ptx || language == "cubin";
   if (language == "portable") {
     text = common::portable_prelude(device.dialect()) + "\n#line 1\n" + text;
-    for (std::string& option : common::compile_options(device.dialect())) options.push_back(std::move(option));
+    for (std::string& option : compile_options()) options.push_back(std::move(option));
   } else if (language != "cuda-c" && !is_compiled) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED,
                 "kernel " + name_ + ": language " + std::string(language) +

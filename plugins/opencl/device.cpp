@@ -10,6 +10,7 @@
 #include "plugins/common/driver/own_stack.hpp"
 #include "plugins/common/driver/program_store.hpp"
 #include "plugins/common/op/core.hpp"
+#include "plugins/opencl/dialect/dialect.hpp"
 
 namespace compute::opencl {
 namespace {
@@ -91,8 +92,7 @@ Device::Device(DeviceInfo info) : info_(std::move(info)) {
   caps_.heap_count = 2;
   caps_.heaps = heaps_;
   options_ = "-w";  // no warnings: generated code has tautological comparisons, which compilers report on stderr
-  for (const std::string& option : common::compile_options(dialect()))
-    options_ += (options_.empty() ? "" : " ") + option;
+  for (const std::string& option : compile_options(dialect())) options_ += (options_.empty() ? "" : " ") + option;
 }
 
 Device::~Device() = default;

@@ -5,6 +5,7 @@
 
 #include "plugins/common/op/core.hpp"
 #include "plugins/common/op/kernel_op.hpp"
+#include "plugins/opencl/dialect/dialect.hpp"
 #include "plugins/opencl/offsets.hpp"
 
 namespace compute::opencl {
@@ -168,7 +169,7 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, const compute_pl
   // Without it drivers need not know parameters; PoCL then takes any size for a value.
   std::string options = "-cl-kernel-arg-info ";
   if (is_portable) {
-    for (const std::string& option : common::compile_options(device.dialect())) options += option + " ";
+    for (const std::string& option : compile_options(device.dialect())) options += option + " ";
   }
   options += common::view(source.options);
   auto kernel = std::make_unique<UserKernel>();

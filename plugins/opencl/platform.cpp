@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <tuple>
 
+#include "plugins/opencl/dialect/dialect.hpp"
+
 namespace compute::opencl {
 namespace {
 
@@ -130,7 +132,7 @@ void describe(DeviceInfo& info) {
   if (version_number(info.version) < 120) info.unusable = info.version + ": OpenCL 1.2 is required";
 
   common::Dialect& dialect = info.dialect;
-  dialect.language = common::Language::kOpenclC;
+  dialect = (info.type & CL_DEVICE_TYPE_CPU) != 0 ? dialect_of_cores() : opencl::dialect();
   const bool states_fp64 =
       info.has_extension("cl_khr_fp64") || device_number<cl_bitfield>(device, CL_DEVICE_DOUBLE_FP_CONFIG, 0) != 0;
   dialect.has_fp64 = states_fp64 && !info.avoids(Fault::kFp64);
@@ -145,7 +147,6 @@ void describe(DeviceInfo& info) {
   for (const KnownFault& fault : info.faults) {
     if (fault.avoid == Fault::kWideIntrinsic) dialect.wide_intrinsics.set(static_cast<size_t>(fault.argument));
   }
-  dialect.is_host = (info.type & CL_DEVICE_TYPE_CPU) != 0;
   const auto group_limit = static_cast<int64_t>(device_number<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, 64));
   info.max_group_size = static_cast<int32_t>(std::min<int64_t>(group_limit, INT32_MAX));
   dialect.group_size =

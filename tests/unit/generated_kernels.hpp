@@ -12,9 +12,11 @@
 #include <numeric>
 #include <set>
 
-#include "plugins/common/source/builder/expression.hpp"
-#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/expressions/expression.hpp"
+#include "plugins/common/source/expressions/types.hpp"
 #include "plugins/common/source/generator.hpp"
+#include "plugins/cuda/dialect/dialect.hpp"
+#include "plugins/opencl/dialect/dialect.hpp"
 #include "sanitizer.hpp"
 #include "tests/unit/expression_builder.hpp"
 #include "tests/unit/test_attributes.hpp"
@@ -126,9 +128,21 @@ class TestOp {
 inline constexpr compute_dtype kF32 = COMPUTE_DTYPE_FLOAT32;
 
 inline Dialect gpu() {
-  Dialect dialect;
+  Dialect dialect = cuda::dialect();
   dialect.compute_units = 132;
   dialect.counters = 2048;
+  return dialect;
+}
+
+// The same device in OpenCL C, and CPU cores.
+inline Dialect opencl_gpu() {
+  Dialect dialect = opencl::dialect();
+  dialect.compute_units = 132;
+  return dialect;
+}
+inline Dialect cpu_cores() {
+  Dialect dialect = opencl::dialect_of_cores();
+  dialect.compute_units = 132;
   return dialect;
 }
 
@@ -188,7 +202,7 @@ class Nvrtc {
     void* program = nullptr;
     if (create(&program, source.text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0)
       return "nvrtcCreateProgram failed";
-    std::vector<std::string> options = compile_options(gpu());
+    std::vector<std::string> options = cuda::compile_options();
     options.push_back(std::string("--gpu-architecture=") + architecture);
     std::vector<const char*> pointers;
     for (const std::string& option : options) pointers.push_back(option.c_str());
@@ -230,16 +244,12 @@ class GeneratedText : public testing::Test {
   // Every kind of device has a text; those in CUDA C compile.
   void expect_compiles(TestOp& op) {
     const Op view = op.view();
-    Dialect opencl = gpu(), cores = gpu();
-    opencl.language = cores.language = Language::kOpenclC;
-    opencl.counters = cores.counters = 0;
-    cores.is_host = true;
-    for (const Dialect& dialect : {gpu(), opencl, cores}) {
+    for (const Dialect& dialect : {gpu(), opencl_gpu(), cpu_cores()}) {
       ASSERT_FALSE(refuse_op(view, dialect));
       for (const Launch& launch : plan_launches(view, dialect).launches) {
         const KernelSource source = kernel_source(view, dialect, launch);
         EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
-        if (!kCompiles || dialect.language != Language::kCudaC || !nvrtc.is_there()) continue;
+        if (!kCompiles || !dialect.has_warps || !nvrtc.is_there()) continue;
         const std::string errors = nvrtc.errors_of(source);
         EXPECT_EQ(errors, "") << source.text;
       }

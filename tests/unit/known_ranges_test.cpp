@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks known ranges of expressions against their values, and the functions that kernels call for them.
-#include "plugins/common/source/builder/known_ranges.hpp"
+#include "plugins/common/source/expressions/known_ranges.hpp"
 
 #include <cmath>
 #include <limits>
@@ -158,9 +158,7 @@ TEST_F(GeneratedText, SparesFunctionsOfKnownRangesTheirSpecialCases) {
   const std::string text = map_text(e, root, {kU32}, gpu());
   EXPECT_NE(text.find(" = log_in_range_f32("), std::string::npos);
   EXPECT_NE(text.find(" = sqrt_in_range_f32("), std::string::npos);
-  Dialect opencl = gpu();
-  opencl.language = Language::kOpenclC;
-  EXPECT_EQ(map_text(e, root, {kU32}, opencl).find("_in_range_"), std::string::npos);
+  EXPECT_EQ(map_text(e, root, {kU32}, opencl_gpu()).find("_in_range_"), std::string::npos);
   TestOp op("map");
   op.tensor(kU32, {64}).output(kF32, {64}).expression(e.view({root}));
   expect_compiles(op);

@@ -17,7 +17,7 @@ import sys
 ORDER = {
     "core": ("trusted_files", "text", "base", "settings", "process", "expressions", "ops", "array_ops", "sorting_ops", "linalg_ops", "network_ops", "loading",
              "devices", "observation", "streams", "memory", "planner", "lifetime", "runner", "interface"),
-    "plugins/common": ("op", "table", "driver", "source/builder", "source/map", "source/reduce", "source/order", "source/move", "source/products",
+    "plugins/common": ("op", "table", "driver", "source/expressions", "source/builder", "source/map", "source/reduce", "source/order", "source/move", "source/products",
                        "source/convolution", "source/attention", "source"),
     "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "fourier", "linalg", "user_kernels", ""),
 }

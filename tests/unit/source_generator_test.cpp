@@ -97,10 +97,7 @@ TEST(SourceGenerator, SumsOverFewOutputsUseTheWholeDevice) {
 
 // On a CPU core an item goes down the rows with a block of outputs, whatever their number is divisible by.
 TEST(SourceGenerator, SumsOfColumnsOnCpuCoresReadWholeRows) {
-  Dialect cores = gpu();
-  cores.language = Language::kOpenclC;
-  cores.is_host = true;
-  cores.counters = 0;
+  Dialect cores = cpu_cores();
   std::set<std::string> texts;
   for (const int64_t columns : {1000, 1001, 4096, 20, 10}) {
     for (const int32_t units : {1, 2, 64}) {
@@ -211,8 +208,7 @@ TEST(SourceGenerator, FewLongRowsAreRefused) {
 }
 
 TEST(SourceGenerator, RefusesWhatTheDeviceLacks) {
-  Dialect small;
-  small.language = Language::kOpenclC;
+  Dialect small = opencl::dialect();
   small.has_fp64 = false;
   TestOp op("map");
   op.tensor(COMPUTE_DTYPE_FLOAT64, {4}).tensor(COMPUTE_DTYPE_FLOAT64, {4}).output(COMPUTE_DTYPE_FLOAT64, {4});
@@ -443,8 +439,7 @@ int64_t local_bytes(const std::string& text) {
 TEST(SourceGenerator, SortsFitIntoLocalMemory) {
   EXPECT_EQ(local_bytes("COMPUTE_LOCAL u64 a[64 + 64 / 32]; COMPUTE_LOCAL u16 b[17 * 4];"), 66 * 8 + 68 * 2);
   for (const int64_t kibibytes : {32, 40, 48, 64}) {
-    Dialect dialect = gpu();
-    dialect.language = Language::kOpenclC;
+    Dialect dialect = opencl_gpu();
     dialect.local_memory_bytes = kibibytes << 10;
     for (const compute_dtype dtype : std::initializer_list<compute_dtype>{
              COMPUTE_DTYPE_INT8, COMPUTE_DTYPE_FLOAT16, kF32, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_FLOAT64}) {
@@ -564,8 +559,7 @@ TEST(SourceGenerator, SumsInMemoryUseTheInstructionForThem) {
   const auto text = [&](const Dialect& dialect) {
     return kernel_source(view, dialect, plan_launches(view, dialect).launches.front()).text;
   };
-  Dialect opencl = gpu();
-  opencl.language = Language::kOpenclC;
+  Dialect opencl = opencl_gpu();
   EXPECT_NE(text(gpu()).find("red.global.add.f32"), std::string::npos);
   EXPECT_EQ(text(opencl).find("red.global.add.f32"), std::string::npos);
   opencl.has_ptx = true;

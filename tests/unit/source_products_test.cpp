@@ -136,8 +136,7 @@ TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   // Devices with small groups, and with less local memory than the sums take in OpenCL C.
   TestOp few("contraction");
   few.tensor(kF32, {8, 512}).tensor(kF32, {512, 300}, {1, 512}).output(kF32, {8, 300});
-  Dialect opencl = gpu();
-  opencl.language = Language::kOpenclC;
+  Dialect opencl = opencl_gpu();
   opencl.local_memory_bytes = 16 << 10;
   EXPECT_TRUE(has_few_lines(few.view(), opencl));
   opencl.local_memory_bytes = 15 << 10;
@@ -232,9 +231,7 @@ TEST(Products, SuitDevicesOfAllSizes) {
     for (const int32_t units : {1, 8, 20, 64, 304}) {
       for (const int32_t group : {64, 128, 256}) {
         for (const int64_t local_bytes : {16 << 10, 32 << 10, 64 << 10}) {
-          Dialect dialect;
-          dialect.language = Language::kOpenclC;
-          dialect.is_host = is_host;
+          Dialect dialect = is_host ? opencl::dialect_of_cores() : opencl::dialect();
           dialect.compute_units = units;
           dialect.group_size = group;
           dialect.local_memory_bytes = local_bytes;
@@ -273,9 +270,7 @@ TEST(Products, SuitDevicesOfAllSizes) {
 
 // On a CPU core few rows of few columns do without blocks.
 TEST(Convolutions, OnCpuCoresAreBlocks) {
-  Dialect cores;
-  cores.language = Language::kOpenclC;
-  cores.is_host = true;
+  Dialect cores = opencl::dialect_of_cores();
   cores.compute_units = 2;
   const auto group_size = [&](int64_t channels, int64_t groups) {
     TestOp op("convolution");
@@ -294,9 +289,7 @@ TEST(Products, OfLargeTilesStateTheirRegisters) {
   for (const int64_t side : {64, 4096}) {
     TestOp op("contraction");
     op.tensor(kF32, {side, 64}).tensor(kF32, {64, side}).output(kF32, {side, side});
-    for (const Language language : {Language::kCudaC, Language::kOpenclC}) {
-      Dialect dialect = gpu();
-      dialect.language = language;
+    for (const Dialect& dialect : {gpu(), opencl_gpu()}) {
       const Op view = op.view();
       const KernelSource source = kernel_source(view, dialect, plan_launches(view, dialect).launches[0]);
       EXPECT_EQ(source.most_registers, side == 4096 ? 128 : 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Templates of kernels: what becomes of names, lines and sections, and that no mistake passes.
-#include "plugins/common/source/builder/template.hpp"
+#include "plugins/common/source/expressions/template.hpp"
 
 #include <gtest/gtest.h>
 

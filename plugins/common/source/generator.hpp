@@ -13,7 +13,7 @@
 
 #include "plugins/common/op/op.hpp"
 #include "plugins/common/source/builder/launch.hpp"
-#include "plugins/common/source/builder/prelude.hpp"
+#include "plugins/common/source/expressions/prelude.hpp"
 
 namespace compute::common {
 

@@ -8,7 +8,7 @@
 #include "plugins/common/source/attention/attention_tiles.hpp"
 #include "plugins/common/source/attention/attention_units.hpp"
 #include "plugins/common/source/attention/ops.hpp"
-#include "plugins/common/source/builder/expression.hpp"
+#include "plugins/common/source/expressions/expression.hpp"
 
 namespace compute::common {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "plugins/common/source/attention/ops.hpp"
-#include "plugins/common/source/builder/combination.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 
 namespace compute::common {
 namespace {
@@ -48,7 +48,7 @@ constexpr int64_t kItemRows = 4, kManyItemRows = 8;
 // Items with twice the rows read local memory less often, for queries that fill the device nevertheless.
 int64_t item_rows_of(const Op& op, const Dialect& dialect, Part part) {
   const compute_plugin_tensor& q = op.input(part == Part::kForward ? 0 : 1);
-  if (dialect.language != Language::kCudaC || dialect.group_size != 256) return kItemRows;
+  if (dialect.item_registers < 128 || dialect.group_size != 256) return kItemRows;
   const int64_t most_features = part == Part::kForward ? op.input(2).shape[3] : features_of(op, 1);
   if (computed_in(q.dtype) != COMPUTE_DTYPE_FLOAT32 || most_features > 128) return kItemRows;
   const compute_plugin_tensor& rows = part == Part::kKeys ? op.input(2) : q;
@@ -130,7 +130,7 @@ class TileBuilder {
   int64_t m() const { return k_.shape[2]; }
   int64_t tiles() const { return divide_up(part_ == Part::kKeys ? m() : n(), shape_.rows); }
 
-  // Of operands whose rows are loaded: 16 bytes an access in CUDA C where whole words lie side by side.
+  // Of operands whose rows are loaded: 16 bytes an access where whole words lie side by side.
   int choose_lanes() const {
     if (!has_warps() || dtype_ != COMPUTE_DTYPE_FLOAT32 || features_ % shape_.depth != 0 ||
         value_features_ % shape_.depth != 0)
@@ -146,8 +146,7 @@ class TileBuilder {
 
   // Whether items exchange registers in warps.
   bool has_warps() const {
-    return builder_.dialect().language == Language::kCudaC && shape_.group % kWarp == 0 &&
-           wide_ == COMPUTE_DTYPE_FLOAT32;
+    return builder_.dialect().has_warps && shape_.group % kWarp == 0 && wide_ == COMPUTE_DTYPE_FLOAT32;
   }
 
   // Whether inner tiles, in which every query sees every key, justify separate code.

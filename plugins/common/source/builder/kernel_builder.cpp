@@ -9,7 +9,7 @@
 
 #include <xxhash.h>
 
-#include "plugins/common/source/builder/prelude.hpp"
+#include "plugins/common/source/expressions/prelude.hpp"
 
 namespace compute::common {
 namespace {

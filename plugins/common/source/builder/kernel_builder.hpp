@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "plugins/common/op/layout.hpp"
-#include "plugins/common/source/builder/expression.hpp"
-#include "plugins/common/source/builder/functions.hpp"
 #include "plugins/common/source/builder/launch.hpp"
-#include "plugins/common/source/builder/template.hpp"
-#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/expressions/expression.hpp"
+#include "plugins/common/source/expressions/functions.hpp"
+#include "plugins/common/source/expressions/template.hpp"
+#include "plugins/common/source/expressions/types.hpp"
 
 namespace compute::common {
 

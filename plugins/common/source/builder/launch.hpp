@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices as generated kernels see them, and launches of kernels.
+// Launches of kernels.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "plugins/common/source/expressions/dialect.hpp"
+
 namespace compute::common {
-
-enum class Language : uint8_t { kCudaC, kOpenclC };
-
-/// The features of a device on which kernels depend. They are constant for a device, so they are not part of a kernel's
-/// key.
-struct Dialect {
-  Language language = Language::kCudaC;
-  bool has_fp64 = true;              // OpenCL: cl_khr_fp64
-  bool has_int64_atomics = true;     // OpenCL: cl_khr_int64_base_atomics
-  bool has_half_io = true;           // vload_half and vstore_half work; else float16 is converted with integer code
-  bool has_ptx = false;              // OpenCL: NVIDIA's inline assembly, which CUDA C has
-  bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
-  std::bitset<128> wide_intrinsics;  // ids whose float32 form exceeds its bound: they use float64
-  bool has_matrix_units = false;     // CUDA C with mma.sync of float16 and bfloat16, and cp.async
-  bool has_tile_units = false;       // CUDA C with wgmma of TF32 and halves, and local memory of Launch::local_bytes
-  bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
-  int32_t group_size = 256;     // work items of every launch: a power of two, at most the device's limit
-  int32_t compute_units = 1;    // multiprocessors
-  int32_t groups_per_unit = 8;  // groups that one compute unit runs at a time
-  int64_t local_memory_bytes = 48 << 10;
-  int64_t max_block_bytes = 4096;  // of all parameters of a kernel (CUDA 4096, OpenCL CL_DEVICE_MAX_PARAMETER_SIZE)
-  int64_t max_groups = INT32_MAX;
-  int32_t counters = 0;  // of Pointer::kCounters; 0: groups cannot wait for each other's results
-};
 
 /// Counters of a stream, on devices that have them. More than the number of concurrent groups, because groups of few
 /// outputs count each other.

@@ -9,9 +9,9 @@
 #include <array>
 #include <bit>
 
-#include "plugins/common/source/builder/combination.hpp"
 #include "plugins/common/source/builder/kernel_builder.hpp"
 #include "plugins/common/source/builder/report_index.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 #include "plugins/common/source/move/ops.hpp"
 
 namespace compute::common {
@@ -52,11 +52,11 @@ bool has_atomic(Combine combine, compute_dtype dtype, const Dialect& dialect) {
 
 // Whether the device has an instruction for it, which does not slow down with the number of items that wait.
 bool has_instruction(Combine combine, compute_dtype dtype, const Dialect& dialect) {
-  const bool is_cuda = dialect.language == Language::kCudaC, is_add = combine == Combine::add;
-  if (part_of(dtype) == COMPUTE_DTYPE_FLOAT32) return is_add && (is_cuda || dialect.has_ptx);
+  const bool is_add = combine == Combine::add;
+  if (part_of(dtype) == COMPUTE_DTYPE_FLOAT32) return is_add && dialect.has_ptx;
   if (dtype == COMPUTE_DTYPE_INT32) return combine != Combine::mul;
   if (!is_add || !is_integer(dtype)) return false;
-  return dtype_size(dtype) == 4 || (dtype_size(dtype) == 8 && (is_cuda || dialect.has_int64_atomics));
+  return dtype_size(dtype) == 4 || (dtype_size(dtype) == 8 && dialect.has_int64_atomics);
 }
 
 constexpr const char *kGlobal = "COMPUTE_GLOBAL", *kLocal = "COMPUTE_LOCAL_POINTER";
@@ -90,9 +90,8 @@ std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& bui
     if (has_instruction(combine, dtype, dialect)) return by_device("COMPUTE_ATOMIC_ADD_U64", "u64");
   }
   if (dtype == COMPUTE_DTYPE_FLOAT32 && combine == Combine::add) {
-    const bool is_cuda = dialect.language == Language::kCudaC;
-    if (space == kGlobal && (is_cuda || dialect.has_ptx)) return fill(kAddByPtx, {{"name", name}});
-    if (is_cuda) return by_device("COMPUTE_ATOMIC_ADD_F32");
+    if (space == kGlobal && dialect.has_ptx) return fill(kAddByPtx, {{"name", name}});
+    if (dialect.has_float_atomics) return by_device("COMPUTE_ATOMIC_ADD_F32");
   }
   const int32_t size = dtype_size(dtype);
   if (size >= 4) {

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdlib>
 
-#include "plugins/common/source/builder/combination.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 #include "plugins/common/source/move/ops.hpp"
 #include "plugins/common/source/order/sort.hpp"
 

@@ -4,7 +4,7 @@
 // second one reads the input again.
 #include <algorithm>
 
-#include "plugins/common/source/builder/combination.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 #include "plugins/common/source/order/ops.hpp"
 
 namespace compute::common {
@@ -129,7 +129,7 @@ class ScanBuilder {
         by_items_ ? "x0[from + r * source_step]" : cat("x0[source + j * (", dialect_.group_size, " * source_step)]");
     const std::string loaded = convert_text(value_of_element(from, element), from, accumulator_, functions);
     const bool continues = splits_ > 1 && !totals, writes = !totals;
-    const bool has_lanes = !by_items_ && dialect_.language == Language::kCudaC && dialect_.group_size % kWarp == 0;
+    const bool has_lanes = !by_items_ && dialect_.has_warps && dialect_.group_size % kWarp == 0;
     if (has_lanes) define_lane_exchange(builder);
     // As many groups as have items on a multiprocessor. Registers suffice for that here, and else they do not.
     if (has_lanes && is_along_memory(0) && is_along_memory(1) && dtype_size(accumulator_) <= 4 && !builder.is_wide)

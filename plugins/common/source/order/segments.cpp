@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstdlib>
 
-#include "plugins/common/source/builder/combination.hpp"
 #include "plugins/common/source/builder/report_index.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 #include "plugins/common/source/order/ops.hpp"
 
 namespace compute::common {

@@ -169,7 +169,7 @@ class SortBuilder {
   int64_t lines() const { return nest_.points(); }
   int64_t line_limit() const { return line_limit(dialect_, texts_.is_wide); }
   // Whether work items exchange registers and vote, in warps.
-  bool has_lanes() const { return dialect_.language == Language::kCudaC && dialect_.group_size == 256; }
+  bool has_lanes() const { return dialect_.has_warps && dialect_.group_size == 256; }
   // Elements of a tile for each work item.
   int items() const {
     const bool is_large = dialect_.local_memory_bytes >= 46 << 10;

@@ -42,10 +42,9 @@ struct Lines {
 };
 
 constexpr int kWordBytes = 16;
-// Of a few. With more, cuBLASLt is faster on CUDA devices: from 3 of halves, which it multiplies with matrix units.
+// Of a few.
 int most_lines(const Dialect& dialect, compute_dtype dtype) {
-  if (dialect.language != Language::kCudaC) return 8;
-  return is_half(dtype) ? 2 : 4;
+  return is_half(dtype) ? dialect.few_rows_of_halves : dialect.few_rows;
 }
 
 // Whether the lines of a matrix along an axis consist of words.
@@ -81,10 +80,10 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   const auto groups = [&] { return divide_up(many, int64_t{dialect.group_size} / form.along * form.lines); };
   while (form.along < widest && words > int64_t{form.along} * form.steps) form.along *= 2;
   while (form.along < widest && words > form.along && groups() < 2 * dialect.compute_units) form.along *= 2;
-  // In OpenCL C the sums of all work items are in local memory.
+  // Without warps the sums of all work items are in local memory.
   const int64_t sums = form.lines * few * dialect.group_size;
   const bool fits = sums * dtype_size(computed_in(dtype)) <= dialect.local_memory_bytes;
-  return fits || dialect.language == Language::kCudaC ? form : Lines();
+  return fits || dialect.has_warps ? form : Lines();
 }
 
 // The form of many small products: a right side of at most kMostSmall by kMostSmall. A group has `slots` pieces of
@@ -523,7 +522,7 @@ class ContractionBuilder {
   // ---- lines
 
   std::string lines_text() {
-    const bool exchanges = dialect_.language == Language::kCudaC;
+    const bool exchanges = dialect_.has_warps;
     if (exchanges) define_lane_exchange(builder_);
     const int32_t lanes = kWordBytes / size_;
     const VectorText vector = vector_type(builder_, type_text(dtype_).storage, size_, lanes);

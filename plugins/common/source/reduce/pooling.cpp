@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "plugins/common/source/builder/combination.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 #include "plugins/common/source/reduce/ops.hpp"
 
 namespace compute::common {

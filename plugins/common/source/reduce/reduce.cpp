@@ -11,8 +11,8 @@
 #include <bit>
 #include <cstdlib>
 
-#include "plugins/common/source/builder/combination.hpp"
 #include "plugins/common/source/builder/kernel_builder.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 #include "plugins/common/source/reduce/ops.hpp"
 #include "plugins/common/source/reduce/reduce_shape.hpp"
 

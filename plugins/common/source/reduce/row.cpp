@@ -2,7 +2,7 @@
 // row: one kernel. A group of work items is a table of `across` × `along`, as in reduce: `across` rows, each of `along`
 // items; neighbouring items follow memory. An item keeps its elements of a short row in registers from stage to stage,
 // and reads those of a long one again. No row is shared by groups: few long rows are refused, and core decomposes them
-// into reductions that share them. In CUDA C the items of a row that share a warp exchange registers.
+// into reductions that share them. The items of a row that share a warp exchange registers.
 //
 // Float sums: the terms of an item are a tree if it holds them, else it adds with compensation; the items of a row are
 // a tree.
@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "plugins/common/op/core.hpp"
-#include "plugins/common/source/builder/combination.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 #include "plugins/common/source/reduce/ops.hpp"
 #include "plugins/common/source/reduce/reduce_shape.hpp"
 
@@ -318,7 +318,7 @@ class RowBuilder {
   }
 
   // Whether the items of a row exchange registers, as items of a warp can.
-  bool exchanges_lanes() const { return builder_.dialect().language == Language::kCudaC && shape_.along_first; }
+  bool exchanges_lanes() const { return builder_.dialect().has_warps && shape_.along_first; }
 
   // Where expression `number` finds its values, but for its inputs.
   Leaves leaves(int32_t number) {

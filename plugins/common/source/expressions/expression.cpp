@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/source/builder/expression.hpp"
+#include "plugins/common/source/expressions/expression.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstring>
 
-#include "plugins/common/source/builder/known_ranges.hpp"
-#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/expressions/known_ranges.hpp"
+#include "plugins/common/source/expressions/types.hpp"
 
 namespace compute::common {
 namespace {
@@ -265,20 +265,18 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
                        ((intrinsic == COMPUTE_PLUGIN_INTRINSIC_SQRT && functions.emulates_division()) ||
                         functions.dialect().wide_intrinsics.test(static_cast<size_t>(intrinsic)));
   if (const char* op = operator_of(intrinsic)) return cat("(", v[0], op, v[1], ")");
-  // CUDA's float64 form and PoCL's float32 form keep the bound, and the latter becomes vector code.
-  const bool good_exp = wide ? functions.dialect().language == Language::kCudaC : functions.dialect().is_host;
-  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_EXP && !good_exp) return functions.need("exp", dtype) + "(" + v[0] + ")";
-  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_ERFC && !wide) return functions.need("erfc_f32") + "(" + v[0] + ")";
-  if (const char* name = math_name(intrinsic)) {
-    std::string text = in_fp64 ? cat("(f32)", name, "((f64)", v[0]) : cat(name, "(", v[0]);
-    if (v.size() > 1) text += (in_fp64 ? ", (f64)" : ", ") + v[1];
-    return text + ")";
-  }
+  const Intrinsics& native = wide ? functions.dialect().native_wide : functions.dialect().native;
   const auto call = [&](const char* base) {
     std::string text = functions.need(base, dtype) + "(" + v[0];
     if (v.size() > 1) text += ", " + v[1];
     return text + ")";
   };
+  if (const char* name = math_name(intrinsic)) {
+    if (!native.test(static_cast<size_t>(intrinsic))) return call(name);
+    std::string text = in_fp64 ? cat("(f32)", name, "((f64)", v[0]) : cat(name, "(", v[0]);
+    if (v.size() > 1) text += (in_fp64 ? ", (f64)" : ", ") + v[1];
+    return text + ")";
+  }
   switch (intrinsic) {
     case COMPUTE_PLUGIN_INTRINSIC_DIV:
       return !wide && functions.emulates_division() ? call("div") : cat("(", v[0], " / ", v[1], ")");
@@ -459,10 +457,12 @@ std::string convert_text(const std::string& x, compute_dtype from, compute_dtype
     return convert_text(cat(type_text(from).name, "_to_f32(", x, ")"), COMPUTE_DTYPE_FLOAT32, to, functions);
   }
   if (is_float(from) && is_integer(to)) {
-    // cvt of PTX saturates, and makes 0 of NaN.
-    const bool is_cvt = functions.dialect().language == Language::kCudaC && from == COMPUTE_DTYPE_FLOAT32;
-    if (is_cvt && to == COMPUTE_DTYPE_INT32) return "__float2int_rz(" + x + ")";
-    if (is_cvt && to == COMPUTE_DTYPE_UINT32) return "__float2uint_rz(" + x + ")";
+    const Dialect& dialect = functions.dialect();
+    const std::string_view own = from != COMPUTE_DTYPE_FLOAT32 ? std::string_view()
+                                 : to == COMPUTE_DTYPE_INT32   ? dialect.to_i32
+                                 : to == COMPUTE_DTYPE_UINT32  ? dialect.to_u32
+                                                               : std::string_view();
+    if (!own.empty()) return cat(own, "(", x, ")");
     return functions.need(from == COMPUTE_DTYPE_FLOAT32 ? "f32_to" : "f64_to", to) + "(" + x + ")";
   }
   return cat("(", type, ")", x);
@@ -479,20 +479,21 @@ std::string call_text(int32_t intrinsic, compute_dtype dtype, const std::vector<
 
 namespace {
 
-// The function for an intrinsic of an operand in a known range, or nullptr: in CUDA C, which it spares special cases.
+// The function for an intrinsic of an operand in a known range, which it spares special cases, or nullptr.
 const char* function_in_range(int32_t intrinsic, compute_dtype dtype, const std::optional<Range>& x,
-                              const Dialect& dialect) {
-  if (dialect.language != Language::kCudaC || dtype != COMPUTE_DTYPE_FLOAT32 || !x || x->low < 0) return nullptr;
-  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_LOG && x->low >= 0x1p-126) return "log_in_range_f32";
-  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_SQRT && x->least_magnitude() >= 0x1p-100) return "sqrt_in_range_f32";
-  return nullptr;
+                              const Functions& functions) {
+  if (dtype != COMPUTE_DTYPE_FLOAT32 || !x || x->low < 0) return nullptr;
+  const char* found = nullptr;
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_LOG && x->low >= 0x1p-126) found = "log_in_range_f32";
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_SQRT && x->least_magnitude() >= 0x1p-100) found = "sqrt_in_range_f32";
+  return found != nullptr && functions.has(found) ? found : nullptr;
 }
 
-// Products of two 32-bit numbers of which an expression uses both halves: one instruction, which CUDA's compiler does
-// not find. For each node that is a half, the first of the two nodes; else -1.
-std::vector<int32_t> shared_products(const compute_plugin_expression& expression, const Dialect& dialect) {
+// Products of two 32-bit numbers of which an expression uses both halves: one instruction, where the dialect has a
+// function for it. For each node that is a half, the first of the two nodes; else -1.
+std::vector<int32_t> shared_products(const compute_plugin_expression& expression, const Functions& functions) {
   std::vector<int32_t> first(static_cast<size_t>(expression.node_count), -1);
-  if (dialect.language != Language::kCudaC) return first;
+  if (!functions.has("product_u32")) return first;
   struct Product {
     int32_t node;
     std::pair<int32_t, int32_t> operands;
@@ -523,7 +524,7 @@ std::vector<int32_t> shared_products(const compute_plugin_expression& expression
 std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
                                           std::string_view prefix, Functions& functions, std::string& out) {
   std::vector<std::string> names(static_cast<size_t>(expression.node_count));
-  const std::vector<int32_t> products = shared_products(expression, functions.dialect());
+  const std::vector<int32_t> products = shared_products(expression, functions);
   const std::vector<std::optional<Range>> ranges = known_ranges(expression);
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
@@ -546,8 +547,7 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
         std::vector<std::string> values;
         for (int32_t k = 0; k < node.operand_count; ++k) values.push_back(names[static_cast<size_t>(operands[k])]);
         const compute_dtype last = expression.nodes[operands[node.operand_count - 1]].dtype;
-        const char* in_range =
-            function_in_range(node.value, last, ranges[static_cast<size_t>(operands[0])], functions.dialect());
+        const char* in_range = function_in_range(node.value, last, ranges[static_cast<size_t>(operands[0])], functions);
         if (const int32_t first = products[static_cast<size_t>(i)]; first >= 0) {
           const std::string product = cat(prefix, "product", first);
           if (first == i) {

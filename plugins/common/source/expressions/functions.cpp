@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/source/builder/functions.hpp"
+#include "plugins/common/source/expressions/functions.hpp"
 
 #include <cassert>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "plugins/common/source/builder/template.hpp"
-#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/expressions/template.hpp"
+#include "plugins/common/source/expressions/types.hpp"
 
 namespace compute::common {
 namespace {
 
-struct Definition {
-  std::string_view base;
-  std::string_view classes;
-  std::string_view needs;  // separated by blanks; "@r": for the real dtype
-  std::string_view text;
-};
-
-constexpr Definition kDefinitions[] = {
+constexpr FunctionText kFunctions[] = {
 #define FUNCTION(base, classes, needs, text) {base, classes, needs, text},
-#include "plugins/common/source/builder/complex_functions.inc"
-#include "plugins/common/source/builder/real_functions.inc"
+#include "plugins/common/source/expressions/complex_functions.inc"
+#include "plugins/common/source/expressions/real_functions.inc"
 #undef FUNCTION
 };
 
@@ -49,7 +42,7 @@ std::string polynomial(std::string_view variable, std::string_view list) {
 const std::vector<Series>& all_series() {
   static const std::vector<Series>& rows = *new std::vector<Series>{
 #define SERIES(name, variable, single, wide) {#name, polynomial(#variable, #single), polynomial(#variable, #wide)},
-#include "plugins/common/source/builder/special_series.inc"
+#include "plugins/common/source/expressions/special_series.inc"
 #undef SERIES
   };
   return rows;
@@ -70,11 +63,20 @@ char class_of(compute_dtype dtype) {
   }
 }
 
-const Definition* find(std::string_view base, char dtype_class) {
-  for (const Definition& definition : kDefinitions) {
-    if (definition.base == base && definition.classes.find(dtype_class) != std::string_view::npos) return &definition;
+const FunctionText* find(std::span<const FunctionText> functions, std::string_view base, compute_dtype dtype) {
+  const char letter = dtype == COMPUTE_DTYPE_NONE ? '-' : class_of(dtype);
+  for (const FunctionText& function : functions) {
+    if (function.base != base) continue;
+    const std::string_view classes = function.classes;
+    const bool is_single = dtype == COMPUTE_DTYPE_FLOAT32 && classes.find('4') != std::string_view::npos;
+    if (is_single || classes.find(letter) != std::string_view::npos) return &function;
   }
   return nullptr;
+}
+
+const FunctionText* find(const Dialect& dialect, std::string_view base, compute_dtype dtype) {
+  const FunctionText* own = find(dialect.functions, base, dtype);
+  return own != nullptr ? own : find(kFunctions, base, dtype);
 }
 
 // The words of a template for one dtype.
@@ -180,19 +182,6 @@ COMPUTE_FUNCTION c64 ${base}_c64($parameters) {
 }
 )";
 
-// min and max in CUDA C, where one instruction keeps NaN from compute capability 8.0 on.
-constexpr std::string_view kExtremes = R"(
-COMPUTE_FUNCTION f32 ${base}_f32(f32 x, f32 y) {
-#if __CUDA_ARCH__ >= 800
-  f32 r;
-  asm("$base.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
-  return r;
-#else
-  return x $order y || x != x ? x : y;
-#endif
-}
-)";
-
 std::string by_wider(std::string_view base, int operands) {
   return fill(kByWider, {{"base", base},
                          {"parameters", operands == 1 ? "c64 a" : "c64 a, c64 b"},
@@ -213,15 +202,7 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
     text_ += by_wider(base, base == "div" || base == "pow" ? 2 : 1);
     return name;
   }
-  if (base == "div" && dtype == COMPUTE_DTYPE_FLOAT32) {
-    text_ += "COMPUTE_FUNCTION f32 div_f32(f32 x, f32 y) { return (f32)((f64)x / (f64)y); }\n";
-    return name;
-  }
-  if ((base == "min" || base == "max") && dtype == COMPUTE_DTYPE_FLOAT32 && dialect_.language == Language::kCudaC) {
-    text_ += fill(kExtremes, {{"base", base}, {"order", base == "min" ? "<" : ">"}});
-    return name;
-  }
-  const Definition* definition = find(base, dtype == COMPUTE_DTYPE_NONE ? '-' : class_of(dtype));
+  const FunctionText* definition = find(dialect_, base, dtype);
   assert(definition != nullptr);
   std::string_view needs = definition->needs;
   while (!needs.empty()) {
@@ -245,6 +226,8 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
                 [&](std::string_view word) { return word == "DIV" ? std::string_view(divide) : word_of(word, dtype); });
   return name;
 }
+
+bool Functions::has(std::string_view name) const { return find(dialect_, name, COMPUTE_DTYPE_NONE) != nullptr; }
 
 std::string Functions::need(std::string_view name) { return need(name, COMPUTE_DTYPE_NONE); }
 

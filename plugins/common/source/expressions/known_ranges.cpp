@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/source/builder/known_ranges.hpp"
+#include "plugins/common/source/expressions/known_ranges.hpp"
 
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/expressions/types.hpp"
 
 namespace compute::common {
 namespace {

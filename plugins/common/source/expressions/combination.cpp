@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/source/builder/combination.hpp"
+#include "plugins/common/source/expressions/combination.hpp"
 
 #include <algorithm>
 #include <iterator>
 
-#include "plugins/common/source/builder/expression.hpp"
+#include "plugins/common/source/expressions/expression.hpp"
 
 namespace compute::common {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/common/source/builder/functions.hpp"
+#include "plugins/common/source/expressions/functions.hpp"
 
 namespace compute::common {
 

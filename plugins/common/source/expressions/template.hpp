@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/expressions/types.hpp"
 
 namespace compute::common {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/common/source/builder/functions.hpp"
-#include "plugins/common/source/builder/types.hpp"
+#include "plugins/common/source/expressions/functions.hpp"
+#include "plugins/common/source/expressions/types.hpp"
 
 namespace compute::common {
 

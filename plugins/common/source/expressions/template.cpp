@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/common/source/builder/template.hpp"
+#include "plugins/common/source/expressions/template.hpp"
 
 #include <algorithm>
 #include <set>

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugins/common/source/builder/launch.hpp"
+#include "plugins/common/source/expressions/dialect.hpp"
 
 namespace compute::common {
 
@@ -23,6 +23,9 @@ class Functions {
   std::string need(std::string_view base, compute_dtype dtype);
   /// The same for a function without a dtype.
   std::string need(std::string_view name);
+
+  /// Whether there is a function without a dtype of this name.
+  bool has(std::string_view name) const;
 
   /// If the device does not round float32 quotients and roots correctly, they are computed in float64.
   bool emulates_division() const { return !dialect_.has_rounded_division && dialect_.has_fp64; }
