@@ -234,6 +234,117 @@ typedef struct compute_attribute {
   const void* values; /* `count` values of type `kind`; read during the call only */
 } compute_attribute;
 
+/*
+ * Kinds of native handles: the objects of the interface below a plugin, such as a CUstream. Each kind has a struct,
+ * whose struct_type is the number of the kind. A struct describes a device, a stream or a tensor. Fields that do not
+ * concern the object are 0.
+ *
+ * Numbers from 0x40000000 to 0x7fffffff are for vendors: 0x40000000 + 256 * (PCI vendor id) + (0 to 255). The same
+ * holds for the kinds of external objects.
+ */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_NATIVE_DLPACK = 32, /* compute_native_dlpack */
+  COMPUTE_NATIVE_HOST = 33,   /* compute_native_host */
+  COMPUTE_NATIVE_CUDA = 34,   /* compute_native_cuda */
+  COMPUTE_NATIVE_OPENCL = 35, /* compute_native_opencl */
+  COMPUTE_NATIVE_VULKAN = 36  /* compute_native_vulkan */
+};
+
+/* What DLPack says of an object. */
+typedef struct compute_native_dlpack {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t device_type;  /* DLDevice.device_type */
+  int32_t device_id;    /* DLDevice.device_id */
+  uint64_t data;        /* tensor: DLTensor.data */
+  uint64_t byte_offset; /* tensor: DLTensor.byte_offset */
+  uint64_t stream;      /* stream: the stream as DLPack's functions take it */
+} compute_native_dlpack;
+
+/* Memory that the host addresses. */
+typedef struct compute_native_host {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  void* address; /* tensor: of element 0 */
+} compute_native_host;
+
+typedef struct compute_native_cuda {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t device; /* CUdevice */
+  int32_t reserved;
+  uint64_t context; /* CUcontext */
+  uint64_t stream;  /* stream: CUstream */
+  uint64_t address; /* tensor: CUdeviceptr of element 0 */
+} compute_native_cuda;
+
+typedef struct compute_native_opencl {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint64_t platform;    /* cl_platform_id */
+  uint64_t device;      /* cl_device_id */
+  uint64_t context;     /* cl_context */
+  uint64_t queue;       /* stream: cl_command_queue */
+  uint64_t memory;      /* tensor: cl_mem */
+  int64_t offset_bytes; /* tensor: of element 0, from the start of `memory` */
+} compute_native_opencl;
+
+typedef struct compute_native_vulkan {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint64_t get_instance_proc_addr; /* PFN_vkGetInstanceProcAddr of the loader that made `instance` */
+  uint64_t instance;               /* VkInstance */
+  uint64_t physical_device;        /* VkPhysicalDevice */
+  uint64_t device;                 /* VkDevice */
+  uint64_t queue;                  /* stream: VkQueue. Hold its lock while you call a function that uses the queue */
+  void (*lock_queue)(void* queue_lock);
+  void (*unlock_queue)(void* queue_lock);
+  void* queue_lock;
+  uint32_t queue_family; /* of `queue`; for a device, of the queues that its streams use */
+  uint32_t reserved;
+  uint64_t semaphore;       /* stream: VkSemaphore, a timeline; never signal it */
+  uint64_t semaphore_value; /* stream: `semaphore` has it when all work that is queued now has finished */
+  uint64_t buffer;          /* tensor: VkBuffer */
+  int64_t offset_bytes;     /* tensor: of element 0, from the start of `buffer` */
+  uint64_t address;         /* tensor: VkDeviceAddress of element 0, or 0 */
+} compute_native_vulkan;
+
+/* Kinds of external objects: memory and semaphores that several plugins, libraries or processes share. For numbers of
+ * vendors, see the kinds of native handles. */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_EXTERNAL_HOST_POINTER = 1, /* memory of this process, at `address` */
+  /* A file descriptor that the drivers of one device exchange: memory, or a timeline semaphore (the OPAQUE_FD handles
+   * of Vulkan and CUDA). */
+  COMPUTE_EXTERNAL_OPAQUE_FD = 2,
+  COMPUTE_EXTERNAL_DMA_BUF = 3 /* a file descriptor of a dma-buf of Linux: memory, of any device */
+};
+
+/* struct_type of compute_external. */
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_STRUCT_EXTERNAL = 19 };
+
+/*
+ * External memory, or an external semaphore.
+ *
+ * Who receives a new descriptor owns it, and closes it or imports it. An import that succeeds takes the descriptor
+ * over; to import an object twice, duplicate the descriptor (dup). The memory lives until its tensor and all imports of
+ * it are released. Memory at an address is not owned; it must stay valid while it is in use.
+ */
+typedef struct compute_external {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t kind;           /* COMPUTE_EXTERNAL_ */
+  int32_t descriptor;      /* the file descriptor, of kinds that have one */
+  void* address;           /* HOST_POINTER: the address of byte 0 */
+  int64_t size_bytes;      /* of memory: the size of the whole object */
+  uint8_t device_uuid[16]; /* OPAQUE_FD: the device, as deviceUUID of Vulkan; another device refuses it */
+} compute_external;
+
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
 
 /* Results of compute_device_health. A device whose health is not GOOD cannot be used; see the error of that name. */
@@ -314,6 +425,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_OP_KERNEL = 16,
   COMPUTE_STRUCT_DEVICE_TELEMETRY = 17,
   COMPUTE_STRUCT_DEVICE_PROCESS = 18
+  /* 19 is COMPUTE_STRUCT_EXTERNAL; 32 to 63 are the kinds of native handles */
 };
 
 /* Sizes, in version 1, of the structs that the library reads. The library refuses smaller structs. */
@@ -327,6 +439,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_OP_REGISTRATION_SIZE_1 120u
 #define COMPUTE_OP_KERNEL_SIZE_1 144u
 #define COMPUTE_ALLOCATOR_SIZE_1 48u
+#define COMPUTE_EXTERNAL_SIZE_1 56u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* a timeout_ns without a limit */
 
@@ -349,6 +462,7 @@ typedef struct compute_plan compute_plan;
 typedef struct compute_expression compute_expression;
 typedef struct compute_kernel compute_kernel;
 typedef struct compute_graph compute_graph;
+typedef struct compute_semaphore compute_semaphore;
 struct DLManagedTensorVersioned; /* DLPack 1.x */
 struct DLManagedTensor;          /* DLPack before 1.0 */
 
@@ -910,22 +1024,22 @@ COMPUTE_API compute_error* compute_device_get_telemetry(compute_device* device,
 COMPUTE_API compute_error* compute_device_processes(compute_device* device, compute_device_process* processes,
                                                     int64_t capacity, int64_t* out_count);
 /*
- * Native handles, for programs that use their own CUDA or OpenCL code on tensors. The handle of a device is a CUcontext
- * or cl_context, that of a stream a CUstream or cl_command_queue, that of a tensor a CUdeviceptr or cl_mem. Element 0
- * of the tensor is *out_offset_bytes bytes behind the start of that memory. For a tensor without elements both are 0.
- * The handle is borrowed: it is valid as long as its object.
+ * Native handles, for programs that use their own CUDA, OpenCL or Vulkan code on tensors. `kind` is one of
+ * COMPUTE_NATIVE_ or a kind of the plugin's vendor. *out_handle is the struct of that kind. The library sets its
+ * struct_type to `kind`. The handles in it are borrowed: they are valid as long as the object. A tensor without
+ * elements has no memory: its address and memory are 0.
  *
  * The library does not track work that the program queues itself. Before that work, wait for the tensor with
  * compute_tensor_synchronize. After it, wait for it before the library uses the tensor again. No waits are needed if
- * both use the same native stream.
+ * both use the same native stream. The mirrors of a host tensor become stale at the call, as with
+ * compute_tensor_to_dltensor.
  *
  * Errors: INVALID_ARGUMENT  the tensor is a scalar
- *         UNSUPPORTED       the plugin has no native handles; for memory of `cpu` use compute_tensor_map
+ *         UNSUPPORTED       the device has no handles of this kind
  */
-COMPUTE_API compute_error* compute_device_native_handle(compute_device* device, uint64_t* out_handle);
-COMPUTE_API compute_error* compute_stream_native_handle(compute_stream* stream, uint64_t* out_handle);
-COMPUTE_API compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint64_t* out_handle,
-                                                        int64_t* out_offset_bytes);
+COMPUTE_API compute_error* compute_device_native_handle(compute_device* device, uint32_t kind, void* out_handle);
+COMPUTE_API compute_error* compute_stream_native_handle(compute_stream* stream, uint32_t kind, void* out_handle);
+COMPUTE_API compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint32_t kind, void* out_handle);
 /* *out_health is one of COMPUTE_HEALTH_. Does not ask the device; returns what earlier calls found. */
 COMPUTE_API compute_error* compute_device_health(compute_device* device, int32_t* out_health);
 /* Drops mirrors, and frees cached memory until at most `keep_bytes` bytes are cached. Mirrors that hold results which
@@ -1150,7 +1264,7 @@ COMPUTE_API compute_error* compute_tensor_synchronize(compute_tensor* tensor);
  * _from_dlpack: on success the tensor owns `managed` and calls its deleter later, from any thread. On error the caller
  * still owns it. Host memory is wrapped without a copy: as COMPUTE_WRAP_IMMUTABLE if it is flagged read-only, else as
  * COMPUTE_WRAP_EXPOSED. Device memory needs an open device whose plugin can import it. A cl_mem (kDLOpenCL) must belong
- * to the context of an open device; compute_device_native_handle returns that context.
+ * to the context of an open device (compute_native_opencl.context).
  *
  * _to_dlpack: the caller owns *out_managed and calls its deleter. Until then the buffer is treated as
  * COMPUTE_WRAP_EXPOSED, unless it is immutable. `stream` is the consumer's stream, numbered as in DLPack. The call
@@ -1196,6 +1310,54 @@ typedef void (*compute_dlpack_error_callback)(void* error_context, const char* k
 COMPUTE_API int32_t compute_dlpack_allocate(const void* prototype, struct DLManagedTensorVersioned** out_managed,
                                             void* error_context, compute_dlpack_error_callback set_error);
 COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int32_t device_id, void** out_stream);
+
+/* ---- External memory and semaphores ----------------------------------------------------------------------------- */
+
+/*
+ * Memory and semaphores that devices of several plugins, other libraries and other processes share, without copies
+ * through the host. One side creates an object and describes it in a compute_external; the other side imports it. Kinds
+ * are COMPUTE_EXTERNAL_ and those of vendors.
+ *
+ * compute_tensor_empty_external creates a row-major tensor with undefined contents in memory of its own, whose byte 0
+ * is element 0. compute_tensor_from_external creates a tensor of any strides over imported memory; element 0 is
+ * `offset_bytes` behind byte 0, and NULL strides mean row-major. On `cpu` the kind is HOST_POINTER, and the memory is
+ * treated as COMPUTE_WRAP_EXPOSED.
+ *
+ * The library orders work on one of the two tensors, but not the work on one with the work on the other. For that, wait
+ * (compute_tensor_synchronize), or use a semaphore.
+ *
+ * Errors: INVALID_ARGUMENT  a negative offset
+ *         OUT_OF_RANGE      the tensor exceeds the memory
+ *         UNSUPPORTED       the device does not have this kind, or the object belongs to another device
+ */
+COMPUTE_API compute_error* compute_tensor_empty_external(compute_device* device, uint32_t kind, compute_dtype dtype,
+                                                         int32_t rank, const int64_t* shape,
+                                                         compute_external* out_external, compute_tensor** out_tensor);
+COMPUTE_API compute_error* compute_tensor_from_external(compute_device* device, const compute_external* external,
+                                                        compute_dtype dtype, int32_t rank, const int64_t* shape,
+                                                        const int64_t* strides, int64_t offset_bytes,
+                                                        compute_tensor** out_tensor);
+/*
+ * A semaphore is a number that only rises, from 0. _signal sets it to `value` when all work that was queued on `stream`
+ * before has ended. _wait makes work that is queued on `stream` later wait until it is at least `value`. Neither call
+ * waits. Each value is signaled once. A wait for a value that is signaled later, or never, is allowed.
+ *
+ * A semaphore carries no errors: a signal that follows failed work may never come. Without a signal the wait ends when
+ * its stream is given up (COMPUTE_HANG_SECONDS).
+ *
+ * Errors: INVALID_ARGUMENT  `stream` records a graph
+ *         DEVICE_MISMATCH   the stream is on another device than the semaphore
+ *         UNSUPPORTED       the device has no such semaphores, as `cpu`
+ */
+COMPUTE_API compute_error* compute_semaphore_create(compute_device* device, uint32_t kind,
+                                                    compute_external* out_external, compute_semaphore** out_semaphore);
+COMPUTE_API compute_error* compute_semaphore_from_external(compute_device* device, const compute_external* external,
+                                                           compute_semaphore** out_semaphore);
+COMPUTE_API compute_error* compute_semaphore_signal(compute_semaphore* semaphore, compute_stream* stream,
+                                                    uint64_t value);
+COMPUTE_API compute_error* compute_semaphore_wait(compute_semaphore* semaphore, compute_stream* stream, uint64_t value);
+COMPUTE_API void compute_semaphore_retain(compute_semaphore* semaphore);
+COMPUTE_API void compute_semaphore_release(compute_semaphore* semaphore);
 
 /* ---- Failures of queued work ------------------------------------------------------------------------------------- */
 

@@ -185,10 +185,12 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
     check(compute_device_health(get(), &health));
     return static_cast<Health>(health);
   }
-  /// The vendor's CUcontext or cl_context, borrowed. UNSUPPORTED if the plugin hands out none.
-  [[nodiscard]] uint64_t native_handle() const {
-    uint64_t handle = 0;
-    check(compute_device_native_handle(get(), &handle));
+  /// The objects below the device, as native<compute_native_cuda>().context, borrowed; see compute.h. UNSUPPORTED if it
+  /// has none of this kind.
+  template <class Handle>
+  [[nodiscard]] Handle native() const {
+    auto handle = sized<Handle>();
+    check(compute_device_native_handle(get(), detail::native_kind<Handle>, &handle));
     return handle;
   }
   /// Waits for all work of all streams that was queued before. Throws a failure that no other call has reported yet.
@@ -228,6 +230,25 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
   [[nodiscard]] Tensor empty(DType dtype, List<int64_t> shape) const {
     return Tensor::make([&](compute_tensor** out) {
       return compute_tensor_empty(get(), dtype.id(), static_cast<int32_t>(shape.size()), shape.data(), out);
+    });
+  }
+  /// The same in memory that others can import, and the description of that memory; see compute.h. Its descriptor, if
+  /// it has one, is the caller's.
+  [[nodiscard]] std::pair<Tensor, compute_external> empty_external(uint32_t kind, DType dtype,
+                                                                   List<int64_t> shape) const {
+    auto external = sized<compute_external>();
+    Tensor tensor = Tensor::make([&](compute_tensor** out) {
+      return compute_tensor_empty_external(get(), kind, dtype.id(), static_cast<int32_t>(shape.size()), shape.data(),
+                                           &external, out);
+    });
+    return {std::move(tensor), external};
+  }
+  /// A row-major tensor in memory that others share.
+  [[nodiscard]] Tensor from_external(const compute_external& external, DType dtype, List<int64_t> shape,
+                                     int64_t offset_bytes = 0) const {
+    return Tensor::make([&](compute_tensor** out) {
+      return compute_tensor_from_external(get(), &external, dtype.id(), static_cast<int32_t>(shape.size()),
+                                          shape.data(), nullptr, offset_bytes, out);
     });
   }
   /// Every element is `value`, whose type is the dtype.
@@ -292,6 +313,29 @@ class Device : public Reference<compute_device, compute_device_retain, compute_d
       return compute_tensor_from_host(get(), dtype.id(), static_cast<int32_t>(shape.size()), shape.data(), data, out);
     });
   }
+};
+
+/// A number that only rises, which streams of several plugins, libraries and processes signal and wait for.
+class Semaphore : public Reference<compute_semaphore, compute_semaphore_retain, compute_semaphore_release> {
+ public:
+  using Reference::Reference;
+  /// One that others can import, as *out_external describes it. Its descriptor is the caller's.
+  Semaphore(const Device& device, uint32_t kind, compute_external* out_external)
+      : Reference(detail::made<compute_semaphore>([&](compute_semaphore** out) {
+          *out_external = sized<compute_external>();
+          return compute_semaphore_create(device.get(), kind, out_external, out);
+        })) {}
+  /// One that another side made.
+  Semaphore(const Device& device, const compute_external& external)
+      : Reference(detail::made<compute_semaphore>(
+            [&](compute_semaphore** out) { return compute_semaphore_from_external(device.get(), &external, out); })) {}
+
+  /// Has the value when all work that was queued on the stream before has ended.
+  void signal(const Stream& stream, uint64_t value) const {
+    check(compute_semaphore_signal(get(), stream.get(), value));
+  }
+  /// Work that is queued on the stream later waits until the semaphore has at least the value.
+  void wait(const Stream& stream, uint64_t value) const { check(compute_semaphore_wait(get(), stream.get(), value)); }
 };
 
 namespace detail {

@@ -62,6 +62,24 @@ template <class T>
   return value;
 }
 
+namespace detail {
+
+/// The kind of native handles that a struct is for.
+template <class Handle>
+inline constexpr uint32_t native_kind = 0;
+template <>
+inline constexpr uint32_t native_kind<compute_native_dlpack> = COMPUTE_NATIVE_DLPACK;
+template <>
+inline constexpr uint32_t native_kind<compute_native_host> = COMPUTE_NATIVE_HOST;
+template <>
+inline constexpr uint32_t native_kind<compute_native_cuda> = COMPUTE_NATIVE_CUDA;
+template <>
+inline constexpr uint32_t native_kind<compute_native_opencl> = COMPUTE_NATIVE_OPENCL;
+template <>
+inline constexpr uint32_t native_kind<compute_native_vulkan> = COMPUTE_NATIVE_VULKAN;
+
+}  // namespace detail
+
 /// An error object of compute.h that someone else owns, or none. It is valid as long as its owner.
 class ErrorView {
  public:

@@ -236,6 +236,117 @@ typedef struct compute_attribute {
   const void* values; /* `count` values of type `kind`; read during the call only */
 } compute_attribute;
 
+/*
+ * Kinds of native handles: the objects of the interface below a plugin, such as a CUstream. Each kind has a struct,
+ * whose struct_type is the number of the kind. A struct describes a device, a stream or a tensor. Fields that do not
+ * concern the object are 0.
+ *
+ * Numbers from 0x40000000 to 0x7fffffff are for vendors: 0x40000000 + 256 * (PCI vendor id) + (0 to 255). The same
+ * holds for the kinds of external objects.
+ */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_NATIVE_DLPACK = 32, /* compute_native_dlpack */
+  COMPUTE_NATIVE_HOST = 33,   /* compute_native_host */
+  COMPUTE_NATIVE_CUDA = 34,   /* compute_native_cuda */
+  COMPUTE_NATIVE_OPENCL = 35, /* compute_native_opencl */
+  COMPUTE_NATIVE_VULKAN = 36  /* compute_native_vulkan */
+};
+
+/* What DLPack says of an object. */
+typedef struct compute_native_dlpack {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t device_type;  /* DLDevice.device_type */
+  int32_t device_id;    /* DLDevice.device_id */
+  uint64_t data;        /* tensor: DLTensor.data */
+  uint64_t byte_offset; /* tensor: DLTensor.byte_offset */
+  uint64_t stream;      /* stream: the stream as DLPack's functions take it */
+} compute_native_dlpack;
+
+/* Memory that the host addresses. */
+typedef struct compute_native_host {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  void* address; /* tensor: of element 0 */
+} compute_native_host;
+
+typedef struct compute_native_cuda {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t device; /* CUdevice */
+  int32_t reserved;
+  uint64_t context; /* CUcontext */
+  uint64_t stream;  /* stream: CUstream */
+  uint64_t address; /* tensor: CUdeviceptr of element 0 */
+} compute_native_cuda;
+
+typedef struct compute_native_opencl {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint64_t platform;    /* cl_platform_id */
+  uint64_t device;      /* cl_device_id */
+  uint64_t context;     /* cl_context */
+  uint64_t queue;       /* stream: cl_command_queue */
+  uint64_t memory;      /* tensor: cl_mem */
+  int64_t offset_bytes; /* tensor: of element 0, from the start of `memory` */
+} compute_native_opencl;
+
+typedef struct compute_native_vulkan {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint64_t get_instance_proc_addr; /* PFN_vkGetInstanceProcAddr of the loader that made `instance` */
+  uint64_t instance;               /* VkInstance */
+  uint64_t physical_device;        /* VkPhysicalDevice */
+  uint64_t device;                 /* VkDevice */
+  uint64_t queue;                  /* stream: VkQueue. Hold its lock while you call a function that uses the queue */
+  void (*lock_queue)(void* queue_lock);
+  void (*unlock_queue)(void* queue_lock);
+  void* queue_lock;
+  uint32_t queue_family; /* of `queue`; for a device, of the queues that its streams use */
+  uint32_t reserved;
+  uint64_t semaphore;       /* stream: VkSemaphore, a timeline; never signal it */
+  uint64_t semaphore_value; /* stream: `semaphore` has it when all work that is queued now has finished */
+  uint64_t buffer;          /* tensor: VkBuffer */
+  int64_t offset_bytes;     /* tensor: of element 0, from the start of `buffer` */
+  uint64_t address;         /* tensor: VkDeviceAddress of element 0, or 0 */
+} compute_native_vulkan;
+
+/* Kinds of external objects: memory and semaphores that several plugins, libraries or processes share. For numbers of
+ * vendors, see the kinds of native handles. */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_EXTERNAL_HOST_POINTER = 1, /* memory of this process, at `address` */
+  /* A file descriptor that the drivers of one device exchange: memory, or a timeline semaphore (the OPAQUE_FD handles
+   * of Vulkan and CUDA). */
+  COMPUTE_EXTERNAL_OPAQUE_FD = 2,
+  COMPUTE_EXTERNAL_DMA_BUF = 3 /* a file descriptor of a dma-buf of Linux: memory, of any device */
+};
+
+/* struct_type of compute_external. */
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_STRUCT_EXTERNAL = 19 };
+
+/*
+ * External memory, or an external semaphore.
+ *
+ * Who receives a new descriptor owns it, and closes it or imports it. An import that succeeds takes the descriptor
+ * over; to import an object twice, duplicate the descriptor (dup). The memory lives until its tensor and all imports of
+ * it are released. Memory at an address is not owned; it must stay valid while it is in use.
+ */
+typedef struct compute_external {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t kind;           /* COMPUTE_EXTERNAL_ */
+  int32_t descriptor;      /* the file descriptor, of kinds that have one */
+  void* address;           /* HOST_POINTER: the address of byte 0 */
+  int64_t size_bytes;      /* of memory: the size of the whole object */
+  uint8_t device_uuid[16]; /* OPAQUE_FD: the device, as deviceUUID of Vulkan; another device refuses it */
+} compute_external;
+
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
 
 /* ---- Versions ---------------------------------------------------------------------------------------------------- */
@@ -248,7 +359,7 @@ typedef struct compute_attribute {
  * draft.
  */
 #define COMPUTE_PLUGIN_INTERFACE 1u
-#define COMPUTE_PLUGIN_DRAFT 4u
+#define COMPUTE_PLUGIN_DRAFT 5u
 
 /* The maximum rank of a tensor in an op. It is larger than COMPUTE_MAX_RANK of compute.h, which is 32, because
  * decompositions add axes. */
@@ -287,7 +398,9 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_STRUCT_GRAPH_NODE = 1023,
   COMPUTE_PLUGIN_STRUCT_GRAPH = 1024,
   COMPUTE_PLUGIN_STRUCT_SETTING = 1025,
-  COMPUTE_PLUGIN_STRUCT_TELEMETRY = 1026
+  COMPUTE_PLUGIN_STRUCT_TELEMETRY = 1026,
+  COMPUTE_PLUGIN_STRUCT_VENDOR_OP = 1027,
+  COMPUTE_PLUGIN_STRUCT_VENDOR_DTYPE = 1028
 };
 
 /* Sizes in bytes, in version 1, of the structs that core reads. Core refuses smaller structs. */
@@ -304,6 +417,8 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1 24u
 #define COMPUTE_PLUGIN_CAPS_SIZE_1 40u
 #define COMPUTE_PLUGIN_TELEMETRY_SIZE_1 48u
+#define COMPUTE_PLUGIN_VENDOR_OP_SIZE_1 152u
+#define COMPUTE_PLUGIN_VENDOR_DTYPE_SIZE_1 40u
 
 /* compute_plugin_setting.kind: the type of the value. */
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -504,7 +619,8 @@ typedef struct compute_plugin_sink {
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL = 1, /* memory of the device itself */
   COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 2, /* memory_map can map the memory */
-  /* Buffer handles are host addresses. Core reads and writes the memory without memory_map. */
+  /* The host addresses the memory: memory_allocate also returns an address, which is valid until memory_free. Core
+   * reads and writes the memory there, without memory_map. */
   COMPUTE_PLUGIN_HEAP_HOST_SPACE = 4,
   /* The memory is page-locked. Core uses a heap that is also HOST_SPACE for transfers and fault records. */
   COMPUTE_PLUGIN_HEAP_PINNED = 8,
@@ -1016,15 +1132,29 @@ typedef struct compute_plugin_run {
 
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
 
-/* The source of a kernel. */
+/*
+ * The source of a kernel.
+ *
+ * The arguments of a kernel in a binary language, in the order of the launch:
+ *
+ *   ptx, cubin     the parameters of the kernel
+ *   spirv-kernel   SPIR-V for OpenCL (execution model Kernel): the arguments of the kernel
+ *   spirv          SPIR-V for Vulkan (execution model GLCompute): one block of push constants. An argument lies at the
+ *                  next multiple of its size, at most of 16. A TENSOR is the 64-bit device address of element 0
+ *                  (PhysicalStorageBuffer64). LOCAL_MEMORY has no place in the block: the specialization constant 3 + i
+ *                  is the size in bytes of the i-th such argument. The specialization constants 0, 1 and 2 are the
+ *                  group size.
+ */
 typedef struct compute_plugin_kernel_source {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  compute_string language; /* portable, cuda-c, opencl-c, ptx, cubin, or a vendor's; docs/kernels.md describes them */
-  compute_string source;   /* text, or for the last ones binary */
-  compute_string name;     /* name of the kernel function in `source` */
-  compute_string options;  /* passed to the compiler unchanged; may be empty */
+  /* portable, cuda-c, opencl-c, ptx, cubin, spirv, spirv-kernel, or a vendor's; docs/kernels.md describes them. The
+   * plugin puts the definitions of the portable dialect before a text in `portable`. */
+  compute_string language;
+  compute_string source;  /* text, or for the last ones binary */
+  compute_string name;    /* name of the kernel function in `source` */
+  compute_string options; /* passed to the compiler unchanged; may be empty */
 } compute_plugin_kernel_source;
 
 /* Facts about a compiled kernel. Core sets the first three fields. */
@@ -1195,11 +1325,13 @@ typedef struct compute_plugin_device_table {
    * device was lost. */
   void (*close)(uint64_t device);
 
-  /* Allocates memory. If there is not enough, it returns OUT_OF_DEVICE_MEMORY and changes nothing. The slot may be NULL
-   * only if the device is the host. */
-  compute_error* (*memory_allocate)(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer);
+  /* Allocates memory. If there is not enough, it returns OUT_OF_DEVICE_MEMORY and changes nothing. In a heap that is
+   * HOST_SPACE, *out_data is the address of the first byte; in other heaps it stays NULL. The slot may be NULL only if
+   * the device is the host. */
+  compute_error* (*memory_allocate)(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
+                                    void** out_data);
   /* Frees a buffer. No queued work uses it any more. `heap` is the heap of the buffer, or -1 for a buffer from
-   * memory_import. The slot may be NULL only if the device is the host. */
+   * memory_import or from the extension for external memory. The slot may be NULL only if the device is the host. */
   void (*memory_free)(uint64_t device, int32_t heap, uint64_t buffer);
   /* Returns the free and total bytes of a heap as the driver reports them now; -1: unknown. Optional; NULL: both are
    * unknown. */
@@ -1273,11 +1405,13 @@ typedef struct compute_plugin_device_table {
 
   /*
    * Copies of size_bytes bytes, in stream order. size_bytes is larger than 0. Host memory stays valid until the copy
-   * has finished. A plugin may also finish the copy before it returns.
+   * has finished. A plugin may also finish the copy before it returns. If the host memory is in a heap of the device
+   * that is HOST_SPACE, `pinned` is the same place as an operand; otherwise it is NULL.
    */
-  compute_error* (*copy_from_host)(uint64_t stream, const void* src, const compute_plugin_operand* dst,
-                                   int64_t size_bytes);
-  compute_error* (*copy_to_host)(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes);
+  compute_error* (*copy_from_host)(uint64_t stream, const void* src, const compute_plugin_operand* pinned,
+                                   const compute_plugin_operand* dst, int64_t size_bytes);
+  compute_error* (*copy_to_host)(uint64_t stream, const compute_plugin_operand* src, void* dst,
+                                 const compute_plugin_operand* pinned, int64_t size_bytes);
   /* Fills memory with a repeated pattern of 1, 2, 4, 8 or 16 bytes. The offset of `dst` and size_bytes are multiples of
    * pattern_size. `pattern` is valid during the call only. */
   compute_error* (*fill)(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
@@ -1401,20 +1535,110 @@ typedef struct compute_plugin_graph_table {
   void (*release)(uint64_t device, uint64_t graph);
 } compute_plugin_graph_table;
 
-/* Native handles, for programs that use their own CUDA or OpenCL code on tensors. */
+/* Native handles, for programs that use the vendor's own interface on tensors. */
 #define COMPUTE_PLUGIN_EXT_NATIVE_V1 "compute.ext.native.v1"
 
-/* The functions of the extension for native handles. Each is optional; NULL: the device has no such handle. */
+/*
+ * The functions of the extension for native handles. Each is optional; NULL: there are no such handles.
+ *
+ * `kind` is one of COMPUTE_NATIVE_ or a vendor's. out_handle points to the struct of that kind, of which core has set
+ * the first three fields, and the others to zero. The plugin writes the fields that concern the object, at most
+ * struct_size bytes. For a kind that it does not know, it returns UNSUPPORTED. A plugin whose memory DLPack can name
+ * supports the kind DLPACK for devices, buffers and streams.
+ */
 typedef struct compute_plugin_native_table {
   int64_t table_size;
-  compute_error* (*device_handle)(uint64_t device, uint64_t* out_handle); /* CUcontext, cl_context */
-  compute_error* (*stream_handle)(uint64_t stream, uint64_t* out_handle); /* CUstream, cl_command_queue */
-  compute_error* (*buffer_handle)(uint64_t device, uint64_t buffer, uint64_t* out_handle); /* CUdeviceptr, cl_mem */
-  /* Returns the device type and device id of DLPack, such as kDLCUDA and the ordinal of the CUDA device. The result of
-   * buffer_handle is then the value for DLTensor.data: an address to which offsets can be added, or for kDLOpenCL a
-   * cl_mem. NULL: the memory of the device cannot be exported by DLPack. */
-  compute_error* (*dlpack_device)(uint64_t device, int32_t* out_type, int32_t* out_id);
+  compute_error* (*device_handle)(uint64_t device, uint32_t kind, void* out_handle);
+  compute_error* (*stream_handle)(uint64_t stream, uint32_t kind, void* out_handle);
+  /* `place` is that of element 0 of a tensor. */
+  compute_error* (*buffer_handle)(uint64_t device, const compute_plugin_operand* place, uint32_t kind,
+                                  void* out_handle);
 } compute_plugin_native_table;
+
+/* External memory and semaphores, which plugins, libraries and processes share without the host. */
+#define COMPUTE_PLUGIN_EXT_EXTERNAL_V1 "compute.ext.external.v1"
+
+/*
+ * The functions of the extension for external objects. Each is optional; NULL: the device does not support it. The four
+ * functions of semaphores that do not create one are optional together.
+ *
+ * `kind` is one of COMPUTE_EXTERNAL_ or a vendor's. For a kind that it does not know, a plugin returns UNSUPPORTED, and
+ * also for an object of another device. An out_external has its first three fields set; the plugin fills the others.
+ * The rules of ownership stand at compute_external.
+ */
+typedef struct compute_plugin_external_table {
+  int64_t table_size;
+  /* Allocates memory that can be imported elsewhere. The buffer has at least size_bytes bytes, and is aligned as in the
+   * first heap. */
+  compute_error* (*memory_create)(uint64_t device, uint32_t kind, int64_t size_bytes, uint64_t* out_buffer,
+                                  compute_external* out_external);
+  /* Creates a buffer over external memory. */
+  compute_error* (*memory_import)(uint64_t device, const compute_external* external, uint64_t* out_buffer);
+  /* Creates a semaphore with the value 0 that can be imported elsewhere, and a semaphore over an external one. */
+  compute_error* (*semaphore_create)(uint64_t device, uint32_t kind, uint64_t* out_semaphore,
+                                     compute_external* out_external);
+  compute_error* (*semaphore_import)(uint64_t device, const compute_external* external, uint64_t* out_semaphore);
+  /* Queued work may still signal it or wait for it. */
+  void (*semaphore_release)(uint64_t device, uint64_t semaphore);
+  /* Sets the semaphore to `value` when all work that was submitted to the stream has ended. */
+  compute_error* (*semaphore_signal)(uint64_t stream, uint64_t semaphore, uint64_t value);
+  /* Makes all work that is submitted to the stream later wait until the semaphore is at least `value`. The call does
+   * not block. */
+  compute_error* (*semaphore_wait)(uint64_t stream, uint64_t semaphore, uint64_t value);
+} compute_plugin_external_table;
+
+/* Ops and dtypes of vendors. */
+#define COMPUTE_PLUGIN_EXT_OPS_V1 "compute.ext.ops.v1"
+
+/*
+ * An op of a vendor. Programs find it by its name, and use it as any other op, also in graphs and plans. Core checks
+ * the operands by this schema and passes the op to op_prepare by its name. A device that refuses it does not support
+ * it. The texts are as in compute_op_registration of compute.h.
+ */
+typedef struct compute_plugin_vendor_op {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_string name;    /* two words and a dot; the first one is the name of the plugin, as in acme.fused */
+  compute_string summary; /* one line; may be empty */
+  compute_string inputs;
+  compute_string outputs; /* may be empty for one output */
+  compute_string attributes;
+  compute_string dtypes;        /* class of the inputs' dtypes; may be empty: ANY */
+  compute_string shapes;        /* the shape of each output */
+  compute_string result_dtypes; /* the dtype of each output */
+  int32_t version;              /* 1 or higher */
+  uint32_t flags;               /* no flags are defined yet */
+} compute_plugin_vendor_op;
+
+/*
+ * A dtype of a vendor. All devices of the plugin state their level for it in compute_plugin_device_info.dtypes; only
+ * COMPUTE_DTYPE_STORAGE has a meaning. Core asks for copies without a conversion, gather and scatter with the reduction
+ * set, and for ops of vendors. Conversions are ops of the vendor.
+ */
+typedef struct compute_plugin_vendor_dtype {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_string name; /* as acme_fp4x2: the name of the plugin, '_' and a rest of letters (a to z), digits and '_' */
+  int32_t dtype;       /* its number: 64 to 127, different for each dtype of all loaded plugins */
+  int32_t size_bytes;  /* of an element: 1, 2, 4, 8 or 16 */
+} compute_plugin_vendor_dtype;
+
+/* Receives the ops and dtypes. Both functions copy their argument. */
+typedef struct compute_plugin_ops_sink {
+  int64_t table_size;
+  void* context; /* the first argument of both functions */
+  void (*op)(void* context, const compute_plugin_vendor_op* op);
+  void (*dtype)(void* context, const compute_plugin_vendor_dtype* dtype);
+} compute_plugin_ops_sink;
+
+/* The functions of the extension for ops. It is an extension of the plugin as a whole (`device` 0). */
+typedef struct compute_plugin_ops_table {
+  int64_t table_size;
+  /* Passes all dtypes, then all ops to `sink`. Core calls it once, after compute_plugin_open. It calls no driver. */
+  compute_error* (*list)(const compute_plugin_ops_sink* sink);
+} compute_plugin_ops_table;
 
 #ifdef __cplusplus
 }

@@ -79,10 +79,12 @@ class Stream : public Reference<compute_stream, compute_stream_retain, compute_s
     static_cast<void>(kept.release());
   }
 
-  /// The vendor's CUstream or cl_command_queue, borrowed. UNSUPPORTED if the plugin hands out none.
-  [[nodiscard]] uint64_t native_handle() const {
-    uint64_t handle = 0;
-    check(compute_stream_native_handle(get(), &handle));
+  /// The objects below the stream, as native<compute_native_cuda>().stream, borrowed; see compute.h. UNSUPPORTED if it
+  /// has none of this kind.
+  template <class Handle>
+  [[nodiscard]] Handle native() const {
+    auto handle = sized<Handle>();
+    check(compute_stream_native_handle(get(), detail::native_kind<Handle>, &handle));
     return handle;
   }
 };

@@ -250,15 +250,13 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
   void set_transfers(Transfers transfers) const {
     check(compute_tensor_set_transfers(get(), static_cast<int32_t>(transfers)));
   }
-  /// The vendor's memory and where in it the element with all indices 0 lies, borrowed; see compute.h.
-  struct NativeHandle {
-    uint64_t handle = 0;
-    int64_t offset_bytes = 0;
-  };
-  [[nodiscard]] NativeHandle native_handle() const {
-    NativeHandle native;
-    check(compute_tensor_native_handle(get(), &native.handle, &native.offset_bytes));
-    return native;
+  /// Where the element with all indices 0 lies, as native<compute_native_cuda>().address, borrowed; see compute.h.
+  /// UNSUPPORTED if the device has no handles of this kind.
+  template <class Handle>
+  [[nodiscard]] Handle native() const {
+    auto handle = sized<Handle>();
+    check(compute_tensor_native_handle(get(), detail::native_kind<Handle>, &handle));
+    return handle;
   }
 
   // -- Views. They share the buffer and never call a device.

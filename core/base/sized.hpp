@@ -43,6 +43,8 @@ template <>
 inline constexpr uint32_t least_size_of<compute_op_kernel> = COMPUTE_OP_KERNEL_SIZE_1;
 template <>
 inline constexpr uint32_t least_size_of<compute_allocator> = COMPUTE_ALLOCATOR_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_external> = COMPUTE_EXTERNAL_SIZE_1;
 
 inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
   if (size < least || size > kGreatestStruct) {
@@ -112,6 +114,8 @@ template <>
 inline constexpr uint32_t struct_type_of<compute_op_kernel> = COMPUTE_STRUCT_OP_KERNEL;
 template <>
 inline constexpr uint32_t struct_type_of<compute_allocator> = COMPUTE_STRUCT_ALLOCATOR;
+template <>
+inline constexpr uint32_t struct_type_of<compute_external> = COMPUTE_STRUCT_EXTERNAL;
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_info> = COMPUTE_STRUCT_DEVICE_INFO;
 template <>

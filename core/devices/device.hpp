@@ -64,6 +64,7 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   compute::DeviceTable table;
   compute::GraphTable graphs;
   compute::NativeTable native;
+  compute::ExternalTable external;
   std::vector<compute_plugin_heap> heaps;
   int32_t priority_least = 0, priority_greatest = 0;  // of streams
   std::string priorities;                             // the same as a text; "" if there are none

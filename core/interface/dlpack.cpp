@@ -14,6 +14,7 @@
 #include "core/lifetime/open_device.hpp"
 #include "core/memory/tensor.hpp"
 #include "core/process/log.hpp"
+#include "core/runner/planned_call.hpp"
 #include "core/streams/timeline.hpp"
 
 using namespace compute;
@@ -245,24 +246,22 @@ DLTensor view_of(const char* who, Tensor& self, int64_t* shape, int64_t* strides
   Device& device = self.buffer->device;
   DLTensor view{};
   view.device = {kDlCpu, 0};
-  uint64_t base = 0;
   if (device.is_host) {
     bring_home(*self.buffer);
-    base = reinterpret_cast<uintptr_t>(self.buffer->host_address());
+    if (self.element_count > 0) view.data = self.buffer->host_address() + self.offset_bytes;
   } else {
     device.require_usable();
-    if (!device.native.has_dlpack_device() || !device.native.has_buffer_handle()) {
+    if (!device.native.has_dlpack()) {
       throw Error(COMPUTE_ERROR_UNSUPPORTED,
                   fmt::format("{}: {} does not export memory; move the tensor to cpu", who, device.name));
     }
-    device.check(device.native.dlpack_device(&view.device.device_type, &view.device.device_id));
-    if (self.element_count > 0) device.check(device.native.buffer_handle(self.buffer->handle, &base));
-  }
-  if (self.element_count > 0) {
-    const auto offset = static_cast<uint64_t>((device.is_host ? 0 : self.buffer->base_offset) + self.offset_bytes);
-    const bool is_object = view.device.device_type == kDlMemoryObject;
-    view.data = reinterpret_cast<void*>(base + (is_object ? 0 : offset));
-    view.byte_offset = is_object ? offset : 0;
+    compute_native_dlpack named = device.native.dlpack();
+    if (self.element_count > 0)
+      device.check(
+          device.native.buffer_handle(operand_at(*self.buffer, self.offset_bytes), COMPUTE_NATIVE_DLPACK, &named));
+    view.device = {named.device_type, named.device_id};
+    view.data = reinterpret_cast<void*>(named.data);
+    view.byte_offset = named.byte_offset;
   }
   view.ndim = self.rank;
   for (const DtypeCode& row : kCodes) {
@@ -329,13 +328,8 @@ compute_error* export_tensor(const char* who, compute_tensor* tensor, int64_t st
 Device& device_of_dlpack(const char* who, int32_t type, int32_t id) {
   Device* found = nullptr;
   for (Device* device : open_devices()) {
-    if (device->is_host || !device->native.has_dlpack_device() || device->health.load() != COMPUTE_HEALTH_GOOD)
-      continue;
-    DLDevice own{};
-    if (compute_error* error = device->native.dlpack_device(&own.device_type, &own.device_id)) {
-      compute_error_free(error);
-      continue;
-    }
+    if (device->is_host || !device->native.has_dlpack() || device->health.load() != COMPUTE_HEALTH_GOOD) continue;
+    const compute_native_dlpack own = device->native.dlpack();
     if (own.device_type == type && own.device_id == id) found = device;
   }
   if (found != nullptr) return *found;
@@ -437,14 +431,11 @@ int32_t compute_dlpack_current_work_stream(int32_t device_type, int32_t device_i
     const Running running;
     Device& device = device_of_dlpack(kWho, device_type, device_id);
     if (device.immediate) return;  // work is complete when a call returns
-    if (!device.native.has_stream_handle()) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: {} does not provide native streams", kWho, device.name));
-    }
-    uint64_t handle = 0;
+    compute_native_dlpack named = device.native.dlpack();
     Timeline& timeline = default_timeline(device);
     timeline.times.always_separate();
-    device.check(device.native.stream_handle(timeline.plugin_stream, &handle));
-    *out_stream = reinterpret_cast<void*>(handle);
+    device.check(device.native.stream_handle(timeline.plugin_stream, COMPUTE_NATIVE_DLPACK, &named));
+    *out_stream = reinterpret_cast<void*>(named.stream);
   });
   if (error == nullptr) return 0;
   log(COMPUTE_LOG_ERROR, "error", compute_error_message(error));

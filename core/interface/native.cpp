@@ -1,67 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface of vendors' own handles.
+// The C interface of the objects below a plugin.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/sized.hpp"
 #include "core/interface/about.hpp"
 #include "core/memory/tensor.hpp"
+#include "core/runner/planned_call.hpp"
 #include "core/streams/stream.hpp"
 
 using namespace compute;
 
 namespace {
 
-void require_native(const Device& device, bool is_there, const char* what) {
+// Zeroes the struct of the program, which may be of a kind that this library does not know, and gives it its type. An
+// invalid size is left for require_handle to report.
+void clear_handle(uint32_t kind, void* out_handle) noexcept {
+  auto* out = static_cast<compute_struct_header*>(out_handle);
+  if (out == nullptr || out->struct_size < kSmallestStruct || out->struct_size > kGreatestStruct) return;
+  out->struct_type = kind;
+  std::memset(out + 1, 0, out->struct_size - sizeof *out);
+}
+
+void require_handle(const void* out_handle) {
+  require_not_null(out_handle, "out_handle");
+  const auto& out = *static_cast<const compute_struct_header*>(out_handle);
+  require_struct_size(out.struct_size, "out_handle");
+  check_chain(out.next, "out_handle");
+}
+
+// `fill` calls the plugin.
+template <class Fill>
+void give_handle(Device& device, uint32_t kind, void* out_handle, const char* what, Fill&& fill) {
   device.require_usable();
-  if (is_there) return;
-  throw Error(COMPUTE_ERROR_UNSUPPORTED,
-              fmt::format("{} does not provide native handles of {}{}", device.name, what,
-                          device.is_host ? "; use compute_tensor_map to get addresses" : ""));
+  if (device.is_host) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{} does not provide native handles of {} of kind {}", device.name, what, kind));
+  }
+  try {
+    device.check(fill());
+  } catch (...) {
+    clear_handle(kind, out_handle);
+    throw;
+  }
+}
+
+// The memory of `cpu` itself.
+void give_address(Tensor& tensor, void* out_handle) {
+  bring_home(*tensor.buffer);
+  require_values(*tensor.buffer);
+  wait_for_inherited(*tensor.buffer);
+  if (tensor.buffer->promise != COMPUTE_WRAP_IMMUTABLE) forget_copies(*tensor.buffer);
+  if (tensor.element_count == 0) return;
+  const compute_native_host value{0, 0, nullptr, tensor.buffer->host_address() + tensor.offset_bytes};
+  const size_t size =
+      std::min<size_t>(static_cast<const compute_struct_header*>(out_handle)->struct_size, sizeof value);
+  std::memcpy(static_cast<uint8_t*>(out_handle) + kSmallestStruct,
+              reinterpret_cast<const uint8_t*>(&value) + kSmallestStruct, size - kSmallestStruct);
 }
 
 }  // namespace
 
 extern "C" {
 
-compute_error* compute_device_native_handle(compute_device* device, uint64_t* out_handle) {
-  if (out_handle != nullptr) *out_handle = 0;
+compute_error* compute_device_native_handle(compute_device* device, uint32_t kind, void* out_handle) {
+  clear_handle(kind, out_handle);
   return guard(about(device), [&] {
-    require_not_null(out_handle, "out_handle");
+    require_handle(out_handle);
     Device& self = checked(device);
     const Running running;
-    require_native(self, self.native.has_device_handle(), "devices");
-    self.check(self.native.device_handle(out_handle));
+    give_handle(self, kind, out_handle, "devices", [&] { return self.native.device_handle(kind, out_handle); });
   });
 }
 
-compute_error* compute_stream_native_handle(compute_stream* stream, uint64_t* out_handle) {
-  if (out_handle != nullptr) *out_handle = 0;
+compute_error* compute_stream_native_handle(compute_stream* stream, uint32_t kind, void* out_handle) {
+  clear_handle(kind, out_handle);
   return guard(about(stream), [&] {
-    require_not_null(out_handle, "out_handle");
+    require_handle(out_handle);
     compute_stream& self = checked(stream);
     const Running running;
-    const NativeTable& native = self.device.native;
-    require_native(self.device, native.has_stream_handle(), "streams");
-    self.timeline.times.always_separate();
-    self.device.check(native.stream_handle(self.timeline.plugin_stream, out_handle));
+    give_handle(self.device, kind, out_handle, "streams", [&] {
+      self.timeline.times.always_separate();
+      return self.device.native.stream_handle(self.timeline.plugin_stream, kind, out_handle);
+    });
   });
 }
 
-compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint64_t* out_handle, int64_t* out_offset_bytes) {
-  if (out_handle != nullptr) *out_handle = 0;
-  if (out_offset_bytes != nullptr) *out_offset_bytes = 0;
+compute_error* compute_tensor_native_handle(compute_tensor* tensor, uint32_t kind, void* out_handle) {
+  clear_handle(kind, out_handle);
   return guard(about(tensor), [&] {
-    require_not_null(out_handle, "out_handle");
-    require_not_null(out_offset_bytes, "out_offset_bytes");
+    require_handle(out_handle);
     Tensor& self = checked(tensor);
     const Running running;
     if (self.buffer == nullptr)
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "compute_tensor_native_handle: a scalar has no memory");
     Device& device = self.buffer->device;
-    require_native(device, device.native.has_buffer_handle(), "memory");
-    if (self.element_count == 0) return;  // an empty tensor has no memory
-    wait_for_inherited(*self.buffer);
-    device.check(device.native.buffer_handle(self.buffer->handle, out_handle));
-    *out_offset_bytes = self.buffer->base_offset + self.offset_bytes;
+    if (device.is_host && kind == COMPUTE_NATIVE_HOST) return give_address(self, out_handle);
+    give_handle(device, kind, out_handle, "memory", [&]() -> compute_error* {
+      if (self.element_count == 0) return device.native.device_handle(kind, out_handle);  // it has no memory
+      wait_for_inherited(*self.buffer);
+      return device.native.buffer_handle(operand_at(*self.buffer, self.offset_bytes), kind, out_handle);
+    });
   });
 }
 

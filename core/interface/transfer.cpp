@@ -137,15 +137,13 @@ int64_t checked_offset(const char* who, const Tensor& tensor, int32_t rank, cons
   return tensor.offset_bytes + elements * dtype_size(tensor.dtype);
 }
 
-void copy_plainly(Submission& submission, compute_plugin_operand place, void* data, int64_t size_bytes, bool write) {
+void copy_plainly(Submission& submission, compute_plugin_operand place, void* data, int64_t size_bytes, bool write,
+                  const compute_plugin_operand* pinned = nullptr) {
   Timeline& timeline = submission.timeline();
   const DeviceTable& table = timeline.device.table;
-  submission.check(write ? table.copy_from_host(timeline.plugin_stream, data, place, size_bytes)
-                         : table.copy_to_host(timeline.plugin_stream, place, data, size_bytes));
+  submission.check(write ? table.copy_from_host(timeline.plugin_stream, data, place, size_bytes, pinned)
+                         : table.copy_to_host(timeline.plugin_stream, place, data, size_bytes, pinned));
 }
-
-// Whether host memory is pinned, so that the device can access it, or needs staging.
-enum class HostSide : uint8_t { kPageable, kPinned };
 
 // Of `tensor` and host memory.
 void count_copy(Submission& submission, const Tensor& tensor, bool write, int64_t bytes) {
@@ -155,8 +153,9 @@ void count_copy(Submission& submission, const Tensor& tensor, bool write, int64_
                               write ? "write" : "read", &subject});
 }
 
-// Copies a row-major tensor to or from host memory, which may be used when this returns.
-void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSide side) {
+// Copies a row-major tensor to or from host memory, which may be used when this returns. `pinned` is the place of that
+// memory in a heap of the device; without it the copy is staged.
+void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, const compute_plugin_operand* pinned) {
   Buffer& buffer = *tensor.buffer;
   Device& device = buffer.device;
   const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
@@ -165,7 +164,7 @@ void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSi
   uint64_t number = 0;
   bool finished = false;
   {
-    const bool staged = side == HostSide::kPageable;
+    const bool staged = pinned == nullptr;
     Submission submission(timeline, {&use, 1}, write ? "write" : "read", staged ? transfer_numbers(device, bytes) : 1,
                           bytes);
     number = submission.number();
@@ -173,7 +172,7 @@ void copy_now(Tensor& tensor, void* data, bool write, Timeline& timeline, HostSi
     if (staged) {
       finished = write ? copy_to_device(submission, data, place, bytes) : copy_to_host(submission, place, data, bytes);
     } else {
-      copy_plainly(submission, place, data, bytes, write);
+      copy_plainly(submission, place, data, bytes, write, pinned);
     }
     if (!device.is_host) count_copy(submission, tensor, write, bytes);
   }
@@ -218,7 +217,7 @@ Timeline& timeline_to_read(Buffer& buffer) {
   return reading_timeline(buffer.device);
 }
 
-void read(Tensor& tensor, void* dst, HostSide side = HostSide::kPageable) {
+void read(Tensor& tensor, void* dst, const compute_plugin_operand* pinned = nullptr) {
   if (tensor.buffer == nullptr) {
     std::memcpy(dst, tensor.bits.data(), static_cast<size_t>(dtype_size(tensor.dtype)));
     return;
@@ -232,10 +231,10 @@ void read(Tensor& tensor, void* dst, HostSide side = HostSide::kPageable) {
   Timeline& timeline = timeline_to_read(*tensor.buffer);
   TensorReference packed;
   Tensor& source = row_major(tensor, timeline, packed);
-  copy_now(source, dst, false, timeline, side);
+  copy_now(source, dst, false, timeline, pinned);
 }
 
-void write(Tensor& tensor, const void* src, HostSide side = HostSide::kPageable) {
+void write(Tensor& tensor, const void* src, const compute_plugin_operand* pinned = nullptr) {
   Device& device = tensor.buffer->device;
   auto* data = const_cast<void*>(src);
   if (device.is_host) {
@@ -245,11 +244,11 @@ void write(Tensor& tensor, const void* src, HostSide side = HostSide::kPageable)
   device.require_usable();
   Timeline& timeline = default_timeline(device);
   if (tensor.is_row_major) {
-    copy_now(tensor, data, true, timeline, side);
+    copy_now(tensor, data, true, timeline, pinned);
     return;
   }
   TensorReference packed(make_tensor(device, tensor.dtype, tensor.shape_span(), &timeline));
-  copy_now(*packed, data, true, timeline, side);
+  copy_now(*packed, data, true, timeline, pinned);
   copy_into(*packed, tensor, timeline);
 }
 
@@ -324,7 +323,8 @@ class HostCopy {
     const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
     if (device_of(tensor).pinned) {
       try {
-        pinned_.emplace(*device_of(tensor).pinned, bytes, MemoryUse::kTemporary);
+        const Block& block = pinned_.emplace(*device_of(tensor).pinned, bytes, MemoryUse::kTemporary).block();
+        place_ = {block.buffer, block.offset_bytes};
         if (debugs_memory()) fill_bytes(data(), bytes, kNewPattern.data(), 2);
         return;
       } catch (const Error&) {
@@ -336,15 +336,13 @@ class HostCopy {
   HostCopy(const HostCopy&) = delete;
   HostCopy& operator=(const HostCopy&) = delete;
 
-  void* data() const noexcept {
-    if (!pinned_) return buffer_->host_address();
-    const Block& block = pinned_->block();
-    return reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
-  }
-  HostSide side() const noexcept { return pinned_ ? HostSide::kPinned : HostSide::kPageable; }
+  void* data() const noexcept { return pinned_ ? pinned_->block().host() : buffer_->host_address(); }
+  // In a heap of the tensor's device; NULL if it is not.
+  const compute_plugin_operand* place() const noexcept { return pinned_ ? &place_ : nullptr; }
 
  private:
   std::optional<OwnedBlock> pinned_;
+  compute_plugin_operand place_{};
   BufferReference buffer_;
 };
 
@@ -571,7 +569,7 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
       mapping.copy = std::make_unique<HostCopy>(self);
       data = mapping.copy->data();
       if ((access & COMPUTE_ACCESS_READ) != 0) {
-        read(self, data, mapping.copy->side());
+        read(self, data, mapping.copy->place());
       } else {
         wait_to_map(self, access);  // reports errors that would make the copy back fail
       }
@@ -610,7 +608,7 @@ compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data) {
     }
     if ((mapping.access & COMPUTE_ACCESS_WRITE) == 0) return;
     if (mapping.copy) {
-      write(self, data, mapping.copy->side());
+      write(self, data, mapping.copy->place());
       return;
     }
     self.buffer->version.fetch_add(1, std::memory_order_acq_rel);

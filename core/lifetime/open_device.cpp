@@ -36,8 +36,10 @@ class PluginMemory final : public RawMemory {
  public:
   PluginMemory(Device& device, int32_t heap) : device_(device), heap_(heap) {}
 
-  bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
-    compute_error* error = device_.table.memory_allocate(heap_, size_bytes, out_buffer);
+  bool allocate(int64_t size_bytes, RawBlock* out_block) override {
+    const bool is_host_space = (device_.heaps[static_cast<size_t>(heap_)].flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0;
+    compute_error* error =
+        device_.table.memory_allocate(heap_, is_host_space, size_bytes, &out_block->buffer, &out_block->data);
     if (error == nullptr) return true;
     if (error->code == COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY || error->code == COMPUTE_ERROR_OUT_OF_MEMORY) {
       compute_error_free(error);
@@ -273,28 +275,29 @@ void try_heap(Device& device, int32_t index) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: heap {} of the plugin {}", device.name, index, what));
   };
   uint64_t buffer = 0;
-  device.check(device.table.memory_allocate(index, kBytes, &buffer));
+  void* data = nullptr;
+  const bool is_host_space = (heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0;
+  device.check(device.table.memory_allocate(index, is_host_space, kBytes, &buffer, &data));
   const auto free_buffer = [&](void*) { device.table.memory_free(index, buffer); };
   const std::unique_ptr<void, decltype(free_buffer)> owner(&buffer, free_buffer);
-  if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0) {
+  if (is_host_space) {
     const uint64_t alignment = static_cast<uint64_t>(std::max<int64_t>(heap.base_alignment, 64));
-    if (buffer % alignment != 0)
-      reject(fmt::format("is HOST_SPACE but returned {:#x}, which is not aligned to {} bytes", buffer, alignment));
+    if (reinterpret_cast<uintptr_t>(data) % alignment != 0)
+      reject(fmt::format("is HOST_SPACE but returned {}, which is not aligned to {} bytes", data, alignment));
     std::array<char, kBytes> copy;
-    const iovec here{copy.data(), copy.size()}, there{reinterpret_cast<void*>(buffer), copy.size()};
+    const iovec here{copy.data(), copy.size()}, there{data, copy.size()};
     if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) {
-      reject(fmt::format("is HOST_SPACE but returned {:#x}, which is not host memory", buffer));
+      reject(fmt::format("is HOST_SPACE but returned {}, which is not host memory", data));
     }
   }
-  if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0 || (heap.flags & COMPUTE_PLUGIN_HEAP_HOST_SPACE) != 0)
-    return;
+  if ((heap.flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0 || is_host_space) return;
   if (!device.table.has_memory_map()) reject("is HOST_VISIBLE, but its table has no memory_map");
   const auto mapped = [&](int32_t access, const auto& use) {
-    void* data = nullptr;
-    compute_error* error = device.table.memory_map(index, {buffer, 0}, kBytes, access, &data);
+    void* range = nullptr;
+    compute_error* error = device.table.memory_map(index, {buffer, 0}, kBytes, access, &range);
     if (error != nullptr) reject("is HOST_VISIBLE but cannot be mapped: " + Error::adopt(error).message);
-    use(static_cast<unsigned char*>(data));
-    device.table.memory_unmap(index, {buffer, 0}, kBytes, access, data);
+    use(static_cast<unsigned char*>(range));
+    device.table.memory_unmap(index, {buffer, 0}, kBytes, access, range);
   };
   bool is_kept = false;
   mapped(COMPUTE_PLUGIN_TENSOR_OUTPUT, [](unsigned char* bytes) { std::memset(bytes, 0xC5, kBytes); });
@@ -335,7 +338,7 @@ compute::MemoryShape compute_device::open_in_plugin() {
                 fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment,
                             kTensorAlignment));
   }
-  table.extensions(plugin->table, graphs, native);
+  table.extensions(plugin->table, graphs, native, external);
   if (debug_checks("plugin") && !is_host) {
     for (size_t i = 0; i < heaps.size(); ++i) try_heap(*this, static_cast<int32_t>(i));
   }

@@ -84,7 +84,7 @@ template <class Table>
 constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + slot_rows<Table>() * sizeof(void*);
 static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_device_table> &&
                   has_all_rows<compute_plugin_kernel_table> && has_all_rows<compute_plugin_graph_table> &&
-                  has_all_rows<compute_plugin_native_table>,
+                  has_all_rows<compute_plugin_native_table> && has_all_rows<compute_plugin_external_table>,
               "plugin_slots.def lacks a slot of plugin.h");
 
 compute_string borrowed(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
@@ -248,7 +248,8 @@ bool DeviceTable::kernels(KernelTable& out_table) const {
   return true;
 }
 
-void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native) const {
+void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
+                             ExternalTable& out_external) const {
   const auto take = [&](const char* name, auto& out) {
     const void* given = plugin.extension(device_, name);
     out.adopt(static_cast<const typename std::remove_reference_t<decltype(out)>::TableType*>(given), place());
@@ -256,20 +257,30 @@ void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, 
     return given != nullptr;
   };
   if (take(COMPUTE_PLUGIN_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
-  take(COMPUTE_PLUGIN_EXT_NATIVE_V1, out_native);
+  if (take(COMPUTE_PLUGIN_EXT_NATIVE_V1, out_native)) out_native.ask_dlpack();
+  if (take(COMPUTE_PLUGIN_EXT_EXTERNAL_V1, out_external)) out_external.check_slots();
 }
 
-compute_error* DeviceTable::memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const {
+compute_error* DeviceTable::memory_allocate(int32_t heap, bool is_host_space, int64_t size_bytes, uint64_t* out_buffer,
+                                            void** out_data) const {
   compute_plugin_allocation request{};
   request.struct_size = sizeof request;
   request.struct_type = COMPUTE_PLUGIN_STRUCT_ALLOCATION;
   request.heap = heap;
   request.size_bytes = size_bytes;
   *out_buffer = 0;
-  compute_error* error = or_nothing(call_noted<&Table::memory_allocate>(device_, &request, out_buffer), out_buffer);
-  if (error == nullptr && *out_buffer == 0)
-    return broken<&Table::memory_allocate>(fmt::format("returned 0 for {} bytes", size_bytes));
-  return error;
+  *out_data = nullptr;
+  compute_error* error =
+      or_nothing(call_noted<&Table::memory_allocate>(device_, &request, out_buffer, out_data), out_buffer);
+  if (error != nullptr) return error;
+  if (*out_buffer == 0) return broken<&Table::memory_allocate>(fmt::format("returned 0 for {} bytes", size_bytes));
+  if (!is_host_space) {
+    *out_data = nullptr;
+  } else if (*out_data == nullptr) {
+    memory_free(heap, std::exchange(*out_buffer, 0));
+    return broken<&Table::memory_allocate>(fmt::format("returned no address for heap {}, which is HOST_SPACE", heap));
+  }
+  return nullptr;
 }
 
 compute_error* DeviceTable::memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) const {
@@ -525,6 +536,17 @@ compute_error* KernelTable::compile(const compute_plugin_kernel_source& source, 
   return error;
 }
 
+namespace {
+
+compute_error* no_handles(const PluginPlace& place, const char* what) noexcept {
+  return guard([&] {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} does not provide native handles of {}", place.device, what))
+        .on_device(place.device);
+  });
+}
+
+}  // namespace
+
 compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
                                   uint64_t* out_graph) const {
   using Table = compute_plugin_graph_table;
@@ -540,25 +562,97 @@ compute_error* GraphTable::create(const std::vector<compute_plugin_graph_node>& 
   return error;
 }
 
-compute_error* NativeTable::device_handle(uint64_t* out_handle) const {
-  *out_handle = 0;
-  return or_nothing(call_noted<&compute_plugin_native_table::device_handle>(device_, out_handle), out_handle);
+compute_error* NativeTable::device_handle(uint32_t kind, void* out_handle) const {
+  using Table = compute_plugin_native_table;
+  return has<&Table::device_handle>() ? call_noted<&Table::device_handle>(device_, kind, out_handle)
+                                      : no_handles(place(), "devices");
 }
 
-compute_error* NativeTable::stream_handle(uint64_t stream, uint64_t* out_handle) const {
-  *out_handle = 0;
-  return or_nothing(call_noted<&compute_plugin_native_table::stream_handle>(stream, out_handle), out_handle);
+compute_error* NativeTable::stream_handle(uint64_t stream, uint32_t kind, void* out_handle) const {
+  using Table = compute_plugin_native_table;
+  return has<&Table::stream_handle>() ? call_noted<&Table::stream_handle>(stream, kind, out_handle)
+                                      : no_handles(place(), "streams");
 }
 
-compute_error* NativeTable::buffer_handle(uint64_t buffer, uint64_t* out_handle) const {
-  *out_handle = 0;
-  return or_nothing(call_noted<&compute_plugin_native_table::buffer_handle>(device_, buffer, out_handle), out_handle);
+compute_error* NativeTable::buffer_handle(const compute_plugin_operand& place, uint32_t kind, void* out_handle) const {
+  using Table = compute_plugin_native_table;
+  return has<&Table::buffer_handle>() ? call_noted<&Table::buffer_handle>(device_, &place, kind, out_handle)
+                                      : no_handles(this->place(), "memory");
 }
 
-compute_error* NativeTable::dlpack_device(int32_t* out_type, int32_t* out_id) const {
-  *out_type = *out_id = 0;
-  compute_error* error = call_noted<&compute_plugin_native_table::dlpack_device>(device_, out_type, out_id);
-  if (error != nullptr) *out_type = *out_id = 0;
+void NativeTable::ask_dlpack() {
+  compute_native_dlpack named{};
+  named.struct_size = sizeof named;
+  named.struct_type = COMPUTE_NATIVE_DLPACK;
+  if (compute_error* error = device_handle(COMPUTE_NATIVE_DLPACK, &named)) {
+    compute_error_free(error);
+  } else {
+    dlpack_ = named;
+  }
+}
+
+compute_native_dlpack NativeTable::dlpack() const {
+  if (has_dlpack()) return dlpack_;
+  throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} has no DLPack device", place().device))
+      .on_device(place().device);
+}
+
+void ExternalTable::check_slots() const {
+  using Table = compute_plugin_external_table;
+  const bool released = has<&Table::semaphore_release>();
+  if (has<&Table::semaphore_signal>() == released && has<&Table::semaphore_wait>() == released &&
+      (released || (!has<&Table::semaphore_import>() && !has<&Table::semaphore_create>())))
+    return;
+  throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+              fmt::format("{}: the table of {} has only some of the functions of semaphores", place().device,
+                          COMPUTE_PLUGIN_EXT_EXTERNAL_V1));
+}
+
+compute_error* ExternalTable::lacks(const char* what) const noexcept {
+  return guard([&] {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} does not {}", place().device, what))
+        .on_device(place().device);
+  });
+}
+
+compute_error* ExternalTable::memory_create(uint32_t kind, int64_t size_bytes, uint64_t* out_buffer,
+                                            compute_external* out_external) const {
+  using Table = compute_plugin_external_table;
+  *out_buffer = 0;
+  if (!has<&Table::memory_create>()) return lacks("share memory with other libraries");
+  compute_error* error =
+      or_nothing(call_noted<&Table::memory_create>(device_, kind, size_bytes, out_buffer, out_external), out_buffer);
+  if (error == nullptr && *out_buffer == 0) return broken<&Table::memory_create>("returned 0 for the buffer");
+  return error;
+}
+
+compute_error* ExternalTable::memory_import(const compute_external& external, uint64_t* out_buffer) const {
+  using Table = compute_plugin_external_table;
+  *out_buffer = 0;
+  if (!has<&Table::memory_import>()) return lacks("import external memory");
+  compute_error* error = or_nothing(call_noted<&Table::memory_import>(device_, &external, out_buffer), out_buffer);
+  if (error == nullptr && *out_buffer == 0) return broken<&Table::memory_import>("returned 0 for the buffer");
+  return error;
+}
+
+compute_error* ExternalTable::semaphore_create(uint32_t kind, uint64_t* out_semaphore,
+                                               compute_external* out_external) const {
+  using Table = compute_plugin_external_table;
+  *out_semaphore = 0;
+  if (!has<&Table::semaphore_create>()) return lacks("share semaphores with other libraries");
+  compute_error* error =
+      or_nothing(call_noted<&Table::semaphore_create>(device_, kind, out_semaphore, out_external), out_semaphore);
+  if (error == nullptr && *out_semaphore == 0) return broken<&Table::semaphore_create>("returned 0 for the semaphore");
+  return error;
+}
+
+compute_error* ExternalTable::semaphore_import(const compute_external& external, uint64_t* out_semaphore) const {
+  using Table = compute_plugin_external_table;
+  *out_semaphore = 0;
+  if (!has<&Table::semaphore_import>()) return lacks("import external semaphores");
+  compute_error* error =
+      or_nothing(call_noted<&Table::semaphore_import>(device_, &external, out_semaphore), out_semaphore);
+  if (error == nullptr && *out_semaphore == 0) return broken<&Table::semaphore_import>("returned 0 for the semaphore");
   return error;
 }
 

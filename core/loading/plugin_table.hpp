@@ -150,6 +150,7 @@ class PluginSlots {
 class DeviceTable;
 class GraphTable;
 class NativeTable;
+class ExternalTable;
 
 class KernelTable : public PluginSlots<compute_plugin_kernel_table> {
  public:
@@ -185,18 +186,48 @@ class GraphTable : public PluginSlots<compute_plugin_graph_table> {
 
 class NativeTable : public PluginSlots<compute_plugin_native_table> {
  public:
-  bool has_device_handle() const noexcept { return has<&compute_plugin_native_table::device_handle>(); }
-  bool has_stream_handle() const noexcept { return has<&compute_plugin_native_table::stream_handle>(); }
-  bool has_buffer_handle() const noexcept { return has<&compute_plugin_native_table::buffer_handle>(); }
-  bool has_dlpack_device() const noexcept { return has<&compute_plugin_native_table::dlpack_device>(); }
+  // `out_handle` is the struct of that kind, zero except for its first three fields. UNSUPPORTED if the plugin has no
+  // such slot.
+  compute_error* device_handle(uint32_t kind, void* out_handle) const;
+  compute_error* stream_handle(uint64_t stream, uint32_t kind, void* out_handle) const;
+  compute_error* buffer_handle(const compute_plugin_operand& place, uint32_t kind, void* out_handle) const;
 
-  compute_error* device_handle(uint64_t* out_handle) const;
-  compute_error* stream_handle(uint64_t stream, uint64_t* out_handle) const;
-  compute_error* buffer_handle(uint64_t buffer, uint64_t* out_handle) const;
-  compute_error* dlpack_device(int32_t* out_type, int32_t* out_id) const;
+  // What DLPack says of the device. The second one throws if it says nothing.
+  bool has_dlpack() const noexcept { return dlpack_.device_type != 0; }
+  compute_native_dlpack dlpack() const;
 
  private:
   friend class DeviceTable;
+  void ask_dlpack();
+
+  uint64_t device_ = 0;
+  compute_native_dlpack dlpack_{};
+};
+
+class ExternalTable : public PluginSlots<compute_plugin_external_table> {
+ public:
+  // UNSUPPORTED if the plugin has no such slot. An `out_external` has its size set.
+  compute_error* memory_create(uint32_t kind, int64_t size_bytes, uint64_t* out_buffer,
+                               compute_external* out_external) const;
+  compute_error* memory_import(const compute_external& external, uint64_t* out_buffer) const;
+  compute_error* semaphore_create(uint32_t kind, uint64_t* out_semaphore, compute_external* out_external) const;
+  compute_error* semaphore_import(const compute_external& external, uint64_t* out_semaphore) const;
+  // For semaphores of the plugin.
+  void semaphore_release(uint64_t semaphore) const noexcept {
+    tell<&compute_plugin_external_table::semaphore_release>(device_, semaphore);
+  }
+  compute_error* semaphore_signal(uint64_t stream, uint64_t semaphore, uint64_t value) const noexcept {
+    return call<&compute_plugin_external_table::semaphore_signal>(stream, semaphore, value);
+  }
+  compute_error* semaphore_wait(uint64_t stream, uint64_t semaphore, uint64_t value) const noexcept {
+    return call<&compute_plugin_external_table::semaphore_wait>(stream, semaphore, value);
+  }
+
+ private:
+  friend class DeviceTable;
+  compute_error* lacks(const char* what) const noexcept;
+  void check_slots() const;
+
   uint64_t device_ = 0;
 };
 
@@ -277,7 +308,8 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // NULL if the plugin has no kernels.
   bool kernels(KernelTable& out_table) const;
   // Fills the tables of the extensions that exist.
-  void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native) const;
+  void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
+                  ExternalTable& out_external) const;
 
   bool has_memory_info() const noexcept { return has<&Table::memory_info>(); }
   bool has_memory_map() const noexcept { return has<&Table::memory_map>() && has<&Table::memory_unmap>(); }
@@ -287,7 +319,9 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   bool has_cancel() const noexcept { return has<&Table::stream_cancel>(); }
   bool has_host_waits() const noexcept { return has<&Table::stream_wait_host>(); }
 
-  compute_error* memory_allocate(int32_t heap, int64_t size_bytes, uint64_t* out_buffer) const;
+  // *out_data is NULL unless the heap is HOST_SPACE.
+  compute_error* memory_allocate(int32_t heap, bool is_host_space, int64_t size_bytes, uint64_t* out_buffer,
+                                 void** out_data) const;
   void memory_free(int32_t heap, uint64_t buffer) const noexcept { tell<&Table::memory_free>(device_, heap, buffer); }
   // Bytes; -1: unknown.
   compute_error* memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) const;
@@ -340,13 +374,14 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // Unknown values are -1. `out_processes` may be NULL.
   compute_error* telemetry(compute_plugin_telemetry* out_telemetry, std::vector<ProcessMemory>* out_processes) const;
 
-  compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst,
-                                int64_t size_bytes) const noexcept {
-    return call<&Table::copy_from_host>(stream, src, &dst, size_bytes);
+  // `pinned` is the place of the host memory if it is in a heap of the device.
+  compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst, int64_t size_bytes,
+                                const compute_plugin_operand* pinned = nullptr) const noexcept {
+    return call<&Table::copy_from_host>(stream, src, pinned, &dst, size_bytes);
   }
-  compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand& src, void* dst,
-                              int64_t size_bytes) const noexcept {
-    return call<&Table::copy_to_host>(stream, &src, dst, size_bytes);
+  compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand& src, void* dst, int64_t size_bytes,
+                              const compute_plugin_operand* pinned = nullptr) const noexcept {
+    return call<&Table::copy_to_host>(stream, &src, dst, pinned, size_bytes);
   }
   compute_error* fill(uint64_t stream, const compute_plugin_operand& dst, int64_t size_bytes, const void* pattern,
                       int32_t pattern_size) const noexcept {

@@ -18,8 +18,7 @@ FaultRecords::FaultRecords(MemoryPool& pool, size_t count)
 }
 
 compute_plugin_fault* FaultRecords::at(size_t i) const noexcept {
-  const Block& block = owned_.block();
-  return reinterpret_cast<compute_plugin_fault*>(block.buffer + static_cast<uint64_t>(block.offset_bytes)) + i;
+  return reinterpret_cast<compute_plugin_fault*>(owned_.block().host()) + i;
 }
 
 compute_plugin_operand FaultRecords::operand(size_t i) const noexcept {

@@ -18,7 +18,7 @@ namespace {
 
 class HostMemory final : public RawMemory {
  public:
-  bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
+  bool allocate(int64_t size_bytes, RawBlock* out_block) override {
     if (!has_room_for(size_bytes)) return false;
     const auto place = given_.emplace(given_.end(), 0, size_bytes);
     // Over-allocates by a huge page so that large slabs begin on one, and returns the rest.
@@ -38,7 +38,8 @@ class HostMemory final : public RawMemory {
       begin = aligned;
       madvise(reinterpret_cast<void*>(begin), static_cast<size_t>(size_bytes), MADV_HUGEPAGE);
     }
-    *out_buffer = place->first = begin;
+    place->first = begin;
+    *out_block = {begin, reinterpret_cast<void*>(begin)};
     held_ += size_bytes;
     return true;
   }

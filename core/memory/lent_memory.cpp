@@ -26,12 +26,14 @@ class LentMemory final : public RawMemory {
     if (device.is_host) return;
     const compute_plugin_heap& heap = device.heaps[0];
     alignment_ = std::max({kDeviceAlignment, heap.base_alignment, heap.offset_alignment});
-    device.check(device.native.dlpack_device(&dlpack_type_, &dlpack_id_));
+    const compute_native_dlpack named = device.native.dlpack();
+    dlpack_type_ = named.device_type;
+    dlpack_id_ = named.device_id;
   }
 
   int32_t dlpack_type() const { return dlpack_type_; }
 
-  bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
+  bool allocate(int64_t size_bytes, RawBlock* out_block) override {
     void* address = nullptr;
     try {
       address = allocator_.allocate(size_bytes, alignment_, allocator_.user_data);
@@ -40,7 +42,7 @@ class LentMemory final : public RawMemory {
     }
     if (address == nullptr) return false;
     try {
-      *out_buffer = buffer_at(address, size_bytes);
+      *out_block = {buffer_at(address, size_bytes), device_.is_host ? address : nullptr};
     } catch (...) {
       give_back(address, size_bytes);
       throw;
@@ -126,7 +128,7 @@ std::unique_ptr<RawMemory> make_lent_memory(Device& device, const compute_alloca
         .on_device(device.name);
   };
   if (!device.is_host && !device.table.has_memory_import()) refuse("its plugin does not import memory");
-  if (!device.is_host && !device.native.has_dlpack_device()) refuse("its plugin reports no DLPack device");
+  if (!device.is_host && !device.native.has_dlpack()) refuse("its plugin reports no DLPack device");
   auto memory = std::make_unique<LentMemory>(device, allocator);
   const int32_t type = memory->dlpack_type();
   if (std::find(std::begin(kNamedByObjects), std::end(kNamedByObjects), type) != std::end(kNamedByObjects))

@@ -63,7 +63,7 @@ bool is_over(const Access& last) noexcept { return last.timeline == nullptr || l
 }  // namespace
 
 struct MemoryPool::Slab {
-  uint64_t buffer;
+  RawBlock raw;
   int64_t size_bytes;
   Chunk* first;
 };
@@ -77,7 +77,8 @@ struct Chunk : Block {
 
   void lie_in(MemoryPool::Slab* owner) noexcept {
     slab = owner;
-    buffer = owner->buffer;
+    buffer = owner->raw.buffer;
+    base = static_cast<uint8_t*>(owner->raw.data);
   }
 
   MemoryPool::Slab* slab = nullptr;
@@ -156,7 +157,7 @@ MemoryPool::~MemoryPool() {
       delete chunk;
       chunk = next;
     }
-    raw_->free(slab->buffer, slab->size_bytes);
+    raw_->free(slab->raw.buffer, slab->size_bytes);
     delete slab;
   }
 }
@@ -379,18 +380,18 @@ Chunk* MemoryPool::take_from_device(int64_t rounded) {
   auto slab = std::make_unique<Slab>();
   auto chunk = make_chunk();
   auto entry = slabs_.extract(slabs_.insert(slab.get()).first);  // what can throw comes first
-  uint64_t buffer = 0;
+  RawBlock raw;
   ++raw_requests_;
-  bool allocated = raw_->allocate(size, &buffer);
+  bool allocated = raw_->allocate(size, &raw);
   if (!allocated && size != rounded) {
     size = rounded;
-    allocated = raw_->allocate(size, &buffer);
+    allocated = raw_->allocate(size, &raw);
   }
   if (!allocated) return nullptr;
   slabs_.insert(std::move(entry));
   next_slab_bytes_ = std::min(next_slab_bytes_ * 2, kLargestSlab);
   reserved_ += size;
-  *slab = {buffer, size, chunk.get()};
+  *slab = {raw, size, chunk.get()};
   chunk->lie_in(slab.release());
   chunk->size_bytes = size;
   Chunk* whole = chunk.release();
@@ -539,7 +540,7 @@ void MemoryPool::release_empty_slabs(int64_t keep_bytes) noexcept {
     free_chunks_.erase(only);
     free_bytes_ -= only->size_bytes;
     reserved_ -= slab->size_bytes;
-    raw_->free(slab->buffer, slab->size_bytes);
+    raw_->free(slab->raw.buffer, slab->size_bytes);
     delete only;
     delete slab;
     it = slabs_.erase(it);
@@ -560,7 +561,7 @@ void MemoryPool::trim(int64_t keep_bytes) noexcept {
 
 void MemoryPool::give_everything_back() noexcept {
   std::lock_guard guard(lock_);
-  for (Slab* slab : slabs_) raw_->free(slab->buffer, slab->size_bytes);
+  for (Slab* slab : slabs_) raw_->free(slab->raw.buffer, slab->size_bytes);
 }
 
 // ---- Memory that a program lends ------------------------------------------------------------------------------------
@@ -590,13 +591,13 @@ std::optional<Handout> MemoryPool::take_lent(int64_t size_bytes, const Holding& 
   auto slab = std::make_unique<Slab>();
   auto chunk = make_chunk();
   auto entry = slabs_.extract(slabs_.insert(slab.get()).first);  // what can throw comes first
-  uint64_t buffer = 0;
+  RawBlock raw;
   bool allocated = false;
   reserved_ += size;
   ++raw_requests_;
   held.unlock();
   try {
-    allocated = raw_->allocate(size, &buffer);
+    allocated = raw_->allocate(size, &raw);
   } catch (...) {
     held.lock();
     reserved_ -= size;
@@ -608,7 +609,7 @@ std::optional<Handout> MemoryPool::take_lent(int64_t size_bytes, const Holding& 
     return std::nullopt;
   }
   slabs_.insert(std::move(entry));
-  *slab = {buffer, size, chunk.get()};
+  *slab = {raw, size, chunk.get()};
   chunk->lie_in(slab.release());
   chunk->size_bytes = size;
   chunk->bin = bin_of(size);
@@ -668,7 +669,7 @@ void MemoryPool::return_lent(Chunk* list) noexcept {
       std::lock_guard guard(lock_);
       slabs_.erase(slab.get());
     }
-    raw_->free(slab->buffer, slab->size_bytes);
+    raw_->free(slab->raw.buffer, slab->size_bytes);
     std::lock_guard guard(lock_);
     std::lock_guard blocks_guard(blocks_lock_);
     reserved_ -= slab->size_bytes;

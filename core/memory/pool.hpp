@@ -38,11 +38,14 @@ struct Chunk;
 // A piece of device memory. `buffer` is the plugin's handle, for host memory the address itself.
 struct Block {
   uint64_t buffer = 0;
+  uint8_t* base = nullptr;  // where the host addresses byte 0 of the buffer; NULL if it cannot
   int64_t offset_bytes = 0;
   int64_t size_bytes = 0;  // usable, at least the requested size
   Chunk* chunk = nullptr;
 
   explicit operator bool() const { return chunk != nullptr; }
+  // Where the host addresses the block. Only if `base` is not NULL.
+  uint8_t* host() const noexcept { return base + offset_bytes; }
 };
 
 // Whether COMPUTE_DEBUG requests it: new memory and released memory contain patterns that are NaN in every
@@ -101,11 +104,17 @@ struct MemoryState {
 
 inline constexpr int64_t kHugePage = int64_t{2} << 20;  // bytes
 
+// Memory as its source hands it out: the buffer, and where the host addresses it; NULL if it cannot.
+struct RawBlock {
+  uint64_t buffer = 0;
+  void* data = nullptr;
+};
+
 // The source of a pool's memory. allocate returns false if there is not enough, and throws for any other failure.
 class RawMemory {
  public:
   virtual ~RawMemory() = default;
-  virtual bool allocate(int64_t size_bytes, uint64_t* out_buffer) = 0;
+  virtual bool allocate(int64_t size_bytes, RawBlock* out_block) = 0;
   virtual void free(uint64_t buffer, int64_t size_bytes) noexcept = 0;
   virtual std::optional<MemoryState> state() noexcept { return std::nullopt; }
   // Whether free blocks may be poisoned: buffers are addresses on the host, and free unpoisons them.

@@ -33,7 +33,7 @@ class Ring {
     try {
       for (; used_ < wanted; ++used_) {
         const Block& block = slots_[used_].owned.emplace(pool, chunk, MemoryUse::kTemporary).block();
-        data_[used_] = reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes));
+        data_[used_] = block.host();
         if (debugs_memory()) fill_bytes(data_[used_], chunk, kNewPattern.data(), 2);
       }
     } catch (const Error&) {
@@ -46,6 +46,10 @@ class Ring {
   int64_t size() const noexcept { return static_cast<int64_t>(used_); }
   std::span<void* const> data() const noexcept { return {data_.data(), used_}; }
   void* data(int64_t chunk) const noexcept { return data_[static_cast<size_t>(chunk) % used_]; }
+  compute_plugin_operand place(int64_t chunk) noexcept {
+    const Block& block = at(chunk).owned->block();
+    return {block.buffer, block.offset_bytes};
+  }
   // What is queued for this chunk next carries `number`.
   void use(int64_t chunk, uint64_t number) {
     at(chunk).owned->used_by(timeline_, number);
@@ -110,7 +114,8 @@ bool copy_to_device(Submission& submission, const void* src, compute_plugin_oper
     const int64_t bytes = std::min(chunk, size_bytes - begin);
     const compute_plugin_operand part{dst.buffer, dst.offset_bytes + begin};
     ring.use(i, submission.first_number() + static_cast<uint64_t>(i));
-    submission.check(device.table.copy_from_host(timeline.plugin_stream, ring.data(i), part, bytes));
+    const compute_plugin_operand pinned = ring.place(i);
+    submission.check(device.table.copy_from_host(timeline.plugin_stream, ring.data(i), part, bytes, &pinned));
     ring.mark(i);
   }
   return true;
@@ -133,7 +138,8 @@ bool copy_to_host(Submission& submission, compute_plugin_operand src, void* dst,
     const int64_t bytes = std::min(chunk, size_bytes - begin);
     const compute_plugin_operand part{src.buffer, src.offset_bytes + begin};
     ring.use(i, submission.first_number() + static_cast<uint64_t>(i));
-    submission.check(device.table.copy_to_host(timeline.plugin_stream, part, ring.data(i), bytes));
+    const compute_plugin_operand pinned = ring.place(i);
+    submission.check(device.table.copy_to_host(timeline.plugin_stream, part, ring.data(i), bytes, &pinned));
     ring.mark(i);
   };
   for (int64_t i = 0; i < ring.size(); ++i) queue(i);

@@ -32,8 +32,9 @@ std::string description_of(const void* handle) {
   return found != released.descriptions.end() ? found->second : std::string();
 }
 
-constexpr HandleKind kKinds[] = {HandleKind::kDevice, HandleKind::kTensor,     HandleKind::kStream, HandleKind::kEvent,
-                                 HandleKind::kPlan,   HandleKind::kExpression, HandleKind::kKernel, HandleKind::kGraph};
+constexpr HandleKind kKinds[] = {HandleKind::kDevice, HandleKind::kTensor, HandleKind::kStream,
+                                 HandleKind::kEvent,  HandleKind::kPlan,   HandleKind::kExpression,
+                                 HandleKind::kKernel, HandleKind::kGraph,  HandleKind::kSemaphore};
 
 }  // namespace
 
@@ -65,6 +66,8 @@ const char* handle_name(HandleKind kind) noexcept {
       return "kernel";
     case HandleKind::kGraph:
       return "graph";
+    case HandleKind::kSemaphore:
+      return "semaphore";
   }
   return "handle";
 }

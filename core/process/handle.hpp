@@ -22,6 +22,7 @@ enum class HandleKind : uint32_t {
   kExpression = 0x65787072,
   kKernel = 0x6b726e6c,
   kGraph = 0x67726170,
+  kSemaphore = 0x73656d61,
 };
 
 const char* handle_name(HandleKind kind) noexcept;

@@ -39,9 +39,7 @@ void RunMemory::give(compute_plugin_run& run, const RunNeeds& own, const RunNeed
                              : compute_plugin_operand{block.buffer, offset};
   }
   if (own.host_bytes > 0 && host_) {
-    const Block& block = host_.block();
-    run.host_workspace =
-        reinterpret_cast<void*>(block.buffer + static_cast<uint64_t>(block.offset_bytes + place.host_bytes));
+    run.host_workspace = host_.block().host() + place.host_bytes;
   }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::mem::size_of;
 
 pub const INTERFACE: u32 = 1;
-pub const DRAFT: u32 = 4;
+pub const DRAFT: u32 = 5;
 pub const MUST_UNDERSTAND: u32 = 0x8000_0000;
 
 pub const INVALID_ARGUMENT: i32 = 1;
@@ -358,7 +358,7 @@ pub struct DeviceTable {
     pub table_size: i64,
     pub caps: extern "C" fn(u64) -> *const Caps,
     pub close: extern "C" fn(u64),
-    pub memory_allocate: extern "C" fn(u64, &Allocation, &mut u64) -> Status,
+    pub memory_allocate: extern "C" fn(u64, &Allocation, &mut u64, &mut *mut u8) -> Status,
     pub memory_free: extern "C" fn(u64, i32, u64),
     pub memory_info: Absent,
     pub memory_map: Absent,
@@ -376,8 +376,8 @@ pub struct DeviceTable {
     pub mark_time: Absent,
     pub clock: Absent,
     pub telemetry: Absent,
-    pub copy_from_host: extern "C" fn(u64, *const u8, &Operand, i64) -> Status,
-    pub copy_to_host: extern "C" fn(u64, &Operand, *mut u8, i64) -> Status,
+    pub copy_from_host: extern "C" fn(u64, *const u8, *const Operand, &Operand, i64) -> Status,
+    pub copy_to_host: extern "C" fn(u64, &Operand, *mut u8, *const Operand, i64) -> Status,
     pub fill: extern "C" fn(u64, &Operand, i64, *const u8, i32) -> Status,
     pub copy_peer: Absent,
     pub op_query: extern "C" fn(u64, &Op, &mut QueryInfo, Refuse, *mut c_void) -> Status,

@@ -90,12 +90,17 @@ unsafe fn from_handle<'a, T>(handle: u64) -> &'a T {
     &*(handle as *const T)
 }
 
-/// A buffer is its address, because the heap is HOST_SPACE.
+/// A buffer is its address.
 fn address(operand: &Operand) -> *mut u8 {
     (operand.buffer as *mut u8).wrapping_offset(operand.offset_bytes as isize)
 }
 
-extern "C" fn memory_allocate(device: u64, request: &abi::Allocation, out_buffer: &mut u64) -> Status {
+extern "C" fn memory_allocate(
+    device: u64,
+    request: &abi::Allocation,
+    out_buffer: &mut u64,
+    out_data: &mut *mut u8,
+) -> Status {
     guard(|| {
         understand(&request.header, request.flags)?;
         let mut blocks = unsafe { from_handle::<Device>(device) }.blocks.lock().unwrap();
@@ -111,6 +116,7 @@ extern "C" fn memory_allocate(device: u64, request: &abi::Allocation, out_buffer
         blocks.used_bytes += request.size_bytes;
         blocks.layouts.insert(memory as u64, layout);
         *out_buffer = memory as u64;
+        *out_data = memory;
         Ok(())
     })
 }
@@ -200,11 +206,23 @@ fn copy_bytes(stream: u64, src: *const u8, dst: *mut u8, size_bytes: i64) -> Sta
     })
 }
 
-extern "C" fn copy_from_host(stream: u64, src: *const u8, dst: &Operand, size_bytes: i64) -> Status {
+extern "C" fn copy_from_host(
+    stream: u64,
+    src: *const u8,
+    _pinned: *const Operand,
+    dst: &Operand,
+    size_bytes: i64,
+) -> Status {
     copy_bytes(stream, src, address(dst), size_bytes)
 }
 
-extern "C" fn copy_to_host(stream: u64, src: &Operand, dst: *mut u8, size_bytes: i64) -> Status {
+extern "C" fn copy_to_host(
+    stream: u64,
+    src: &Operand,
+    dst: *mut u8,
+    _pinned: *const Operand,
+    size_bytes: i64,
+) -> Status {
     copy_bytes(stream, address(src), dst, size_bytes)
 }
 

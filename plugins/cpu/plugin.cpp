@@ -136,11 +136,13 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
   return error;
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand*,
+                              const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] { object<Stream>(stream).copy({src, address(*dst), size_bytes}); });
 }
 
-compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
+                            const compute_plugin_operand*, int64_t size_bytes) {
   return guard([&] { object<Stream>(stream).copy({address(*src), dst, size_bytes}); });
 }
 

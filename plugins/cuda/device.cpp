@@ -20,10 +20,6 @@ namespace {
 
 constexpr size_t kMemoriesPerBlock = 64;
 
-// DLPack's numbers.
-constexpr int32_t kDlCuda = 2;
-constexpr int32_t kDlCudaManaged = 13;
-
 compute_plugin_heap make_heap(uint32_t flags, int32_t role, int64_t size_bytes) {
   compute_plugin_heap heap{};
   heap.struct_size = sizeof heap;

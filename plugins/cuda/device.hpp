@@ -24,6 +24,10 @@ class BlasHandle;
 class DnnHandle;
 class SolverHandle;
 
+// DLPack's numbers.
+constexpr int32_t kDlCuda = 2;
+constexpr int32_t kDlCudaManaged = 13;
+
 /// What the launches of a stream, or of a graph, share.
 struct LaunchMemory {
   compute_plugin_fault* fault_record = nullptr;  // in pinned memory, which kernels address directly

@@ -13,6 +13,7 @@
 #include "plugins/common/op/understood.hpp"
 #include "plugins/common/table/emit.hpp"
 #include "plugins/common/table/entry.hpp"
+#include "plugins/common/table/native.hpp"
 #include "plugins/common/table/slots.hpp"
 #include "plugins/cuda/copy.hpp"
 #include "plugins/cuda/device.hpp"
@@ -67,11 +68,13 @@ const compute_plugin_caps* device_caps(uint64_t device) { return &object<Device>
 
 void device_close(uint64_t device) { delete &object<Device>(device); }
 
-compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
+                               void** out_data) {
   *out_buffer = 0;
   return guard([&] {
     require_understood(request, "the allocation");
     *out_buffer = object<Device>(device).allocate(request->heap, request->size_bytes);
+    if (request->heap == 1) *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(*out_buffer));
   });
 }
 
@@ -141,11 +144,13 @@ compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetr
   });
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand*,
+                              const compute_plugin_operand* dst, int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(*dst), size_bytes); });
 }
 
-compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
+                            const compute_plugin_operand*, int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(*src), dst, size_bytes); });
 }
 
@@ -225,26 +230,40 @@ void graph_release(uint64_t device, uint64_t graph) {
   }));
 }
 
-compute_error* native_device(uint64_t device, uint64_t* out_handle) {
-  *out_handle = handle_of(object<Device>(device).context());
-  return nullptr;
+// `stream` and `buffer` are 0 for a device.
+compute_error* native_handle(const Device& device, uint32_t kind, void* out_handle, uint64_t stream, uint64_t buffer) {
+  return guard([&] {
+    if (kind == COMPUTE_NATIVE_CUDA) {
+      compute_native_cuda handle{};
+      handle.device = device.info().handle;
+      handle.context = handle_of(device.context());
+      handle.stream = stream;
+      handle.address = buffer;
+      common::give_handle(out_handle, handle);
+    } else if (kind == COMPUTE_NATIVE_DLPACK) {
+      compute_native_dlpack handle{};
+      handle.device_type = kDlCuda;
+      handle.device_id = device.info().ordinal;
+      handle.data = buffer;
+      handle.stream = stream;
+      common::give_handle(out_handle, handle);
+    } else {
+      common::refuse_handle("cuda", kind);
+    }
+  });
 }
 
-compute_error* native_stream(uint64_t stream, uint64_t* out_handle) {
-  *out_handle = handle_of(object<Stream>(stream).handle());
-  return nullptr;
+compute_error* native_device(uint64_t device, uint32_t kind, void* out_handle) {
+  return native_handle(object<Device>(device), kind, out_handle, 0, 0);
 }
 
-compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {
-  *out_handle = buffer;
-  return nullptr;
+compute_error* native_stream(uint64_t stream, uint32_t kind, void* out_handle) {
+  const Stream& self = object<Stream>(stream);
+  return native_handle(self.device(), kind, out_handle, handle_of(self.handle()), 0);
 }
 
-compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t* out_id) {
-  constexpr int32_t kDlCuda = 2;
-  *out_type = kDlCuda;
-  *out_id = object<Device>(device).info().ordinal;
-  return nullptr;
+compute_error* native_buffer(uint64_t device, const compute_plugin_operand* place, uint32_t kind, void* out_handle) {
+  return native_handle(object<Device>(device), kind, out_handle, 0, address(*place));
 }
 
 const void* get_extension(uint64_t, const char* name, int64_t name_size) {
@@ -252,7 +271,7 @@ const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run,
                                                          graph_release};
   static constexpr compute_plugin_native_table kNative = {sizeof(compute_plugin_native_table), native_device,
-                                                          native_stream, native_buffer, native_dlpack_device};
+                                                          native_stream, native_buffer};
   if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1) return &kGraphs;
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1) return &kNative;
   return nullptr;

@@ -16,6 +16,7 @@
 #include "plugins/common/op/understood.hpp"
 #include "plugins/common/table/emit.hpp"
 #include "plugins/common/table/entry.hpp"
+#include "plugins/common/table/native.hpp"
 #include "plugins/common/table/slots.hpp"
 #include "plugins/opencl/clblast.hpp"
 #include "plugins/opencl/device.hpp"
@@ -72,13 +73,15 @@ const compute_plugin_caps* device_caps(uint64_t device) { return &object<Device>
 
 void device_close(uint64_t device) { delete &object<Device>(device); }
 
-compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
+                               void** out_data) {
   *out_buffer = 0;
   return guard([&] {
     require_understood(request, "the allocation");
     const int64_t size_bytes = request->size_bytes;
     if (request->heap == 1) {
-      *out_buffer = handle_of(static_cast<char*>(object<Device>(device).allocate_pinned(size_bytes)));
+      *out_data = object<Device>(device).allocate_pinned(size_bytes);
+      *out_buffer = handle_of(static_cast<char*>(*out_data));
       return;
     }
     auto buffer = std::make_unique<Buffer>();
@@ -141,7 +144,8 @@ compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* ou
   return guard([&] { object<Device>(device).read_clock(out_device_ns, out_host_ns); });
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand*,
+                              const compute_plugin_operand* dst, int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& self) {
     check(api().clEnqueueWriteBuffer(self.queue(), memory_of(dst->buffer), 0, static_cast<size_t>(dst->offset_bytes),
                                      static_cast<size_t>(size_bytes), src, 0, nullptr, nullptr),
@@ -149,7 +153,8 @@ compute_error* copy_from_host(uint64_t stream, const void* src, const compute_pl
   });
 }
 
-compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
+                            const compute_plugin_operand*, int64_t size_bytes) {
   return Slots::submit(stream, [&](Stream& self) {
     check(api().clEnqueueReadBuffer(self.queue(), memory_of(src->buffer), 0, static_cast<size_t>(src->offset_bytes),
                                     static_cast<size_t>(size_bytes), dst, 0, nullptr, nullptr),
@@ -335,25 +340,48 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
 
 // ---- Native handles -------------------------------------------------------------------------------------------------
 
-compute_error* native_device(uint64_t device, uint64_t* out_handle) {
-  *out_handle = handle_of(object<Device>(device).context());
-  return nullptr;
+// `queue` and `place` are NULL for a device.
+compute_error* native_handle(const Device& device, uint32_t kind, void* out_handle, cl_command_queue queue,
+                             const compute_plugin_operand* place) {
+  return guard([&] {
+    const uint64_t memory = place != nullptr ? handle_of(memory_of(place->buffer)) : 0;
+    const int64_t offset_bytes = place != nullptr ? place->offset_bytes : 0;
+    if (kind == COMPUTE_NATIVE_OPENCL) {
+      compute_native_opencl handle{};
+      handle.platform = handle_of(device.info().platform);
+      handle.device = handle_of(device.info().device);
+      handle.context = handle_of(device.context());
+      handle.queue = handle_of(queue);
+      handle.memory = memory;
+      handle.offset_bytes = offset_bytes;
+      common::give_handle(out_handle, handle);
+    } else if (kind == COMPUTE_NATIVE_DLPACK) {
+      compute_native_dlpack handle{};
+      handle.device_type = kDlOpenCl;
+      handle.device_id = static_cast<int32_t>(device.info().id) - 1;
+      handle.data = memory;
+      handle.byte_offset = static_cast<uint64_t>(offset_bytes);
+      handle.stream = handle_of(queue);
+      common::give_handle(out_handle, handle);
+    } else {
+      common::refuse_handle("opencl", kind);
+    }
+  });
 }
 
-compute_error* native_stream(uint64_t stream, uint64_t* out_handle) {
-  *out_handle = 0;
-  return guard([&] { *out_handle = handle_of(object<Stream>(stream).share_queue()); });
+compute_error* native_device(uint64_t device, uint32_t kind, void* out_handle) {
+  return native_handle(object<Device>(device), kind, out_handle, nullptr, nullptr);
 }
 
-compute_error* native_buffer(uint64_t, uint64_t buffer, uint64_t* out_handle) {
-  *out_handle = handle_of(memory_of(buffer));
-  return nullptr;
+compute_error* native_stream(uint64_t stream, uint32_t kind, void* out_handle) {
+  Stream& self = object<Stream>(stream);
+  cl_command_queue queue = nullptr;
+  if (compute_error* error = guard([&] { queue = self.share_queue(); })) return error;
+  return native_handle(*self.device(), kind, out_handle, queue, nullptr);
 }
 
-compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t* out_id) {
-  *out_type = kDlOpenCl;
-  *out_id = static_cast<int32_t>(object<Device>(device).info().id) - 1;
-  return nullptr;
+compute_error* native_buffer(uint64_t device, const compute_plugin_operand* place, uint32_t kind, void* out_handle) {
+  return native_handle(object<Device>(device), kind, out_handle, nullptr, place);
 }
 
 constexpr compute_plugin_native_table native_table() {
@@ -362,7 +390,6 @@ constexpr compute_plugin_native_table native_table() {
   table.device_handle = native_device;
   table.stream_handle = native_stream;
   table.buffer_handle = native_buffer;
-  table.dlpack_device = native_dlpack_device;
   return table;
 }
 

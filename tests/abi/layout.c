@@ -32,6 +32,7 @@ FLOOR(compute_launch, COMPUTE_LAUNCH_SIZE_1);
 FLOOR(compute_op_registration, COMPUTE_OP_REGISTRATION_SIZE_1);
 FLOOR(compute_op_kernel, COMPUTE_OP_KERNEL_SIZE_1);
 FLOOR(compute_allocator, COMPUTE_ALLOCATOR_SIZE_1);
+FLOOR(compute_external, COMPUTE_EXTERNAL_SIZE_1);
 
 SIZE(compute_struct_header, 16);
 AT(compute_struct_header, struct_size, 0);
@@ -52,6 +53,73 @@ AT(compute_attribute, kind, 32);
 AT(compute_attribute, reserved, 36);
 AT(compute_attribute, count, 40);
 AT(compute_attribute, values, 48);
+
+SIZE(compute_native_dlpack, 48);
+AT(compute_native_dlpack, struct_size, 0);
+AT(compute_native_dlpack, struct_type, 4);
+AT(compute_native_dlpack, next, 8);
+AT(compute_native_dlpack, device_type, 16);
+AT(compute_native_dlpack, device_id, 20);
+AT(compute_native_dlpack, data, 24);
+AT(compute_native_dlpack, byte_offset, 32);
+AT(compute_native_dlpack, stream, 40);
+
+SIZE(compute_native_host, 24);
+AT(compute_native_host, struct_size, 0);
+AT(compute_native_host, struct_type, 4);
+AT(compute_native_host, next, 8);
+AT(compute_native_host, address, 16);
+
+SIZE(compute_native_cuda, 48);
+AT(compute_native_cuda, struct_size, 0);
+AT(compute_native_cuda, struct_type, 4);
+AT(compute_native_cuda, next, 8);
+AT(compute_native_cuda, device, 16);
+AT(compute_native_cuda, reserved, 20);
+AT(compute_native_cuda, context, 24);
+AT(compute_native_cuda, stream, 32);
+AT(compute_native_cuda, address, 40);
+
+SIZE(compute_native_opencl, 64);
+AT(compute_native_opencl, struct_size, 0);
+AT(compute_native_opencl, struct_type, 4);
+AT(compute_native_opencl, next, 8);
+AT(compute_native_opencl, platform, 16);
+AT(compute_native_opencl, device, 24);
+AT(compute_native_opencl, context, 32);
+AT(compute_native_opencl, queue, 40);
+AT(compute_native_opencl, memory, 48);
+AT(compute_native_opencl, offset_bytes, 56);
+
+SIZE(compute_native_vulkan, 128);
+AT(compute_native_vulkan, struct_size, 0);
+AT(compute_native_vulkan, struct_type, 4);
+AT(compute_native_vulkan, next, 8);
+AT(compute_native_vulkan, get_instance_proc_addr, 16);
+AT(compute_native_vulkan, instance, 24);
+AT(compute_native_vulkan, physical_device, 32);
+AT(compute_native_vulkan, device, 40);
+AT(compute_native_vulkan, queue, 48);
+AT(compute_native_vulkan, lock_queue, 56);
+AT(compute_native_vulkan, unlock_queue, 64);
+AT(compute_native_vulkan, queue_lock, 72);
+AT(compute_native_vulkan, queue_family, 80);
+AT(compute_native_vulkan, reserved, 84);
+AT(compute_native_vulkan, semaphore, 88);
+AT(compute_native_vulkan, semaphore_value, 96);
+AT(compute_native_vulkan, buffer, 104);
+AT(compute_native_vulkan, offset_bytes, 112);
+AT(compute_native_vulkan, address, 120);
+
+SIZE(compute_external, 56);
+AT(compute_external, struct_size, 0);
+AT(compute_external, struct_type, 4);
+AT(compute_external, next, 8);
+AT(compute_external, kind, 16);
+AT(compute_external, descriptor, 20);
+AT(compute_external, address, 24);
+AT(compute_external, size_bytes, 32);
+AT(compute_external, device_uuid, 40);
 
 SIZE(compute_number, 40);
 AT(compute_number, kind, 0);
@@ -324,6 +392,8 @@ SIZE_1(compute_plugin_kernel_info, COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1);
 SIZE_1(compute_plugin_caps, COMPUTE_PLUGIN_CAPS_SIZE_1);
 SIZE_1(compute_plugin_setting, COMPUTE_PLUGIN_SETTING_SIZE_1);
 SIZE_1(compute_plugin_telemetry, COMPUTE_PLUGIN_TELEMETRY_SIZE_1);
+SIZE_1(compute_plugin_vendor_op, COMPUTE_PLUGIN_VENDOR_OP_SIZE_1);
+SIZE_1(compute_plugin_vendor_dtype, COMPUTE_PLUGIN_VENDOR_DTYPE_SIZE_1);
 
 SIZE(compute_plugin_setting, 88);
 AT(compute_plugin_setting, struct_size, 0);
@@ -709,12 +779,54 @@ AT(compute_plugin_graph_table, create, 8);
 AT(compute_plugin_graph_table, run, 16);
 AT(compute_plugin_graph_table, release, 24);
 
-SIZE(compute_plugin_native_table, 40);
+SIZE(compute_plugin_native_table, 32);
 AT(compute_plugin_native_table, table_size, 0);
 AT(compute_plugin_native_table, device_handle, 8);
 AT(compute_plugin_native_table, stream_handle, 16);
 AT(compute_plugin_native_table, buffer_handle, 24);
-AT(compute_plugin_native_table, dlpack_device, 32);
+
+SIZE(compute_plugin_external_table, 64);
+AT(compute_plugin_external_table, table_size, 0);
+AT(compute_plugin_external_table, memory_create, 8);
+AT(compute_plugin_external_table, memory_import, 16);
+AT(compute_plugin_external_table, semaphore_create, 24);
+AT(compute_plugin_external_table, semaphore_import, 32);
+AT(compute_plugin_external_table, semaphore_release, 40);
+AT(compute_plugin_external_table, semaphore_signal, 48);
+AT(compute_plugin_external_table, semaphore_wait, 56);
+
+SIZE(compute_plugin_vendor_op, 152);
+AT(compute_plugin_vendor_op, struct_size, 0);
+AT(compute_plugin_vendor_op, struct_type, 4);
+AT(compute_plugin_vendor_op, next, 8);
+AT(compute_plugin_vendor_op, name, 16);
+AT(compute_plugin_vendor_op, summary, 32);
+AT(compute_plugin_vendor_op, inputs, 48);
+AT(compute_plugin_vendor_op, outputs, 64);
+AT(compute_plugin_vendor_op, attributes, 80);
+AT(compute_plugin_vendor_op, dtypes, 96);
+AT(compute_plugin_vendor_op, shapes, 112);
+AT(compute_plugin_vendor_op, result_dtypes, 128);
+AT(compute_plugin_vendor_op, version, 144);
+AT(compute_plugin_vendor_op, flags, 148);
+
+SIZE(compute_plugin_vendor_dtype, 40);
+AT(compute_plugin_vendor_dtype, struct_size, 0);
+AT(compute_plugin_vendor_dtype, struct_type, 4);
+AT(compute_plugin_vendor_dtype, next, 8);
+AT(compute_plugin_vendor_dtype, name, 16);
+AT(compute_plugin_vendor_dtype, dtype, 32);
+AT(compute_plugin_vendor_dtype, size_bytes, 36);
+
+SIZE(compute_plugin_ops_sink, 32);
+AT(compute_plugin_ops_sink, table_size, 0);
+AT(compute_plugin_ops_sink, context, 8);
+AT(compute_plugin_ops_sink, op, 16);
+AT(compute_plugin_ops_sink, dtype, 24);
+
+SIZE(compute_plugin_ops_table, 16);
+AT(compute_plugin_ops_table, table_size, 0);
+AT(compute_plugin_ops_table, list, 8);
 
 SIZE(compute_struct_header, 16);
 AT(compute_struct_header, struct_size, 0);

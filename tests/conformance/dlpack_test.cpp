@@ -182,14 +182,14 @@ void exchange(const Session& session) {
   const int32_t result =
       compute_dlpack_current_work_stream(prototype.device.device_type, prototype.device.device_id, &stream);
   compute_stream* own = nullptr;
-  uint64_t handle = 0;
+  compute_native_dlpack named = {sizeof named, 0, nullptr, 0, 0, 0, 0, 0};
   check(compute_device_default_stream(session.device(), &own));
   if (prototype.device.device_type == kDlCpu) {
     EXPECT_EQ(result, 0) << "work is complete when a call returns";
   } else {
-    EXPECT_EQ(result, Error(compute_stream_native_handle(own, &handle)) ? -1 : 0);
+    EXPECT_EQ(result, Error(compute_stream_native_handle(own, COMPUTE_NATIVE_DLPACK, &named)) ? -1 : 0);
   }
-  EXPECT_EQ(reinterpret_cast<uint64_t>(stream), handle);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(stream), named.stream);
   compute_stream_release(own);
   prototype.dtype.lanes = 4;
   EXPECT_EQ(compute_dlpack_allocate(&prototype, &managed, &told, tell), -1);

@@ -270,6 +270,7 @@ int run(int argc, char** argv) {
   add_device_tests(registry);
   add_tensor_tests(registry);
   add_host_tests(registry);
+  add_interop_tests(registry);
   add_kernel_tests(registry);
   add_stream_tests(registry);
   add_elementwise_tests(registry);

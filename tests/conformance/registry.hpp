@@ -64,6 +64,7 @@ void add_fourier_tests(Registry& registry);
 void add_gradient_tests(Registry& registry);
 void add_graph_tests(Registry& registry);
 void add_host_tests(Registry& registry);
+void add_interop_tests(Registry& registry);
 void add_kernel_tests(Registry& registry);
 void add_linalg_tests(Registry& registry);
 void add_matmul_tests(Registry& registry);

@@ -74,15 +74,15 @@ Device device_of_the_memory() {
 
 TEST(CudaAllocator, ServesTheTensorsOfItsDevice) {
   const Device device = device_of_the_memory();
-  Driver driver(device.native_handle());
+  Driver driver(device.native<compute_native_cuda>().context);
   for (const bool cached : {false, true}) {
     device.set_allocator(driver, cached);
     {
       std::vector<float> values(1000);
       std::iota(values.begin(), values.end(), 0.0f);
       const Tensor x = device.from_host(values), y = copy(x);
-      EXPECT_TRUE(driver.holds(x.native_handle().handle));
-      EXPECT_TRUE(driver.holds(y.native_handle().handle));
+      EXPECT_TRUE(driver.holds(x.native<compute_native_cuda>().address));
+      EXPECT_TRUE(driver.holds(y.native<compute_native_cuda>().address));
       EXPECT_EQ(x.to_vector<float>(), values);
       if (runs_kernels(device)) {
         EXPECT_EQ(y.to_vector<float>(), values);
@@ -102,7 +102,7 @@ TEST(CudaAllocator, ServesTheTensorsOfItsDevice) {
 TEST(CudaAllocator, IsRefusedForMemoryOfAnotherDevice) {
   const Device device = Device::open("cuda0");
   if (runs_kernels(device)) GTEST_SKIP() << "the memory is on this device";
-  Driver driver(device.native_handle());
+  Driver driver(device.native<compute_native_cuda>().context);
   device.set_allocator(driver);
   try {
     static_cast<void>(device.empty(compute::float32, {10}));

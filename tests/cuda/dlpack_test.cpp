@@ -64,13 +64,15 @@ TEST(CudaDlpack, GivesItsMemoryToOthers) {
   DLManagedTensorVersioned* managed = nullptr;
   constexpr int64_t kLegacyStream = 1;
   compute::check(compute_tensor_to_dlpack(made, kLegacyStream, &managed));
-  uint64_t handle = 0;
-  int64_t offset = 0;
-  compute::check(compute_tensor_native_handle(made, &handle, &offset));
+  auto native = compute::sized<compute_native_cuda>();
+  compute::check(compute_tensor_native_handle(made, COMPUTE_NATIVE_CUDA, &native));
+  EXPECT_EQ(native.device, 0);
+  EXPECT_EQ(native.context, device.native<compute_native_cuda>().context);
+  EXPECT_EQ(native.stream, 0U);
   compute_tensor_release(made);  // the export keeps the memory
   EXPECT_EQ(managed->dl_tensor.device.device_type, kDlCuda);
   EXPECT_EQ(managed->dl_tensor.device.device_id, 0) << "CUDA's number, not ours";
-  EXPECT_EQ(reinterpret_cast<uint64_t>(managed->dl_tensor.data), handle + static_cast<uint64_t>(offset));
+  EXPECT_EQ(reinterpret_cast<uint64_t>(managed->dl_tensor.data), native.address);
   EXPECT_EQ(managed->dl_tensor.byte_offset, 0U);
   EXPECT_EQ(managed->flags, 0U);
   EXPECT_EQ(static_cast<const float*>(managed->dl_tensor.data)[5], 5.0f);
@@ -92,7 +94,8 @@ TEST(CudaDlpack, AllocatesForTheExchangeApi) {
   EXPECT_EQ(made.device().name(), "cuda1");
   void* stream = nullptr;
   ASSERT_EQ(compute_dlpack_current_work_stream(kDlCuda, 0, &stream), 0);
-  EXPECT_EQ(reinterpret_cast<uint64_t>(stream), compute::Stream::default_of(device).native_handle());
+  EXPECT_EQ(reinterpret_cast<uint64_t>(stream),
+            compute::Stream::default_of(device).native<compute_native_cuda>().stream);
   EXPECT_EQ(compute_dlpack_current_work_stream(kDlCuda, 77, &stream), -1);
   EXPECT_EQ(stream, nullptr);
 }

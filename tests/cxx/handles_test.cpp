@@ -354,9 +354,36 @@ TEST_P(Handles, DevicesSayWhatTheyAre) {
   EXPECT_EQ(telemetry.memory_process_bytes >= 0, info.name != "cpu");
   device_.trim();
   EXPECT_TRUE(Stream::default_of(device_).finished());
-  EXPECT_EQ(thrown_by([&] { return device_.native_handle(); }).code, COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_EQ(thrown_by([&] { return x.native_handle().handle; }).code, COMPUTE_ERROR_UNSUPPORTED);
-  EXPECT_EQ(thrown_by([&] { return Stream(device_).native_handle(); }).code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(thrown_by([&] { return device_.native<compute_native_cuda>().context; }).code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(thrown_by([&] { return x.native<compute_native_cuda>().address; }).code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(thrown_by([&] { return Stream(device_).native<compute_native_cuda>().stream; }).code,
+            COMPUTE_ERROR_UNSUPPORTED);
+}
+
+TEST_P(Handles, MemoryAndSemaphoresAreShared) {
+  const bool is_cpu = std::string_view(GetParam()) == "cpu";
+  const uint32_t kind = is_cpu ? COMPUTE_EXTERNAL_HOST_POINTER : COMPUTE_EXTERNAL_OPAQUE_FD;
+  const auto [x, external] = device_.empty_external(kind, float32, {4});
+  if (is_cpu) {
+    EXPECT_EQ(x.native<compute_native_host>().address, external.address);
+  }
+  const Tensor y = device_.from_external(external, float32, {2}, 8);
+  x.fill(3);
+  x.synchronize();
+  EXPECT_EQ((y + 1).to_vector<float>(), (std::vector<float>{4, 4}));
+  auto semaphore_external = sized<compute_external>();
+  const auto make = [&] { return Semaphore(device_, kind, &semaphore_external); };
+  if (is_cpu) {
+    EXPECT_EQ(thrown_by(make).code, COMPUTE_ERROR_UNSUPPORTED);
+    return;
+  }
+  const Semaphore semaphore = make(), imported(device_, semaphore_external);
+  const Stream writer(device_), reader(device_);
+  imported.wait(reader, 5);
+  const Tensor sum = add(y, y, reader);
+  EXPECT_FALSE(reader.finished());
+  semaphore.signal(writer, 5);
+  EXPECT_EQ(sum.to_vector<float>(), (std::vector<float>{6, 6}));
 }
 
 COMPUTE_ON_DEVICES(Handles);

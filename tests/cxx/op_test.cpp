@@ -160,9 +160,9 @@ COMPUTE_KERNEL scale(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL f32* y, COMPUTE
   EXPECT_EQ(y[0].item<float>(), 5);
   EXPECT_EQ(thrown_by([&] { return Kernel(device, "opencl-c", "kernel void", "f"); }).code,
             COMPUTE_ERROR_COMPILE_FAILED);
-  EXPECT_NE(device.native_handle(), 0u);
-  EXPECT_NE(Stream(device).native_handle(), 0u);
-  EXPECT_NE(y.native_handle().handle, 0u);
+  EXPECT_NE(device.native<compute_native_opencl>().context, 0u);
+  EXPECT_NE(Stream(device).native<compute_native_opencl>().queue, 0u);
+  EXPECT_NE(y.native<compute_native_opencl>().memory, 0u);
 }
 
 }  // namespace

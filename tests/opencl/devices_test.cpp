@@ -121,11 +121,9 @@ TEST_F(OpenclDevices, TimesAreThoseOfTheWorkBetween) {
 // A program that has a stream's queue counts on it.
 TEST_F(OpenclDevices, AQueueThatIsSharedStays) {
   const Stream stream(first_), timed(first_);
-  uint64_t queue = 0, again = 0;
-  check(compute_stream_native_handle(stream.get(), &queue));
+  const uint64_t queue = stream.native<compute_native_opencl>().queue;
   const Event start(stream, {.timed = true}), end(stream, {.timed = true});
-  check(compute_stream_native_handle(stream.get(), &again));
-  EXPECT_EQ(queue, again);
+  EXPECT_EQ(queue, stream.native<compute_native_opencl>().queue);
   try {
     static_cast<void>(end.elapsed_since(start));
     FAIL() << "there are times";
@@ -133,7 +131,7 @@ TEST_F(OpenclDevices, AQueueThatIsSharedStays) {
     EXPECT_EQ(error.code(), COMPUTE_ERROR_UNSUPPORTED) << error.what();
   }
   const Event before(timed, {.timed = true});
-  check(compute_stream_native_handle(timed.get(), &queue));
+  EXPECT_NE(timed.native<compute_native_opencl>().queue, 0U);
   const Event after(timed, {.timed = true});
   EXPECT_GE(after.elapsed_since(before).count(), 0);
 }

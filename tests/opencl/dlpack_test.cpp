@@ -86,7 +86,7 @@ TEST(OpenclDlpack, GivesTheObjectAndTheOffset) {
   const auto exported = part.to_dlpack();
   EXPECT_EQ(exported->dl_tensor.device.device_type, kDlOpenCl);
   EXPECT_EQ(exported->dl_tensor.device.device_id, 0);
-  EXPECT_EQ(reinterpret_cast<uint64_t>(exported->dl_tensor.data), part.native_handle().handle);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(exported->dl_tensor.data), part.native<compute_native_opencl>().memory);
   EXPECT_EQ(exported->dl_tensor.byte_offset, 8U);
   const DLTensor view = part.to_dltensor<DLTensor>();
   EXPECT_EQ(view.data, exported->dl_tensor.data);
@@ -96,7 +96,7 @@ TEST(OpenclDlpack, GivesTheObjectAndTheOffset) {
 TEST(OpenclDlpack, TakesMemoryOfItsContext) {
   const Device device = Device::open("opencl0:0");
   const Loader loader;
-  void* memory = loader.make_buffer(device.native_handle(), 64);
+  void* memory = loader.make_buffer(device.native<compute_native_opencl>().context, 64);
   ASSERT_NE(memory, nullptr);
   Exported exported(memory, 16);
   {
@@ -105,7 +105,7 @@ TEST(OpenclDlpack, TakesMemoryOfItsContext) {
     EXPECT_EQ(loader.references(memory), 2U);
     x.fill(3);
     EXPECT_EQ((x + 1).to_vector<float>(), (std::vector<float>{4, 4, 4, 4}));
-    EXPECT_EQ(x.native_handle().handle, reinterpret_cast<uint64_t>(memory));
+    EXPECT_EQ(x.native<compute_native_opencl>().memory, reinterpret_cast<uint64_t>(memory));
     EXPECT_EQ(x.to_dltensor<DLTensor>().byte_offset, 16U);
     EXPECT_EQ(exported.deleted, 0);
   }
@@ -119,7 +119,7 @@ TEST(OpenclDlpack, TakesMemoryOfItsContext) {
 TEST(OpenclDlpack, RefusesMemoryThatDoesNotFit) {
   const Device device = Device::open("opencl0:0");
   const Loader loader;
-  void* memory = loader.make_buffer(device.native_handle(), 64);
+  void* memory = loader.make_buffer(device.native<compute_native_opencl>().context, 64);
   EXPECT_NE(Exported(memory, 52).refusal().find("the cl_mem has 64 bytes; the tensor needs 68"), std::string::npos)
       << Exported(memory, 52).refusal();
   EXPECT_NE(Exported(memory, 2).refusal().find("byte_offset is not aligned to 4 bytes"), std::string::npos);
@@ -142,8 +142,8 @@ TEST(OpenclDlpack, RefusesMemoryOfTheProgramThatIsNotAligned) {
   const Device device = Device::open("opencl0:0");
   const Loader loader;
   alignas(64) static float memory[32] = {};
-  void* whole = loader.make_buffer(device.native_handle(), 64, memory);
-  void* part = loader.make_buffer(device.native_handle(), 64, memory + 1);
+  void* whole = loader.make_buffer(device.native<compute_native_opencl>().context, 64, memory);
+  void* part = loader.make_buffer(device.native<compute_native_opencl>().context, 64, memory + 1);
   ASSERT_NE(whole, nullptr);
   ASSERT_NE(part, nullptr);
   EXPECT_EQ(Exported(whole, 0).refusal(), "");

@@ -938,18 +938,23 @@ ISOLATED_TEST(BadInput, WhatANewerProgramAsksForIsNotDropped) {
 
 ISOLATED_TEST(BadInput, NativeHandlesThatThereAreNot) {
   const Device device = open_minimal(), cpu = open("cpu");
-  uint64_t handle = 7;
-  int64_t offset = 7;
-  EXPECT_FAILS(compute_device_native_handle(device, &handle), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
-  EXPECT_EQ(handle, 0u);
-  EXPECT_FAILS(compute_stream_native_handle(make_stream(device), &handle), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
-  EXPECT_FAILS(compute_tensor_native_handle(floats(device, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED,
+  constexpr uint32_t kKind = COMPUTE_NATIVE_CUDA;
+  compute_native_cuda handle = {sizeof handle, 0, nullptr, 7, 7, 7, 7, 7};
+  EXPECT_FAILS(compute_device_native_handle(device, kKind, &handle), COMPUTE_ERROR_UNSUPPORTED, "minimal0");
+  EXPECT_EQ(handle.context, 0u);
+  EXPECT_EQ(handle.address, 0u);
+  EXPECT_EQ(handle.struct_type, kKind);
+  EXPECT_FAILS(compute_stream_native_handle(make_stream(device), kKind, &handle), COMPUTE_ERROR_UNSUPPORTED,
                "minimal0");
-  EXPECT_FAILS(compute_tensor_native_handle(floats(cpu, {2}), &handle, &offset), COMPUTE_ERROR_UNSUPPORTED,
-               "compute_tensor_map");
-  EXPECT_FAILS(compute_device_native_handle(nullptr, &handle), kInvalid, "device");
-  EXPECT_FAILS(compute_stream_native_handle(nullptr, &handle), kInvalid, "stream");
-  EXPECT_FAILS(compute_tensor_native_handle(nullptr, &handle, &offset), kInvalid, "tensor");
+  EXPECT_FAILS(compute_tensor_native_handle(floats(device, {2}), kKind, &handle), COMPUTE_ERROR_UNSUPPORTED,
+               "minimal0");
+  EXPECT_FAILS(compute_tensor_native_handle(floats(cpu, {2}), kKind, &handle), COMPUTE_ERROR_UNSUPPORTED, "kind 34");
+  EXPECT_FAILS(compute_device_native_handle(nullptr, kKind, &handle), kInvalid, "device");
+  EXPECT_FAILS(compute_stream_native_handle(nullptr, kKind, &handle), kInvalid, "stream");
+  EXPECT_FAILS(compute_tensor_native_handle(nullptr, kKind, &handle), kInvalid, "tensor");
+  EXPECT_FAILS(compute_device_native_handle(device, kKind, nullptr), kInvalid, "out_handle");
+  handle.struct_size = 8;
+  EXPECT_FAILS(compute_device_native_handle(device, kKind, &handle), kInvalid, "out_handle.struct_size");
 }
 
 ISOLATED_TEST(BadInput, ListsOfNothing) {

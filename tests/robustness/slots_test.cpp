@@ -38,8 +38,8 @@ const std::vector<SlotRow>& slots() {
 // What cannot be broken here, and why.
 const std::map<std::string, std::string> kLeftOut = {
     {"compute_plugin_device_table.memory_info", "read where memory is limited by what is free alone"},
-    {"compute_plugin_device_table.stream_wait_host", "core does not call it yet"},
-    {"compute_plugin_device_table.signal_host_wait", "core does not call it yet"},
+    {"compute_plugin_device_table.stream_wait_host", "unit_core.HostWaits calls it"},
+    {"compute_plugin_device_table.signal_host_wait", "unit_core.HostWaits calls it"},
     {"compute_plugin_kernel_table.compile", "the faulty plugin has no kernels"},
     {"compute_plugin_kernel_table.launch", "the faulty plugin has no kernels"},
     {"compute_plugin_kernel_table.release", "the faulty plugin has no kernels"},
@@ -49,7 +49,13 @@ const std::map<std::string, std::string> kLeftOut = {
     {"compute_plugin_native_table.device_handle", "the faulty plugin has no native handles"},
     {"compute_plugin_native_table.stream_handle", "the faulty plugin has no native handles"},
     {"compute_plugin_native_table.buffer_handle", "the faulty plugin has no native handles"},
-    {"compute_plugin_native_table.dlpack_device", "the faulty plugin has no native handles"},
+    {"compute_plugin_external_table.memory_create", "the faulty plugin breaks no extensions"},
+    {"compute_plugin_external_table.memory_import", "the faulty plugin breaks no extensions"},
+    {"compute_plugin_external_table.semaphore_create", "the faulty plugin breaks no extensions"},
+    {"compute_plugin_external_table.semaphore_import", "the faulty plugin breaks no extensions"},
+    {"compute_plugin_external_table.semaphore_release", "the faulty plugin breaks no extensions"},
+    {"compute_plugin_external_table.semaphore_signal", "the faulty plugin breaks no extensions"},
+    {"compute_plugin_external_table.semaphore_wait", "the faulty plugin breaks no extensions"},
 };
 
 // Faults specific to a slot, and the expected message.

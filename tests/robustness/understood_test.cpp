@@ -115,7 +115,8 @@ class Understood : public testing::Test {
     auto request = sized<compute_plugin_allocation>(COMPUTE_PLUGIN_STRUCT_ALLOCATION);
     request.size_bytes = 64;
     uint64_t buffer = 0;
-    EXPECT_GOOD(table->memory_allocate(device, &request, &buffer));
+    void* data = nullptr;
+    EXPECT_GOOD(table->memory_allocate(device, &request, &buffer, &data));
     return buffer;
   }
 
@@ -262,7 +263,8 @@ TEST_F(Understood, Allocations) {
   request.size_bytes = 64;
   expect_understood(request, [&] {
     uint64_t buffer = 0;
-    compute_error* error = table->memory_allocate(device, &request, &buffer);
+    void* data = nullptr;
+    compute_error* error = table->memory_allocate(device, &request, &buffer, &data);
     if (error == nullptr) table->memory_free(device, 0, buffer);
     return error;
   });
@@ -384,7 +386,8 @@ TEST_F(Understood, ANewerCore) {
     Newer request(sized<compute_plugin_allocation>(COMPUTE_PLUGIN_STRUCT_ALLOCATION));
     request.value.size_bytes = 64;
     uint64_t buffer = 0;
-    EXPECT_GOOD(table->memory_allocate(device, &request.value, &buffer));
+    void* data = nullptr;
+    EXPECT_GOOD(table->memory_allocate(device, &request.value, &buffer, &data));
     table->memory_free(device, 0, buffer);
   }
 
@@ -405,7 +408,7 @@ TEST_F(Understood, ANewerCore) {
   EXPECT_GOOD(prepare(*table, device, op.value, &plan, plan_info.value));
   Newer run(sized<compute_plugin_run>(COMPUTE_PLUGIN_STRUCT_RUN));
   const int64_t zeros[8] = {};
-  EXPECT_GOOD(table->copy_from_host(stream, zeros, &operands[1], sizeof zeros));
+  EXPECT_GOOD(table->copy_from_host(stream, zeros, nullptr, &operands[1], sizeof zeros));
   run.value.stream = stream;
   run.value.tensors = operands.data();
   run.value.tensor_count = 3;

@@ -240,8 +240,8 @@ TEST_P(CpuPlugin, FillsAndCopiesOfEverySizeInOrder) {
       std::vector<uint8_t> a(static_cast<size_t>(size) + 2, 0xee), b = a, c = a;
       const compute_plugin_operand in_a = {buffer_of(a.data()), 1}, in_b = {buffer_of(b.data()), 1};
       ASSERT_OK(table_->fill(stream_, &in_a, size, pattern, pattern_size));
-      ASSERT_OK(table_->copy_from_host(stream_, a.data() + 1, &in_b, size));
-      ASSERT_OK(table_->copy_to_host(stream_, &in_b, c.data() + 1, size));
+      ASSERT_OK(table_->copy_from_host(stream_, a.data() + 1, nullptr, &in_b, size));
+      ASSERT_OK(table_->copy_to_host(stream_, &in_b, c.data() + 1, nullptr, size));
       ASSERT_EQ(finish(), COMPUTE_OK);
       EXPECT_EQ(c.front(), 0xee);
       EXPECT_EQ(c.back(), 0xee);
@@ -341,7 +341,7 @@ TEST_P(CpuPlugin, WaitsForAnotherStream) {
   // `other` copies after `gate` has reached 1, which it does when the waiter is waiting or will soon be.
   EXPECT_OK(table_->stream_wait(other, gate, 1));
   const compute_plugin_operand in_y = {buffer_of(y.data()), 0};
-  EXPECT_OK(table_->copy_from_host(other, x.data(), &in_y, 400000));
+  EXPECT_OK(table_->copy_from_host(other, x.data(), nullptr, &in_y, 400000));
   EXPECT_OK(table_->stream_mark(other, 1, 0));
   EXPECT_OK(table_->stream_sync(other, 1, 1'000'000, &reached));
   EXPECT_EQ(reached, 0u);

@@ -19,11 +19,11 @@ namespace {
 class CountedMemory final : public RawMemory {
  public:
   explicit CountedMemory(int64_t capacity) : capacity_(capacity) {}
-  bool allocate(int64_t size_bytes, uint64_t* out_buffer) override {
+  bool allocate(int64_t size_bytes, RawBlock* out_block) override {
     ++requests;
     if (used + size_bytes > capacity_) return false;
     used += size_bytes;
-    *out_buffer = next_;
+    out_block->buffer = next_;
     live_[next_] = size_bytes;
     next_ += 1 << 20;
     return true;
@@ -349,12 +349,12 @@ TEST(HostMemory, NoMoreIsGivenThanThereIs) {
   const auto memory = make_host_memory();
   const std::optional<MemoryState> state = memory->state();
   ASSERT_TRUE(state && state->available > 0);
-  uint64_t address = 0;
-  EXPECT_FALSE(memory->allocate(int64_t{1} << 46, &address));
-  EXPECT_FALSE(memory->allocate(state->total + kMiB, &address));
+  RawBlock block;
+  EXPECT_FALSE(memory->allocate(int64_t{1} << 46, &block));
+  EXPECT_FALSE(memory->allocate(state->total + kMiB, &block));
   const int64_t piece = state->available / 3;
   std::vector<uint64_t> given;
-  while (given.size() < 16 && memory->allocate(piece, &address)) given.push_back(address);
+  while (given.size() < 16 && memory->allocate(piece, &block)) given.push_back(block.buffer);
   EXPECT_GE(given.size(), 1u);
   EXPECT_LE(given.size(), 4u);
   for (const uint64_t one : given) memory->free(one, piece);
@@ -362,10 +362,11 @@ TEST(HostMemory, NoMoreIsGivenThanThereIs) {
 
 TEST(HostMemory, LargeBlocksAreOnHugePageBorders) {
   const auto memory = make_host_memory();
-  uint64_t address = 0;
-  ASSERT_TRUE(memory->allocate(8 * kMiB, &address));
-  EXPECT_EQ(address % (2 * kMiB), 0u);
-  memory->free(address, 8 * kMiB);
+  RawBlock block;
+  ASSERT_TRUE(memory->allocate(8 * kMiB, &block));
+  EXPECT_EQ(block.data, reinterpret_cast<void*>(block.buffer));
+  EXPECT_EQ(block.buffer % (2 * kMiB), 0u);
+  memory->free(block.buffer, 8 * kMiB);
 }
 
 }  // namespace

@@ -299,12 +299,13 @@ Py_hash_t array_hash(PyObject*) {
 }
 
 PyObject* array_native_handle(PyObject* self, PyObject*) {
-  uint64_t handle = 0;
-  int64_t offset_bytes = 0;
+  compute_native_dlpack native{};
+  native.struct_size = sizeof native;
   compute_tensor* const tensor = tensor_of(self);
   if (tensor == nullptr) return nullptr;
-  if (!succeeded(compute_tensor_native_handle(tensor, &handle, &offset_bytes))) return nullptr;
-  return Py_BuildValue("(KL)", static_cast<unsigned long long>(handle), static_cast<long long>(offset_bytes));
+  if (!succeeded(compute_tensor_native_handle(tensor, COMPUTE_NATIVE_DLPACK, &native))) return nullptr;
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(native.data),
+                       static_cast<unsigned long long>(native.byte_offset));
 }
 
 PyGetSetDef array_getset[] = {{"shape", array_shape, nullptr, "The extents.", nullptr},
@@ -326,7 +327,7 @@ PyMethodDef array_methods[] = {
     {"item", function(array_item_method), METH_FASTCALL,
      "item($self, /, *index)\n--\n\nThe only element, or the one at an index, as a number of Python."},
     {"native_handle", array_native_handle, METH_NOARGS,
-     "native_handle($self, /)\n--\n\nThe CUdeviceptr or cl_mem, and the offset of element 0 in bytes."},
+     "native_handle($self, /)\n--\n\nThe CUdeviceptr, cl_mem or VkBuffer, and the offset of element 0 in bytes."},
     {}};
 PyMemberDef array_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayObject, weak_references), READONLY, nullptr}, {}};

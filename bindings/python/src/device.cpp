@@ -185,9 +185,16 @@ PyObject* device_trim(PyObject* self, PyObject* keep_bytes) {
 }
 
 PyObject* device_native_handle(PyObject* self, PyObject*) {
-  uint64_t handle = 0;
-  return succeeded(compute_device_native_handle(handle_of(self), &handle)) ? PyLong_FromUnsignedLongLong(handle)
-                                                                           : nullptr;
+  compute_native_cuda cuda{};
+  cuda.struct_size = sizeof cuda;
+  compute_error* error = compute_device_native_handle(handle_of(self), COMPUTE_NATIVE_CUDA, &cuda);
+  if (error == nullptr) return PyLong_FromUnsignedLongLong(cuda.context);
+  compute_error_free(error);
+  compute_native_opencl opencl{};
+  opencl.struct_size = sizeof opencl;
+  return succeeded(compute_device_native_handle(handle_of(self), COMPUTE_NATIVE_OPENCL, &opencl))
+             ? PyLong_FromUnsignedLongLong(opencl.context)
+             : nullptr;
 }
 
 PyGetSetDef device_getset[] = {{"name", device_name, nullptr, "The canonical name, as 'cuda0'.", nullptr}, {}};

@@ -47,9 +47,11 @@ PyObject* stream_finished(PyObject* self, PyObject*) {
   return succeeded(compute_stream_query(stream_of(self), &finished)) ? PyBool_FromLong(finished) : nullptr;
 }
 PyObject* stream_native_handle(PyObject* self, PyObject*) {
-  uint64_t handle = 0;
-  return succeeded(compute_stream_native_handle(stream_of(self), &handle)) ? PyLong_FromUnsignedLongLong(handle)
-                                                                           : nullptr;
+  compute_native_dlpack native{};
+  native.struct_size = sizeof native;
+  return succeeded(compute_stream_native_handle(stream_of(self), COMPUTE_NATIVE_DLPACK, &native))
+             ? PyLong_FromUnsignedLongLong(native.stream)
+             : nullptr;
 }
 PyObject* stream_device(PyObject* self, void*) { return device_object(compute_stream_device(stream_of(self))); }
 

@@ -160,19 +160,22 @@ compute_error* stream_sync(uint64_t handle, uint64_t number, int64_t timeout_ns,
   }
 }
 
-compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
-  return find_device(device)->is_lost ? lost_error() : real.memory_allocate(device, request, out_buffer);
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
+                               void** out_data) {
+  return find_device(device)->is_lost ? lost_error() : real.memory_allocate(device, request, out_buffer, out_data);
 }
 compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t* out_plan,
                           compute_plugin_plan_info* out_info, compute_plugin_refuse refuse, void* context) {
   return find_device(device)->is_lost ? lost_error() : real.op_prepare(device, op, out_plan, out_info, refuse, context);
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
-  return submit(stream, false, [&] { return real.copy_from_host(stream, src, dst, size_bytes); });
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* pinned,
+                              const compute_plugin_operand* dst, int64_t size_bytes) {
+  return submit(stream, false, [&] { return real.copy_from_host(stream, src, pinned, dst, size_bytes); });
 }
-compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
-  return submit(stream, false, [&] { return real.copy_to_host(stream, src, dst, size_bytes); });
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
+                            const compute_plugin_operand* pinned, int64_t size_bytes) {
+  return submit(stream, false, [&] { return real.copy_to_host(stream, src, dst, pinned, size_bytes); });
 }
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
                     int32_t pattern_size) {

@@ -98,6 +98,7 @@ struct Layer<Table, R (*)(Arguments...), kSlot, kName> {
   static void spoil(const Fault& fault, First, Rest... rest) requires(sizeof...(Rest) > 0) {
     spoil(fault, rest...);
   }
+  static void spoil(const Fault& fault, uint64_t* buffer, void**) { spoil(fault, buffer); }
   static void spoil(const Fault&) {}
 };
 

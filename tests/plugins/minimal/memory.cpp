@@ -11,16 +11,12 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 
-// Numbers of private buffers have this bit, which no host address has.
-constexpr uint64_t kPrivate = uint64_t{1} << 63;
-
-std::byte* host_address(uint64_t buffer) { return reinterpret_cast<std::byte*>(static_cast<uintptr_t>(buffer)); }
-
-compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
+                               void** out_data) {
   *out_buffer = 0;
   return guard([&] {
     understand(*request, "the allocation");
-    *out_buffer = from_handle<Device>(device).memory.allocate(request->heap, request->size_bytes);
+    *out_buffer = from_handle<Device>(device).memory.allocate(request->heap, request->size_bytes, out_data);
   });
 }
 
@@ -54,57 +50,61 @@ void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*)
 
 }  // namespace
 
-uint64_t Memory::allocate(int32_t heap, int64_t size_bytes) {
+uint64_t Memory::allocate(int32_t heap, int64_t size_bytes, void** out_data) {
+  std::lock_guard lock(mutex_);
   if (heap != kPrivateHeap) {
     log("memory", "minimal allocates in heap " + std::to_string(heap));
     const int64_t rounded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* data = std::aligned_alloc(kAlignment, static_cast<size_t>(rounded));
     if (data == nullptr) throw std::bad_alloc();
-    return to_handle(data);
+    const uint64_t buffer = ++last_;
+    blocks_.emplace(buffer, Block{size_bytes, static_cast<std::byte*>(data), [data] { std::free(data); }});
+    *out_data = data;
+    return buffer;
   }
-  std::lock_guard lock(mutex_);
   if (size_bytes > capacity_bytes_ - used_bytes_) {
     throw Failure(COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY, "minimal: " + std::to_string(size_bytes) + " bytes asked for, " +
                                                           std::to_string(capacity_bytes_ - used_bytes_) + " of " +
                                                           std::to_string(capacity_bytes_) + " free");
   }
-  Block block = {std::make_unique_for_overwrite<std::byte[]>(size_bytes + kAlignment), size_bytes, nullptr};
-  const uint64_t address = to_handle(block.storage.get());
-  block.base = block.storage.get() + (kAlignment - address % kAlignment) % kAlignment;
-  std::memset(block.base, 0xCB, size_bytes);  // so that no code relies on zeroed memory
-  const uint64_t buffer = kPrivate | ++last_;
-  blocks_.emplace(buffer, std::move(block));
+  auto* const storage = new std::byte[size_bytes + kAlignment];
+  std::byte* const base = storage + (kAlignment - to_handle(storage) % kAlignment) % kAlignment;
+  std::memset(base, 0xCB, size_bytes);  // so that no code relies on zeroed memory
+  const uint64_t buffer = ++last_;
+  blocks_.emplace(buffer, Block{size_bytes, base, [storage] { delete[] storage; }});
   used_bytes_ += size_bytes;
   return buffer;
 }
 
-uint64_t Memory::adopt(void* data, int64_t size_bytes) {
+uint64_t Memory::adopt(void* data, int64_t size_bytes, std::function<void()> release) {
   std::lock_guard lock(mutex_);
-  const uint64_t buffer = kPrivate | ++last_;
-  blocks_.emplace(buffer, Block{nullptr, size_bytes, static_cast<std::byte*>(data)});
+  const uint64_t buffer = ++last_;
+  blocks_.emplace(buffer, Block{size_bytes, static_cast<std::byte*>(data), std::move(release)});
   return buffer;
 }
 
 // The heap of imported memory is -1.
 void Memory::free(int32_t heap, uint64_t buffer) {
-  if (heap > kPrivateHeap) {
-    std::free(host_address(buffer));
-    return;
-  }
   std::lock_guard lock(mutex_);
   const auto block = blocks_.find(buffer);
   if (block == blocks_.end()) return;
-  if (block->second.storage != nullptr) used_bytes_ -= block->second.size_bytes;
+  if (heap == kPrivateHeap) used_bytes_ -= block->second.size_bytes;
+  if (block->second.release) block->second.release();
   blocks_.erase(block);
+}
+
+Memory::~Memory() {
+  for (auto& [buffer, block] : blocks_) {
+    if (block.release) block.release();
+  }
 }
 
 // A device would fault where this one throws: a buffer that was freed, or bytes outside of it.
 std::byte* Memory::resolve(compute_plugin_operand operand, int64_t first, int64_t end) const {
-  if (!(operand.buffer & kPrivate)) return host_address(operand.buffer) + operand.offset_bytes;
   std::lock_guard lock(mutex_);
   const auto found = blocks_.find(operand.buffer);
   if (found == blocks_.end()) {
-    throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: there is no buffer " + std::to_string(operand.buffer ^ kPrivate));
+    throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: there is no buffer " + std::to_string(operand.buffer));
   }
   const Block& block = found->second;
   if (operand.offset_bytes + first < 0 || operand.offset_bytes + end > block.size_bytes) {

@@ -121,6 +121,7 @@ inline void log(std::string_view category, const std::string& line) {
 //   telemetry    telemetry
 //   cancel       stream_cancel
 //   intrinsics   all that have a definition in others
+//   external     memory and semaphores that others import (external.cpp)
 bool lacks(std::string_view capability, std::string_view suffix = {});
 uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_STORAGE | …
 
@@ -147,14 +148,16 @@ bool has_graphs();
 bool has_native_handles();
 constexpr int32_t kDlExtDev = 12;
 
-// A device's memory. A buffer of the private heap is a number that means nothing to anybody else, as on a real device;
-// one of the pinned heap is its host address.
+// A device's memory. A buffer is a number that means nothing to anybody else, as on a real device.
 class Memory {
  public:
   explicit Memory(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
 
-  uint64_t allocate(int32_t heap, int64_t size_bytes);
-  uint64_t adopt(void* data, int64_t size_bytes);  // memory of somebody else
+  ~Memory();
+
+  uint64_t allocate(int32_t heap, int64_t size_bytes, void** out_data);
+  // Memory of somebody else; `release` ends its use.
+  uint64_t adopt(void* data, int64_t size_bytes, std::function<void()> release = nullptr);
   void free(int32_t heap, uint64_t buffer);
   // Where an operand's first element is; the bytes from `first` up to `end` around it will be used.
   std::byte* resolve(compute_plugin_operand operand, int64_t first, int64_t end) const;
@@ -162,9 +165,9 @@ class Memory {
 
  private:
   struct Block {
-    std::unique_ptr<std::byte[]> storage;  // NULL: adopted
     int64_t size_bytes;
     std::byte* base;
+    std::function<void()> release;  // NULL: adopted memory that somebody else frees
   };
 
   const int64_t capacity_bytes_;
@@ -258,5 +261,6 @@ void fill_stream_slots(compute_plugin_device_table& table);
 void fill_op_slots(compute_plugin_device_table& table);
 
 const compute_plugin_graph_table& graph_table();
+const compute_plugin_external_table& external_table();
 
 }  // namespace minimal

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <iterator>
 
 #include <unistd.h>
@@ -188,24 +189,49 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
 
 // ---- Native handles -------------------------------------------------------------------------------------------------
 
-compute_error* native_stream(uint64_t stream, uint64_t* out_handle) {
-  *out_handle = stream;
-  return nullptr;
+// Writes what fits of a struct behind its first three fields.
+template <class T>
+void give(void* out_handle, const T& value) {
+  auto* out = static_cast<compute_struct_header*>(out_handle);
+  const size_t size = std::min<size_t>(out->struct_size, sizeof value);
+  std::memcpy(out + 1, reinterpret_cast<const std::byte*>(&value) + sizeof *out, size - sizeof *out);
 }
 
-compute_error* native_buffer(uint64_t device, uint64_t buffer, uint64_t* out_handle) {
-  *out_handle = 0;
-  return guard([&] { *out_handle = to_handle(from_handle<Device>(device).memory.resolve({buffer, 0}, 0, 0)); });
+compute_error* native_handle(const Device& device, uint32_t kind, void* out_handle, uint64_t stream, void* data) {
+  return guard([&] {
+    if (kind == COMPUTE_NATIVE_HOST && data != nullptr) {
+      compute_native_host handle = {};
+      handle.address = data;
+      return give(out_handle, handle);
+    }
+    if (kind != COMPUTE_NATIVE_DLPACK)
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: no native handles of kind " + std::to_string(kind));
+    compute_native_dlpack handle = {};
+    handle.device_type = kDlExtDev;
+    handle.device_id = static_cast<int32_t>(device.id);
+    handle.data = to_handle(data);
+    handle.stream = stream;
+    give(out_handle, handle);
+  });
 }
 
-compute_error* native_dlpack_device(uint64_t device, int32_t* out_type, int32_t* out_id) {
-  *out_type = kDlExtDev;
-  *out_id = static_cast<int32_t>(from_handle<Device>(device).id);
-  return nullptr;
+compute_error* native_device(uint64_t device, uint32_t kind, void* out_handle) {
+  return native_handle(from_handle<Device>(device), kind, out_handle, 0, nullptr);
 }
 
-constexpr compute_plugin_native_table kNativeTable = {sizeof(compute_plugin_native_table), nullptr, native_stream,
-                                                      native_buffer, native_dlpack_device};
+compute_error* native_stream(uint64_t stream, uint32_t kind, void* out_handle) {
+  return native_handle(from_handle<Stream>(stream).device, kind, out_handle, stream, nullptr);
+}
+
+compute_error* native_buffer(uint64_t device, const compute_plugin_operand* place, uint32_t kind, void* out_handle) {
+  const Device& self = from_handle<Device>(device);
+  void* data = nullptr;
+  if (compute_error* error = guard([&] { data = self.memory.resolve(*place, 0, 0); })) return error;
+  return native_handle(self, kind, out_handle, 0, data);
+}
+
+constexpr compute_plugin_native_table kNativeTable = {sizeof(compute_plugin_native_table), native_device, native_stream,
+                                                      native_buffer};
 
 // ---- The plugin -----------------------------------------------------------------------------------------------------
 
@@ -213,6 +239,7 @@ const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   const std::string_view wanted(name, static_cast<size_t>(name_size));
   if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1 && has_graphs()) return &graph_table();
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1 && has_native_handles()) return &kNativeTable;
+  if (wanted == COMPUTE_PLUGIN_EXT_EXTERNAL_V1 && !lacks("external")) return &external_table();
   return nullptr;
 }
 

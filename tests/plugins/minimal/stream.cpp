@@ -232,17 +232,27 @@ compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_
   return nullptr;
 }
 
-compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+// A driver would copy between two of its buffers.
+void require_same(const Memory& memory, const compute_plugin_operand* pinned, const void* data, int64_t size_bytes) {
+  if (pinned != nullptr && memory.resolve(*pinned, 0, size_bytes) != data)
+    throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: the pinned place is not that of the host's memory");
+}
+
+compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* pinned,
+                              const compute_plugin_operand* dst, int64_t size_bytes) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
+    require_same(self.memory, pinned, src, size_bytes);
     std::byte* to = self.memory.resolve(*dst, 0, size_bytes);
     self.submit([=] { std::memcpy(to, src, size_bytes); });
   });
 }
 
-compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
+                            const compute_plugin_operand* pinned, int64_t size_bytes) {
   return guard([&] {
     Stream& self = from_handle<Stream>(stream);
+    require_same(self.memory, pinned, dst, size_bytes);
     const std::byte* from = self.memory.resolve(*src, 0, size_bytes);
     self.submit([=] { std::memcpy(dst, from, size_bytes); });
   });

@@ -37,7 +37,7 @@ const compute_plugin_caps* caps(uint64_t) {
   return &value;
 }
 
-compute_error* memory_allocate(uint64_t, const compute_plugin_allocation*, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t, const compute_plugin_allocation*, uint64_t* out_buffer, void**) {
   *out_buffer = new_handle();
   return nullptr;
 }
@@ -49,7 +49,8 @@ compute_error* stream_sync(uint64_t, uint64_t number, int64_t, uint64_t* out_rea
   *out_reached = number;
   return nullptr;
 }
-compute_error* copy_to_host(uint64_t, const compute_plugin_operand*, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t, const compute_plugin_operand*, void* dst, const compute_plugin_operand*,
+                            int64_t size_bytes) {
   std::memset(dst, 0, static_cast<size_t>(size_bytes));
   return nullptr;
 }
@@ -89,9 +90,8 @@ constexpr compute_plugin_device_table kDevice = {
     .mark_time = nullptr,
     .clock = nullptr,
     .telemetry = nullptr,
-    .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, int64_t) -> compute_error* {
-      return nullptr;
-    },
+    .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, const compute_plugin_operand*,
+                         int64_t) -> compute_error* { return nullptr; },
     .copy_to_host = copy_to_host,
     .fill = [](uint64_t, const compute_plugin_operand*, int64_t, const void*, int32_t) -> compute_error* {
       return nullptr;

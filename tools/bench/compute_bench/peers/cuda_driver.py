@@ -35,6 +35,13 @@ KERNEL = b"""
 """
 
 
+class NativeCuda(ctypes.Structure):
+    """compute_native_cuda."""
+    kind = 34
+    _fields_ = [("struct_size", ctypes.c_uint32), ("struct_type", ctypes.c_uint32), ("next", ctypes.c_void_p), ("device", ctypes.c_int32),
+                ("reserved", ctypes.c_int32), ("context", ctypes.c_uint64), ("stream", ctypes.c_uint64), ("address", ctypes.c_uint64)]
+
+
 class CudaDriver(DevicePeer):
     name = "cuda_driver"
 
@@ -43,9 +50,9 @@ class CudaDriver(DevicePeer):
             raise ImportError(f"{self.name} has CUDA devices only")
         self.driver = open_library("libcuda.so.1")
         super().__init__(lib)
-        context = ctypes.c_uint64()
-        lib.check(lib.c.compute_device_native_handle(lib.device, ctypes.byref(context)))
-        self.driver.cuCtxSetCurrent(ctypes.c_void_p(context.value))
+        native = NativeCuda(ctypes.sizeof(NativeCuda))
+        lib.check(lib.c.compute_device_native_handle(lib.device, NativeCuda.kind, ctypes.byref(native)))
+        self.driver.cuCtxSetCurrent(ctypes.c_void_p(native.context))
 
     def array(self, data, dtype, shape):
         raise TypeError("it has no ops")

@@ -7,11 +7,22 @@ from ..library import SIZES
 from . import Peer
 
 
+class Native(ctypes.Structure):
+    """compute_native_dlpack, which names the memory and the streams of every vendor."""
+    kind = 32
+    _fields_ = [("struct_size", ctypes.c_uint32), ("struct_type", ctypes.c_uint32), ("next", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("data", ctypes.c_uint64), ("byte_offset", ctypes.c_uint64), ("stream", ctypes.c_uint64)]
+
+    def __init__(self):
+        super().__init__(ctypes.sizeof(self))
+
+
 class Operand:
     def __init__(self, lib, dtype, shape):
         self.tensor, self.dtype, self.shape = lib.full(dtype, shape, 0), dtype, tuple(shape)
-        self.handle, self.offset = ctypes.c_uint64(), ctypes.c_int64()
-        lib.check(lib.c.compute_tensor_native_handle(self.tensor, ctypes.byref(self.handle), ctypes.byref(self.offset)))
+        native = Native()
+        lib.check(lib.c.compute_tensor_native_handle(self.tensor, native.kind, ctypes.byref(native)))
+        self.handle, self.offset = ctypes.c_uint64(native.data), ctypes.c_int64(native.byte_offset)
         self.lib = lib
 
     def __del__(self):
@@ -24,8 +35,9 @@ class DevicePeer(Peer):
             getattr(lib.c, "compute_" + name).restype = ctypes.c_void_p
         self.lib, self.stream = lib, ctypes.c_void_p()
         lib.check(lib.c.compute_stream_create(lib.device, None, ctypes.byref(self.stream)))
-        self.queue = ctypes.c_uint64()
-        lib.check(lib.c.compute_stream_native_handle(self.stream, ctypes.byref(self.queue)))
+        native = Native()
+        lib.check(lib.c.compute_stream_native_handle(self.stream, native.kind, ctypes.byref(native)))
+        self.queue = ctypes.c_uint64(native.stream)
 
     def __getattr__(self, name):
         raise AttributeError(name)
