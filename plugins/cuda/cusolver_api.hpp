@@ -12,6 +12,7 @@ namespace compute::cuda {
 using cusolverStatus = int32_t;
 using cusolverDnHandle = struct cusolverDnContext*;
 using cusolverDnParams = struct cusolverDnParamsOpaque*;
+using cusolverDnJacobi = struct gesvdjInfo*;
 
 #define COMPUTE_CUSOLVER_CONSTANTS(CONSTANT) \
   CONSTANT(CUSOLVER_STATUS_SUCCESS, 0)       \
@@ -35,6 +36,15 @@ constexpr int32_t kFillLower = 0, kFillUpper = 1;
   FUNCTION(member, symbol, cusolverStatus,                                                                           \
            (cusolverDnHandle handle, int m, int n, int k, Element* a, int lda, const Element* tau, Element* work,    \
             int size, int* info))
+
+// Singular values by Jacobi's method, of matrices of up to 32 rows and columns, which have no form for all types.
+#define COMPUTE_CUSOLVER_JACOBI(FUNCTION, letter, symbol, Element, Real)                                            \
+  FUNCTION(letter##_svd_buffer_size, symbol##_bufferSize, cusolverStatus,                                           \
+           (cusolverDnHandle handle, int32_t mode, int m, int n, const Element* a, int lda, const Real* s,          \
+            const Element* u, int ldu, const Element* v, int ldv, int* size, cusolverDnJacobi params, int batch))   \
+  FUNCTION(letter##_svd, symbol, cusolverStatus,                                                                    \
+           (cusolverDnHandle handle, int32_t mode, int m, int n, Element* a, int lda, Real* s, Element* u, int ldu, \
+            Element* v, int ldv, Element* work, int size, int* info, cusolverDnJacobi params, int batch))
 
 // FUNCTION(member of CusolverApi, exported symbol, result, parameters). Types of data are those of cuBLASLt's layouts,
 // CUDA_R_32F and so on. Matrices are column-major.
@@ -91,11 +101,39 @@ constexpr int32_t kFillLower = 0, kFillUpper = 1;
            (cusolverDnHandle handle, cusolverDnParams params, signed char jobu, signed char jobvt, int64_t m,          \
             int64_t n, int32_t type, void* a, int64_t lda, int32_t type_s, void* s, int32_t type_u, void* u,           \
             int64_t ldu, int32_t type_vt, void* vt, int64_t ldvt, int32_t compute, void* device, size_t device_bytes,  \
-            void* host, size_t host_bytes, int* info))
+            void* host, size_t host_bytes, int* info))                                                                 \
+  FUNCTION(gesvdp_buffer_size, cusolverDnXgesvdp_bufferSize, cusolverStatus,                                           \
+           (cusolverDnHandle handle, cusolverDnParams params, int32_t mode, int reduced, int64_t m, int64_t n,         \
+            int32_t type, const void* a, int64_t lda, int32_t type_s, const void* s, int32_t type_u, const void* u,    \
+            int64_t ldu, int32_t type_v, const void* v, int64_t ldv, int32_t compute, size_t* device_bytes,            \
+            size_t* host_bytes))                                                                                       \
+  FUNCTION(gesvdp, cusolverDnXgesvdp, cusolverStatus,                                                                  \
+           (cusolverDnHandle handle, cusolverDnParams params, int32_t mode, int reduced, int64_t m, int64_t n,         \
+            int32_t type, void* a, int64_t lda, int32_t type_s, void* s, int32_t type_u, void* u, int64_t ldu,         \
+            int32_t type_v, void* v, int64_t ldv, int32_t compute, void* device, size_t device_bytes, void* host,      \
+            size_t host_bytes, int* info, double* perturbation))                                                       \
+  FUNCTION(create_jacobi, cusolverDnCreateGesvdjInfo, cusolverStatus, (cusolverDnJacobi * params))                     \
+  FUNCTION(destroy_jacobi, cusolverDnDestroyGesvdjInfo, cusolverStatus, (cusolverDnJacobi params))                     \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, s, cusolverDnSgesvdjBatched, float, float)                                         \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, d, cusolverDnDgesvdjBatched, double, double)                                       \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, c, cusolverDnCgesvdjBatched, void, float)                                          \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, z, cusolverDnZgesvdjBatched, void, double)
+
+// The same for functions that only newer versions have; NULL if missing.
+#define COMPUTE_CUSOLVER_NEWER_FUNCTIONS(FUNCTION)                                                                 \
+  FUNCTION(syev_batched_buffer_size, cusolverDnXsyevBatched_bufferSize, cusolverStatus,                            \
+           (cusolverDnHandle handle, cusolverDnParams params, int32_t mode, int32_t uplo, int64_t n, int32_t type, \
+            const void* a, int64_t lda, int32_t type_w, const void* w, int32_t compute, size_t* device_bytes,      \
+            size_t* host_bytes, int64_t batch))                                                                    \
+  FUNCTION(syev_batched, cusolverDnXsyevBatched, cusolverStatus,                                                   \
+           (cusolverDnHandle handle, cusolverDnParams params, int32_t mode, int32_t uplo, int64_t n, int32_t type, \
+            void* a, int64_t lda, int32_t type_w, void* w, int32_t compute, void* device, size_t device_bytes,     \
+            void* host, size_t host_bytes, int* info, int64_t batch))
 
 struct CusolverApi {
 #define COMPUTE_CUSOLVER_MEMBER(member, symbol, result, parameters) result(*member) parameters;
   COMPUTE_CUSOLVER_FUNCTIONS(COMPUTE_CUSOLVER_MEMBER)
+  COMPUTE_CUSOLVER_NEWER_FUNCTIONS(COMPUTE_CUSOLVER_MEMBER)
 #undef COMPUTE_CUSOLVER_MEMBER
 };
 

@@ -350,6 +350,7 @@ struct CusolverLibrary : ToolkitLibrary {
     const char* missing = nullptr;
     COMPUTE_CUSOLVER_FUNCTIONS(COMPUTE_FIND)
     if (missing != nullptr) return std::string("has no ") + missing;
+    COMPUTE_CUSOLVER_NEWER_FUNCTIONS(COMPUTE_FIND)
     int version = 0;
     library.api.get_version(&version);
     report.found = file_of(reinterpret_cast<const void*>(library.api.create)) + ", " + short_version(version);

@@ -47,8 +47,7 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
   }
   if (is_fourier(op)) return refuse_fourier(op);
   if (is_solver_op(op)) {
-    std::optional<Refusal> refusal = refuse_solver(device, op);
-    return refusal && refuse_kernels(device, op) ? refusal : std::nullopt;
+    return refuse_kernels(device, op) ? refuse_solver(device, op) : std::nullopt;
   }
   return refuse_kernels(device, op);
 }
@@ -68,10 +67,9 @@ common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
     }
   }
   if (is_fourier(op)) return prepare_fourier(device, op);
-  if (is_solver_op(op)) {
-    std::optional<Refusal> refusal = refuse_solver(device, op);
-    if (!refusal) return prepare_solver(device, op);
-    if (refuse_kernels(device, op)) return *std::move(refusal);
+  if (is_solver_op(op) && refuse_kernels(device, op)) {
+    if (std::optional<Refusal> refusal = refuse_solver(device, op)) return *std::move(refusal);
+    return prepare_solver(device, op);
   }
   if (std::optional<Refusal> refusal = refuse_kernels(device, op)) return *std::move(refusal);
   if (op.name() == "kernel") return prepare_user_kernel(device, op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuSOLVER computes one matrix after the other, in column-major copies. Kernels of this file make the copies and store
-// the results. They also treat matrices as the other devices do: one with an infinity or NaN is replaced by the unit
+// cuSOLVER computes column-major copies of matrices, one after the other or, of eigenvalues and of small singular value
+// decompositions, together. Kernels of this file make the copies and store the results. They also treat matrices as the other devices do: one with an infinity or NaN is replaced by the unit
 // matrix, and its results are NaN; one without a result is reported.
 #include "plugins/cuda/solver.hpp"
 
@@ -21,10 +21,14 @@ namespace {
 using common::Op;
 using common::Refusal;
 
-constexpr int64_t kLeastRows = 128;    // the host computes smaller matrices in less time
-constexpr int kBatchAxes = 4;          // that kernels have loops for
-constexpr int64_t kAlignment = 256;    // of arrays in the workspace
-constexpr int64_t kMostRows = 30'000;  // the number of elements of a matrix fits in an int
+// Of matrices that cuSOLVER computes one after the other; the host computes batches of smaller ones in less time.
+constexpr int64_t kLeastRows = 128;
+constexpr int64_t kLeastSvdRows = 256;  // of singular value decompositions, also of a single matrix
+constexpr int64_t kJacobiRows = 32;     // up to which cuSOLVER finds singular values of batches, by Jacobi's method
+constexpr int64_t kJacobiBatch = 64;    // from which this is faster than the host
+constexpr int kBatchAxes = 4;           // that kernels have loops for
+constexpr int64_t kAlignment = 256;     // of arrays in the workspace
+constexpr int64_t kMostRows = 30'000;   // the number of elements of a matrix fits in an int
 constexpr unsigned kGroup = 256;
 
 // The kernels, for elements T of which R is the real type. All parameters have 64 bits.
@@ -227,6 +231,15 @@ class Room {
 
 // ---- The plan -------------------------------------------------------------------------------------------------------
 
+// Any pointer, for functions whose parameters are pointers to elements.
+struct Untyped {
+  void* pointer;
+  template <class T>
+  operator T*() const {
+    return static_cast<T*>(pointer);
+  }
+};
+
 enum class Kind { kCholesky, kEigh, kInverse, kLu, kQr, kSolve, kSvd };
 
 std::optional<Kind> kind_of(std::string_view name) {
@@ -273,7 +286,13 @@ class SolverPlan final : public Plan {
   void load(const Run& r, int32_t tensor, int64_t to, bool has_flags, int64_t mode, bool is_adjoint) const;
   void store(const Run& r, int64_t from, int64_t leading, int64_t size, int32_t tensor, int64_t mode, bool is_adjoint,
              bool is_real, bool has_info) const;
+  template <class F>
+  auto with_jacobi(const F& call) const;
+  void plan_eigh(Room& room);
+  void plan_svd(Room& room);
   void compute(const Run& r, int64_t matrix) const;
+  void compute_together(const Run& r) const;
+  bool compute_polar(const Run& r) const;
   void append_batch(std::vector<uint64_t>& words, const Place& place) const;
 
   SolverHandle& handle_;
@@ -286,7 +305,10 @@ class SolverPlan final : public Plan {
   int64_t m_ = 1, n_ = 1;  // of the matrices that cuSOLVER gets
   int64_t count_ = 0;      // of right sides
   int64_t q_columns_ = 0;  // of qr
+  int64_t u_columns_ = 0;  // of svd: of u as cuSOLVER stores it
   bool is_full_ = false;   // of svd: square factors
+  bool is_jacobi_ = false, is_together_ = false;
+  int jacobi_size_ = 0;  // elements
   int64_t a_ = 0, flags_ = 0, info_ = 0, b_ = 0, tau_ = 0, values_ = 0, vt_ = 0, pivots_ = 0, device_work_ = 0;
   size_t device_bytes_ = 0, host_bytes_ = 0;
   int orgqr_size_ = 0;
@@ -355,31 +377,86 @@ SolverPlan::SolverPlan(Device& device, const Op& op, Batch batch)
       break;
     }
     case Kind::kEigh:
-      values_ = room.take(all * n_ * type_.real_size);
-      require(
-          api.syevd_buffer_size(handle, params, outputs_ == 2 ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
-                                upper_ ? kFillUpper : kFillLower, n_, type_.data, nullptr, n_, type_.real, nullptr,
-                                type_.data, &device_bytes_, &host_bytes_),
-          "asking for the size of a workspace");
+      plan_eigh(room);
       break;
-    case Kind::kSvd: {
-      is_full_ = outputs_ == 3 && (batch_.places[1].columns > k || batch_.places[3].rows > k);
-      values_ = room.take(all * k * type_.real_size);
-      const bool has_vectors = outputs_ == 3;
-      b_ = room.take(has_vectors ? all * m_ * (is_full_ ? m_ : k) * type_.size : 0);
-      vt_ = room.take(has_vectors ? all * n_ * n_ * type_.size : 0);
-      const signed char job = has_vectors ? (is_full_ ? 'A' : 'S') : 'N';
-      require(api.gesvd_buffer_size(handle, params, job, job, m_, n_, type_.data, nullptr, m_, type_.real, nullptr,
-                                    type_.data, nullptr, m_, type_.data, nullptr, n_, type_.data, &device_bytes_,
-                                    &host_bytes_),
-              "asking for the size of a workspace");
+    case Kind::kSvd:
+      plan_svd(room);
       break;
-    }
   }
+  device_bytes_ = std::max(device_bytes_, static_cast<size_t>(jacobi_size_) * static_cast<size_t>(type_.size));
   device_work_ = room.take(static_cast<int64_t>(device_bytes_));
   workspace_bytes = room.bytes();
   reports_faults = true;
   flags = COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE;
+}
+
+// Calls `call` with the functions for the type: the size of the workspace for singular values, and these.
+template <class F>
+auto SolverPlan::with_jacobi(const F& call) const {
+  const CusolverApi& api = cusolver()->api;
+  switch (type_.data) {
+    case CUDA_R_32F:
+      return call(api.s_svd_buffer_size, api.s_svd);
+    case CUDA_R_64F:
+      return call(api.d_svd_buffer_size, api.d_svd);
+    case CUDA_C_32F:
+      return call(api.c_svd_buffer_size, api.c_svd);
+    default:
+      return call(api.z_svd_buffer_size, api.z_svd);
+  }
+}
+
+void SolverPlan::plan_eigh(Room& room) {
+  const CusolverApi& api = cusolver()->api;
+  const cusolverDnHandle handle = handle_.get();
+  const int32_t mode = outputs_ == 2 ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
+                triangle = upper_ ? kFillUpper : kFillLower;
+  values_ = room.take(batch_.count * n_ * type_.real_size);
+  is_together_ = batch_.count > 1 && api.syev_batched != nullptr;
+  cusolverStatus status = CUSOLVER_STATUS_SUCCESS;
+  if (is_together_) {
+    status = api.syev_batched_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_,
+                                          type_.real, nullptr, type_.data, &device_bytes_, &host_bytes_, batch_.count);
+  } else {
+    status = api.syevd_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_, type_.real,
+                                   nullptr, type_.data, &device_bytes_, &host_bytes_);
+  }
+  require(status, "asking for the size of a workspace");
+}
+
+void SolverPlan::plan_svd(Room& room) {
+  const CusolverApi& api = cusolver()->api;
+  const cusolverDnHandle handle = handle_.get();
+  const int64_t all = batch_.count, k = std::min(m_, n_);
+  const bool has_vectors = outputs_ == 3;
+  const int32_t mode = has_vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+  is_full_ = has_vectors && (batch_.places[1].columns > k || batch_.places[3].rows > k);
+  is_jacobi_ = m_ <= kJacobiRows;
+  u_columns_ = is_full_ || is_jacobi_ ? m_ : k;
+  values_ = room.take(all * k * type_.real_size);
+  b_ = room.take(has_vectors ? all * m_ * u_columns_ * type_.size : 0);
+  vt_ = room.take(has_vectors ? all * n_ * n_ * type_.size : 0);
+  if (is_jacobi_) {
+    const int m = static_cast<int>(m_), n = static_cast<int>(n_), count = static_cast<int>(all);
+    require(with_jacobi([&](auto ask, auto) {
+              return ask(handle, mode, m, n, nullptr, m, nullptr, nullptr, m, nullptr, n, &jacobi_size_,
+                         handle_.jacobi(), count);
+            }),
+            "asking for the size of a workspace");
+    return;
+  }
+  const signed char job = has_vectors ? (is_full_ ? 'A' : 'S') : 'N';
+  require(
+      api.gesvd_buffer_size(handle, handle_.params(), job, job, m_, n_, type_.data, nullptr, m_, type_.real, nullptr,
+                            type_.data, nullptr, m_, type_.data, nullptr, n_, type_.data, &device_bytes_, &host_bytes_),
+      "asking for the size of a workspace");
+  size_t device_bytes = 0, host_bytes = 0;
+  require(api.gesvdp_buffer_size(handle, handle_.params(), mode, is_full_ ? 0 : 1, m_, n_, type_.data, nullptr, m_,
+                                 type_.real, nullptr, type_.data, nullptr, m_, type_.data, nullptr, n_, type_.data,
+                                 &device_bytes, &host_bytes),
+          "asking for the size of a workspace");
+  device_bytes_ = std::max(device_bytes_, device_bytes);
+  host_bytes_ = std::max(host_bytes_, host_bytes);
 }
 
 const Kernel& SolverPlan::kernel(Device& device, KernelId id, compute_dtype dtype) {
@@ -489,11 +566,10 @@ void SolverPlan::compute(const Run& r, int64_t matrix) const {
       break;
     case Kind::kSvd: {
       const bool has_vectors = outputs_ == 3;
-      const int64_t columns = is_full_ ? m_ : k;
       const signed char job = has_vectors ? (is_full_ ? 'A' : 'S') : 'N';
       require(api.gesvd(handle, params, job, job, m_, n_, type_.data, a, m_, type_.real,
                         r.pointer(values_ + matrix * k * type_.real_size), type_.data,
-                        has_vectors ? r.pointer(b_ + matrix * m_ * columns * type_.size) : nullptr, m_, type_.data,
+                        has_vectors ? r.pointer(b_ + matrix * m_ * u_columns_ * type_.size) : nullptr, m_, type_.data,
                         has_vectors ? r.pointer(vt_ + matrix * n_ * n_ * type_.size) : nullptr, n_, type_.data, work,
                         device_bytes_, host.data(), host_bytes_, info),
               "finding singular values");
@@ -502,6 +578,53 @@ void SolverPlan::compute(const Run& r, int64_t matrix) const {
   }
   // Work on the host's memory may go on after the call.
   if (host_bytes_ > 0) check(cu.stream_synchronize(r.stream.handle()), "waiting for cuSOLVER");
+}
+
+// All matrices, after their copies.
+void SolverPlan::compute_together(const Run& r) const {
+  const cusolverDnHandle handle = handle_.get();
+  const int32_t mode = outputs_ > 1 ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
+                triangle = upper_ ? kFillUpper : kFillLower;
+  auto* const info = static_cast<int*>(r.pointer(info_));
+  if (is_together_) {
+    std::vector<char> host(host_bytes_);
+    require(cusolver()->api.syev_batched(handle, handle_.params(), mode, triangle, n_, type_.data, r.pointer(a_), n_,
+                                         type_.real, r.pointer(values_), type_.data, r.pointer(device_work_),
+                                         device_bytes_, host.data(), host_bytes_, info, batch_.count),
+            "finding eigenvalues");
+    if (host_bytes_ > 0) check(cu.stream_synchronize(r.stream.handle()), "waiting for cuSOLVER");
+    return;
+  }
+  const Untyped a{r.pointer(a_)}, values{r.pointer(values_)}, work{r.pointer(device_work_)};
+  const int m = static_cast<int>(m_), n = static_cast<int>(n_), count = static_cast<int>(batch_.count);
+  // Without vectors their pointers are not used.
+  const Untyped u{r.pointer(b_)}, v{r.pointer(vt_)};
+  require(with_jacobi([&](auto, auto svd) {
+            return svd(handle, mode, m, n, a, m, values, u, m, v, n, work, jacobi_size_, info, handle_.jacobi(), count);
+          }),
+          "finding singular values");
+}
+
+// Singular values by polar decompositions, which is the fastest method, but perturbs matrices that are nearly singular.
+// Returns whether it perturbed none.
+bool SolverPlan::compute_polar(const Run& r) const {
+  const bool has_vectors = outputs_ == 3;
+  const int64_t k = std::min(m_, n_);
+  std::vector<char> host(host_bytes_);
+  std::vector<double> perturbations(static_cast<size_t>(batch_.count));
+  for (int64_t i = 0; i < batch_.count; ++i) {
+    require(cusolver()->api.gesvdp(handle_.get(), handle_.params(),
+                                   has_vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
+                                   is_full_ ? 0 : 1, m_, n_, type_.data, r.pointer(a_ + i * m_ * n_ * type_.size), m_,
+                                   type_.real, r.pointer(values_ + i * k * type_.real_size), type_.data,
+                                   r.pointer(b_ + i * m_ * u_columns_ * type_.size), m_, type_.data,
+                                   r.pointer(vt_ + i * n_ * n_ * type_.size), n_, type_.data, r.pointer(device_work_),
+                                   device_bytes_, host.data(), host_bytes_, static_cast<int*>(r.pointer(info_ + i * 4)),
+                                   &perturbations[static_cast<size_t>(i)]),
+            "finding singular values");
+  }
+  check(cu.stream_synchronize(r.stream.handle()), "waiting for cuSOLVER");
+  return std::all_of(perturbations.begin(), perturbations.end(), [](double size) { return size == 0; });
 }
 
 void SolverPlan::run(const compute_plugin_run& given, Stream& stream) const {
@@ -521,10 +644,19 @@ void SolverPlan::run(const compute_plugin_run& given, Stream& stream) const {
     start(r, *kernels_[kUnit], total,
           {r.at(b_), 0, static_cast<uint64_t>(total), static_cast<uint64_t>(n_), static_cast<uint64_t>(n_)});
   }
+  bool has_adjoint = false;  // of svd: cuSOLVER stored the adjoint of v
   const std::lock_guard lock(handle_.mutex());
   try {
     require(cusolver()->api.set_stream(handle_.get(), stream.handle()), "choosing a stream");
-    for (int64_t i = 0; i < all; ++i) compute(r, i);
+    if (is_jacobi_ || is_together_) {
+      compute_together(r);
+    } else if (kind_ != Kind::kSvd) {
+      for (int64_t i = 0; i < all; ++i) compute(r, i);
+    } else if (!compute_polar(r)) {
+      has_adjoint = true;
+      load(r, 0, a_, true, 0, is_wide_);
+      for (int64_t i = 0; i < all; ++i) compute(r, i);
+    }
     if (kind_ == Kind::kQr) {
       // r is stored before q takes its place.
       store(r, a_, m_, m_ * std::max(n_, q_columns_), first + 1, 2, false, false, false);
@@ -588,8 +720,8 @@ void SolverPlan::run(const compute_plugin_run& given, Stream& stream) const {
       store(r, values_, k, k, outputs_ == 1 ? first : first + 1, 0, false, true, true);
       if (outputs_ == 1) break;
       // Of the adjoint, the factors change their places.
-      store(r, b_, m_, m_ * (is_full_ ? m_ : k), is_wide_ ? first + 2 : first, 0, is_wide_, false, true);
-      store(r, vt_, n_, n_ * n_, is_wide_ ? first : first + 2, 0, is_wide_, false, true);
+      store(r, b_, m_, m_ * u_columns_, is_wide_ ? first + 2 : first, 0, is_wide_, false, true);
+      store(r, vt_, n_, n_ * n_, is_wide_ ? first : first + 2, 0, has_adjoint == is_wide_, false, true);
       break;
     }
   }
@@ -604,16 +736,20 @@ void SolverPlan::run(const compute_plugin_run& given, Stream& stream) const {
 
 SolverHandle::SolverHandle() {
   const common::Compiling compiling;
-  require(cusolver()->api.create(&handle_), "opening a device");
-  const cusolverStatus status = cusolver()->api.create_params(&params_);
+  const CusolverApi& api = cusolver()->api;
+  cusolverStatus status = api.create(&handle_);
+  if (status == CUSOLVER_STATUS_SUCCESS) status = api.create_params(&params_);
+  if (status == CUSOLVER_STATUS_SUCCESS) status = api.create_jacobi(&jacobi_);
   if (status == CUSOLVER_STATUS_SUCCESS) return;
-  cusolver()->api.destroy(handle_);
+  destroy();
   throw failure(status, "opening a device");
 }
 
-SolverHandle::~SolverHandle() {
-  cusolver()->api.destroy_params(params_);
-  cusolver()->api.destroy(handle_);
+void SolverHandle::destroy() {
+  const CusolverApi& api = cusolver()->api;
+  if (jacobi_ != nullptr) api.destroy_jacobi(jacobi_);
+  if (params_ != nullptr) api.destroy_params(params_);
+  if (handle_ != nullptr) api.destroy(handle_);
 }
 
 bool is_solver_op(const Op& op) {
@@ -637,8 +773,14 @@ std::optional<Refusal> refuse_solver(Device& device, const Op& op) {
     if (std::max(place.rows, place.columns) > kMostRows)
       return refused("a matrix has more than 30,000 rows or columns");
   }
-  if (least(batch->places[0]) < kLeastRows)
-    return refused("the host is faster for matrices of less than 128 rows or columns");
+  const Place& first = batch->places[0];
+  if (least(first) == 0) return refused("empty matrices");
+  const bool is_jacobi = std::max(first.rows, first.columns) <= kJacobiRows && batch->count >= kJacobiBatch;
+  if (*kind == Kind::kSvd && !is_jacobi && least(first) < kLeastSvdRows)
+    return refused("the host is faster for matrices of less than 256 rows or columns");
+  if (*kind != Kind::kSvd && *kind != Kind::kEigh && batch->count > 1 && least(first) < kLeastRows)
+    return refused("the host is faster for batches of matrices of less than 128 rows or columns");
+  if (batch->count > INT32_MAX) return refused("more than 2147483647 matrices");
   if (*kind == Kind::kQr && batch->places[1].columns > batch->places[0].columns && batch->count > 1)
     return refused("complete factors of a batch");
   if (nvrtc() == nullptr) return refused("NVRTC was not found");

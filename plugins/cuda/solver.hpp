@@ -16,17 +16,21 @@ class SolverHandle {
  public:
   /// The device's context must be current, also at the end.
   SolverHandle();
-  ~SolverHandle();
+  ~SolverHandle() { destroy(); }
   SolverHandle(const SolverHandle&) = delete;
   SolverHandle& operator=(const SolverHandle&) = delete;
 
   cusolverDnHandle get() const { return handle_; }
   cusolverDnParams params() const { return params_; }
+  cusolverDnJacobi jacobi() const { return jacobi_; }
   std::mutex& mutex() { return mutex_; }
 
  private:
+  void destroy();
+
   cusolverDnHandle handle_ = nullptr;
   cusolverDnParams params_ = nullptr;
+  cusolverDnJacobi jacobi_ = nullptr;
   std::mutex mutex_;
 };
 

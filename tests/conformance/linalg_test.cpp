@@ -133,7 +133,7 @@ std::vector<int64_t> sizes(const Case& c) {
 // Tall, wide and empty ones.
 std::vector<Shape> shapes(const Case& c) {
   if (!c.full()) return {{2, 5, 3}};
-  return {{2, 5, 3}, {3, 5}, {1, 4}, {4, 1}, {2, 2, 9, 9}, {40, 33}, {33, 64}, {3, 0, 2}, {2, 0}, {0, 3, 3}};
+  return {{2, 5, 3}, {3, 5}, {1, 4}, {4, 1}, {2, 2, 9, 9}, {40, 33}, {33, 64}, {70, 90}, {3, 0, 2}, {2, 0}, {0, 3, 3}};
 }
 
 // ---- What results have to satisfy -----------------------------------------------------------------------------------
@@ -558,6 +558,33 @@ void test_many_rows(const Session& session, const std::string& op, Dtype dtype) 
       check_svd(c, x, 1, "full");
     }
   }
+  if (op != "svd") return;
+  // Of so many rows that methods for large matrices are taken; some of them are wrong for singular ones.
+  for (const Kind kind : {Kind::RANDOM, Kind::DEFICIENT, Kind::HILBERT, Kind::ZERO})
+    check_svd(c, c.operand(kind, {260, 260}), 0, "260 rows");
+}
+
+// Of so many matrices that devices with a library for batches do not leave them to the host.
+void test_many_matrices(const Session& session, const std::string& op, Dtype dtype) {
+  Case c(session, op, dtype);
+  const auto operand = [&](Kind kind, const Shape& shape) {
+    Array x = c.matrices(Kind::HERMITIAN, shape);
+    const Array special = c.matrices(kind, {1, shape[1], shape[2]});
+    for (int64_t i = 0; i < special.size(); ++i) x.set(i, special.at(i));
+    return session.upload(x, Layout::PERMUTED);
+  };
+  for (const Kind kind : {Kind::CLUSTERED, Kind::HILBERT, Kind::ZERO}) {
+    if (op == "eigh") {
+      for (const int64_t n : {16, 40}) check_eigh(c, operand(kind, {70, n, n}), {}, std::to_string(n) + " rows");
+    } else {
+      for (const int64_t full : {0, 1}) check_svd(c, operand(kind, {70, 16, 16}), full, "square");
+    }
+  }
+  if (op != "svd") return;
+  for (const int64_t full : {0, 1}) {
+    check_svd(c, c.operand(Kind::RANDOM, {70, 20, 12}), full, "tall");
+    check_svd(c, c.operand(Kind::DEFICIENT, {7, 10, 12, 20}), full, "wide");
+  }
 }
 
 // ---- Matrices without a result --------------------------------------------------------------------------------------
@@ -654,7 +681,7 @@ void add_linalg_tests(Registry& registry) {
       registry.add(std::move(test));
     }
   }
-  for (const int64_t n : {4, 140}) {
+  for (const int64_t n : {4, 20, 140}) {
     const std::string rows = n == 4 ? "" : "_of_" + std::to_string(n);
     for (const char* op : {"cholesky", "det", "eigvalsh", "expm", "inv", "pinv", "qr", "svdvals"}) {
       registry.add({"linalg",
@@ -686,6 +713,19 @@ void add_linalg_tests(Registry& registry) {
                     [op, dtype](const Session& session) {
                       need_host();
                       test_many_rows(session, op, dtype);
+                    },
+                    Level::FULL,
+                    op,
+                    {dtype, dtype::INT64}});
+    }
+  }
+  for (const char* op : {"eigh", "svd"}) {
+    for (const Dtype dtype : {dtype::FLOAT32, dtype::FLOAT64, dtype::COMPLEX64, dtype::COMPLEX128}) {
+      registry.add({"linalg",
+                    std::string("many_matrices_") + op + "_" + oracle::info(dtype).name,
+                    [op, dtype](const Session& session) {
+                      need_host();
+                      test_many_matrices(session, op, dtype);
                     },
                     Level::FULL,
                     op,

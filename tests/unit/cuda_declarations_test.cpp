@@ -103,6 +103,9 @@ COMPUTE_CUBLASLT_FUNCTIONS(CHECK_FUNCTION)
 #define CHECK_FUNCTION(member, symbol, ...) \
   static_assert(SameCall<decltype(compute::cuda::CusolverApi::member), decltype(&::symbol)>::value, #symbol);
 COMPUTE_CUSOLVER_FUNCTIONS(CHECK_FUNCTION)
+#if CUDA_VERSION >= 12060
+COMPUTE_CUSOLVER_NEWER_FUNCTIONS(CHECK_FUNCTION)
+#endif
 #undef CHECK_FUNCTION
 #define CHECK_CONSTANT(name, value) static_assert(static_cast<int>(::name) == (value), #name);
 COMPUTE_CUSOLVER_CONSTANTS(CHECK_CONSTANT)

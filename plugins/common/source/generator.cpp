@@ -135,6 +135,7 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_weight", refuse_convolution, build_convolution},
     {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
     {"nonzero", refuse_select, build_select},
+    {"qr", refuse_small_reflections, build_small_reflections},
     {"random_permutation", refuse_permutation, build_sort},
     {"row", refuse_row, build_row},
     {"scan", refuse_scan, build_scan},

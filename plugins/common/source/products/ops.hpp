@@ -12,8 +12,10 @@ BuiltKernels build_vector_product(const Op& op, const Dialect& dialect, bool wit
 
 /// cholesky, inv, lu, solve and triangular_solve.
 BuiltKernels build_small_matrices(const Op& op, const Dialect& dialect, bool with_text);
+BuiltKernels build_small_reflections(const Op& op, const Dialect& dialect, bool with_text);
 /// Why the kernels of these are not for this op.
 std::optional<Refusal> refuse_small_matrices(const Op& op, const Dialect& dialect);
+std::optional<Refusal> refuse_small_reflections(const Op& op, const Dialect& dialect);
 
 /// Whether build_contraction reads a matrix along the depth for a few rows or columns of the other operand.
 bool has_few_lines(const Op& op, const Dialect& dialect);
