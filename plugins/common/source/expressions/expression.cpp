@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/source/expressions/grammar.hpp"
 #include "plugins/common/source/expressions/known_ranges.hpp"
 #include "plugins/common/source/expressions/types.hpp"
 
@@ -85,78 +87,6 @@ std::string from_bits(const std::string& bits, compute_dtype to) {
   }
 }
 
-// The intrinsics that are functions of one name in C, CUDA C and OpenCL C.
-const char* math_name(int32_t intrinsic) {
-  switch (intrinsic) {
-    case COMPUTE_PLUGIN_INTRINSIC_FLOOR:
-      return "floor";
-    case COMPUTE_PLUGIN_INTRINSIC_CEIL:
-      return "ceil";
-    case COMPUTE_PLUGIN_INTRINSIC_TRUNC:
-      return "trunc";
-    case COMPUTE_PLUGIN_INTRINSIC_ROUND:
-      return "rint";
-    case COMPUTE_PLUGIN_INTRINSIC_SQRT:
-      return "sqrt";
-    case COMPUTE_PLUGIN_INTRINSIC_RSQRT:
-      return "rsqrt";
-    case COMPUTE_PLUGIN_INTRINSIC_CBRT:
-      return "cbrt";
-    case COMPUTE_PLUGIN_INTRINSIC_EXP:
-      return "exp";
-    case COMPUTE_PLUGIN_INTRINSIC_EXP2:
-      return "exp2";
-    case COMPUTE_PLUGIN_INTRINSIC_EXPM1:
-      return "expm1";
-    case COMPUTE_PLUGIN_INTRINSIC_LOG:
-      return "log";
-    case COMPUTE_PLUGIN_INTRINSIC_LOG1P:
-      return "log1p";
-    case COMPUTE_PLUGIN_INTRINSIC_LOG2:
-      return "log2";
-    case COMPUTE_PLUGIN_INTRINSIC_LOG10:
-      return "log10";
-    case COMPUTE_PLUGIN_INTRINSIC_SIN:
-      return "sin";
-    case COMPUTE_PLUGIN_INTRINSIC_COS:
-      return "cos";
-    case COMPUTE_PLUGIN_INTRINSIC_TAN:
-      return "tan";
-    case COMPUTE_PLUGIN_INTRINSIC_ASIN:
-      return "asin";
-    case COMPUTE_PLUGIN_INTRINSIC_ACOS:
-      return "acos";
-    case COMPUTE_PLUGIN_INTRINSIC_ATAN:
-      return "atan";
-    case COMPUTE_PLUGIN_INTRINSIC_ATAN2:
-      return "atan2";
-    case COMPUTE_PLUGIN_INTRINSIC_SINH:
-      return "sinh";
-    case COMPUTE_PLUGIN_INTRINSIC_COSH:
-      return "cosh";
-    case COMPUTE_PLUGIN_INTRINSIC_TANH:
-      return "tanh";
-    case COMPUTE_PLUGIN_INTRINSIC_ASINH:
-      return "asinh";
-    case COMPUTE_PLUGIN_INTRINSIC_ACOSH:
-      return "acosh";
-    case COMPUTE_PLUGIN_INTRINSIC_ATANH:
-      return "atanh";
-    case COMPUTE_PLUGIN_INTRINSIC_POW:
-      return "pow";
-    case COMPUTE_PLUGIN_INTRINSIC_HYPOT:
-      return "hypot";
-    case COMPUTE_PLUGIN_INTRINSIC_COPYSIGN:
-      return "copysign";
-    case COMPUTE_PLUGIN_INTRINSIC_ERF:
-      return "erf";
-    case COMPUTE_PLUGIN_INTRINSIC_ERFC:
-      return "erfc";
-    default:
-      return nullptr;
-  }
-}
-
 const char* comparison(int32_t intrinsic) {
   switch (intrinsic) {
     case COMPUTE_PLUGIN_INTRINSIC_EQ:
@@ -208,6 +138,8 @@ std::string integer_call(int32_t intrinsic, compute_dtype dtype, const std::vect
       return is_signed_type ? cat("(", v[0], " < 0 ? (", type, ")(", wide, "0 - ", wide, v[0], ") : ", v[0], ")")
                             : v[0];
     case COMPUTE_PLUGIN_INTRINSIC_SIGN:
+      if (is_signed_type && !functions.dialect().has_bool_arithmetic)
+        return cat("(", type, ")(", v[0], " > 0 ? 1 : ", v[0], " < 0 ? -1 : 0)");
       return is_signed_type ? cat("(", type, ")((", v[0], " > 0) - (", v[0], " < 0))")
                             : cat("(", type, ")(", v[0], " != 0)");
     case COMPUTE_PLUGIN_INTRINSIC_MIN:
@@ -279,7 +211,8 @@ std::string float_call(int32_t intrinsic, compute_dtype dtype, const std::vector
   }
   switch (intrinsic) {
     case COMPUTE_PLUGIN_INTRINSIC_DIV:
-      return !wide && functions.emulates_division() ? call("div") : cat("(", v[0], " / ", v[1], ")");
+      if (!wide && functions.emulates_division()) return call("div");
+      return native.test(COMPUTE_PLUGIN_INTRINSIC_DIV) ? cat("(", v[0], " / ", v[1], ")") : call("quotient");
     case COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV:
       return call("floor_div");
     case COMPUTE_PLUGIN_INTRINSIC_MOD:
@@ -332,6 +265,13 @@ std::string complex_call(int32_t intrinsic, compute_dtype dtype, const std::vect
     if (v.size() > 1) text += ", " + v[1];
     return text + ")";
   };
+  // Of the parts.
+  const auto function = [&](int32_t of, const std::string& operands) {
+    const Dialect& dialect = functions.dialect();
+    const Intrinsics& native = part == COMPUTE_DTYPE_FLOAT64 ? dialect.native_wide : dialect.native;
+    const char* name = math_name(of);
+    return cat(native.test(static_cast<size_t>(of)) ? name : functions.need(name, part), "(", operands, ")");
+  };
   switch (intrinsic) {
     case COMPUTE_PLUGIN_INTRINSIC_NE:
       return "!" + functions.need("eq", dtype) + "(" + v[0] + ", " + v[1] + ")";
@@ -346,9 +286,9 @@ std::string complex_call(int32_t intrinsic, compute_dtype dtype, const std::vect
     case COMPUTE_PLUGIN_INTRINSIC_IMAG:
       return im;
     case COMPUTE_PLUGIN_INTRINSIC_ABS:
-      return cat("hypot(", re, ", ", im, ")");
+      return function(COMPUTE_PLUGIN_INTRINSIC_HYPOT, cat(re, ", ", im));
     case COMPUTE_PLUGIN_INTRINSIC_ARG:
-      return cat("atan2(", im, ", ", re, ")");
+      return function(COMPUTE_PLUGIN_INTRINSIC_ATAN2, cat(im, ", ", re));
     case COMPUTE_PLUGIN_INTRINSIC_ROUND:
       return make_complex(dtype, "rint(" + re + ")", "rint(" + im + ")");
     case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
@@ -524,6 +464,7 @@ std::vector<int32_t> shared_products(const compute_plugin_expression& expression
 std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
                                           std::string_view prefix, Functions& functions, std::string& out) {
   std::vector<std::string> names(static_cast<size_t>(expression.node_count));
+  std::string statements;
   const std::vector<int32_t> products = shared_products(expression, functions);
   const std::vector<std::optional<Range>> ranges = known_ranges(expression);
   for (int32_t i = 0; i < expression.node_count; ++i) {
@@ -551,8 +492,8 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
         if (const int32_t first = products[static_cast<size_t>(i)]; first >= 0) {
           const std::string product = cat(prefix, "product", first);
           if (first == i) {
-            out += cat("const u64 ", product, " = ", functions.need("product_u32"), "(", values[0], ", ", values[1],
-                       ");\n");
+            statements += cat("const u64 ", product, " = ", functions.need("product_u32"), "(", values[0], ", ",
+                              values[1], ");\n");
           }
           text = node.value == COMPUTE_PLUGIN_INTRINSIC_MUL ? cat("(u32)", product) : cat("(u32)(", product, " >> 32)");
         } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
@@ -568,12 +509,26 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
     }
     std::string& name = names[static_cast<size_t>(i)];
     name = cat(prefix, i);
-    out += cat("const ", value_type(node.dtype), " ", name, " = ", text, ";\n");
+    statements += cat("const ", value_type(node.dtype), " ", name, " = ", text, ";\n");
   }
+  out += in_grammar_of(functions.dialect(), statements);
   std::vector<std::string> outputs;
   for (int32_t k = 0; k < expression.output_count; ++k)
     outputs.push_back(names[static_cast<size_t>(expression.outputs[k])]);
   return outputs;
+}
+
+std::string missing_function(const compute_plugin_expression& expression, const Dialect& dialect) {
+  Functions functions(dialect);
+  std::string out;
+  const auto any = [](int32_t) { return std::string("x"); };
+  try {
+    print_expression(expression, {any, any, any}, "v", functions, out);
+  } catch (const Error& error) {
+    if (error.code == COMPUTE_ERROR_UNSUPPORTED) return error.message;
+    throw;
+  }
+  return "";
 }
 
 }  // namespace compute::common

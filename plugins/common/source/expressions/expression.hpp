@@ -31,6 +31,9 @@ bool uses_fp64(const compute_plugin_expression& expression);
 std::vector<std::string> print_expression(const compute_plugin_expression& expression, const Leaves& leaves,
                                           std::string_view prefix, Functions& functions, std::string& out);
 
+/// Why the expression cannot be printed: a function that neither the language nor the library has. Empty if it can be.
+std::string missing_function(const compute_plugin_expression& expression, const Dialect& dialect);
+
 /// The axes of the INDEX nodes, each once.
 std::vector<int32_t> index_axes(const compute_plugin_expression& expression);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/common/source/expressions/functions.hpp"
 
-#include <cassert>
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "plugins/common/op/core.hpp"
+#include "plugins/common/source/expressions/grammar.hpp"
 #include "plugins/common/source/expressions/template.hpp"
 #include "plugins/common/source/expressions/types.hpp"
 
@@ -16,6 +18,8 @@ constexpr FunctionText kFunctions[] = {
 #define FUNCTION(base, classes, needs, text) {base, classes, needs, text},
 #include "plugins/common/source/expressions/complex_functions.inc"
 #include "plugins/common/source/expressions/real_functions.inc"
+// Behind the others: where there are two, the others are for C.
+#include "plugins/common/source/expressions/float32_functions.inc"
 #undef FUNCTION
 };
 
@@ -174,6 +178,63 @@ std::optional<std::string_view> word_of(std::string_view word, compute_dtype dty
   return std::nullopt;
 }
 
+struct MathFunction {
+  int32_t intrinsic;
+  const char* name;
+};
+constexpr MathFunction kMath[] = {
+    {COMPUTE_PLUGIN_INTRINSIC_FLOOR, "floor"}, {COMPUTE_PLUGIN_INTRINSIC_CEIL, "ceil"},
+    {COMPUTE_PLUGIN_INTRINSIC_TRUNC, "trunc"}, {COMPUTE_PLUGIN_INTRINSIC_ROUND, "rint"},
+    {COMPUTE_PLUGIN_INTRINSIC_SQRT, "sqrt"},   {COMPUTE_PLUGIN_INTRINSIC_RSQRT, "rsqrt"},
+    {COMPUTE_PLUGIN_INTRINSIC_CBRT, "cbrt"},   {COMPUTE_PLUGIN_INTRINSIC_EXP, "exp"},
+    {COMPUTE_PLUGIN_INTRINSIC_EXP2, "exp2"},   {COMPUTE_PLUGIN_INTRINSIC_EXPM1, "expm1"},
+    {COMPUTE_PLUGIN_INTRINSIC_LOG, "log"},     {COMPUTE_PLUGIN_INTRINSIC_LOG1P, "log1p"},
+    {COMPUTE_PLUGIN_INTRINSIC_LOG2, "log2"},   {COMPUTE_PLUGIN_INTRINSIC_LOG10, "log10"},
+    {COMPUTE_PLUGIN_INTRINSIC_SIN, "sin"},     {COMPUTE_PLUGIN_INTRINSIC_COS, "cos"},
+    {COMPUTE_PLUGIN_INTRINSIC_TAN, "tan"},     {COMPUTE_PLUGIN_INTRINSIC_ASIN, "asin"},
+    {COMPUTE_PLUGIN_INTRINSIC_ACOS, "acos"},   {COMPUTE_PLUGIN_INTRINSIC_ATAN, "atan"},
+    {COMPUTE_PLUGIN_INTRINSIC_ATAN2, "atan2"}, {COMPUTE_PLUGIN_INTRINSIC_SINH, "sinh"},
+    {COMPUTE_PLUGIN_INTRINSIC_COSH, "cosh"},   {COMPUTE_PLUGIN_INTRINSIC_TANH, "tanh"},
+    {COMPUTE_PLUGIN_INTRINSIC_ASINH, "asinh"}, {COMPUTE_PLUGIN_INTRINSIC_ACOSH, "acosh"},
+    {COMPUTE_PLUGIN_INTRINSIC_ATANH, "atanh"}, {COMPUTE_PLUGIN_INTRINSIC_POW, "pow"},
+    {COMPUTE_PLUGIN_INTRINSIC_HYPOT, "hypot"}, {COMPUTE_PLUGIN_INTRINSIC_COPYSIGN, "copysign"},
+    {COMPUTE_PLUGIN_INTRINSIC_ERF, "erf"},     {COMPUTE_PLUGIN_INTRINSIC_ERFC, "erfc"},
+};
+
+// Those of C's mathematics library that are no intrinsics.
+constexpr std::string_view kOthers[] = {"fmax", "fmin", "fmod", "ilogb", "ldexp"};
+
+// Whether the language has all of `name` for `real`, or `name` is no function of C's mathematics library.
+bool is_native(std::string_view name, compute_dtype real, const Dialect& dialect) {
+  const auto row =
+      std::find_if(std::begin(kMath), std::end(kMath), [&](const MathFunction& one) { return one.name == name; });
+  const Intrinsics& native = real == COMPUTE_DTYPE_FLOAT64 ? dialect.native_wide : dialect.native;
+  if (row != std::end(kMath)) return native.test(static_cast<size_t>(row->intrinsic));
+  return dialect.has_c_math || std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers);
+}
+
+// `text` with the library's functions of `real` in place of those that the language has not, or not within their
+// bounds. `need` adds one and returns its name. A function may call the language's function of its own name.
+template <class Need>
+std::string with_library(std::string_view text, std::string_view own, compute_dtype real, const Dialect& dialect,
+                         const Need& need) {
+  const auto is_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  };
+  std::string out;
+  while (!text.empty()) {
+    const auto start = static_cast<size_t>(std::find_if(text.begin(), text.end(), is_name) - text.begin());
+    out += text.substr(0, start);
+    text.remove_prefix(start);
+    const auto size = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_name) - text.begin());
+    const std::string_view word = text.substr(0, size);
+    text.remove_prefix(size);
+    const bool is_call = text.starts_with('(') && word != own;
+    out += is_call && !is_native(word, real, dialect) ? need(word) : std::string(word);
+  }
+  return out;
+}
+
 // complex64 by way of complex128
 constexpr std::string_view kByWider = R"(
 COMPUTE_FUNCTION c64 ${base}_c64($parameters) {
@@ -191,11 +252,21 @@ std::string by_wider(std::string_view base, int operands) {
 
 }  // namespace
 
+const char* math_name(int32_t intrinsic) {
+  const auto row = std::find_if(std::begin(kMath), std::end(kMath),
+                                [&](const MathFunction& one) { return one.intrinsic == intrinsic; });
+  return row == std::end(kMath) ? nullptr : row->name;
+}
+
+bool Functions::computes_complex_in_wide() const {
+  return dialect_.has_fp64 && dialect_.native_wide.test(COMPUTE_PLUGIN_INTRINSIC_LOG);
+}
+
 std::string Functions::need(std::string_view base, compute_dtype dtype) {
   std::string name = dtype == COMPUTE_DTYPE_NONE ? std::string(base) : cat(base, "_", type_text(dtype).name);
   if (!defined_.insert(name).second) return name;
   static constexpr std::string_view kDirect[] = {"add", "sub", "mul", "eq", "two_sum"};
-  bool direct = dtype != COMPUTE_DTYPE_COMPLEX64 || !dialect_.has_fp64;
+  bool direct = dtype != COMPUTE_DTYPE_COMPLEX64 || !computes_complex_in_wide();
   for (const std::string_view one : kDirect) direct = direct || one == base;
   if (!direct) {
     need(base, COMPUTE_DTYPE_COMPLEX128);
@@ -203,7 +274,7 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
     return name;
   }
   const FunctionText* definition = find(dialect_, base, dtype);
-  assert(definition != nullptr);
+  if (definition == nullptr) throw Error(COMPUTE_ERROR_UNSUPPORTED, cat("no function ", name));
   std::string_view needs = definition->needs;
   while (!needs.empty()) {
     const size_t end = std::min(needs.find(' '), needs.size());
@@ -217,13 +288,25 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
   }
   std::string divide = "COMPUTE_DIVIDE";
   if (definition->text.find("$DIV") != std::string_view::npos) {
-    const bool emulated = dtype == COMPUTE_DTYPE_FLOAT32 && emulates_division();
-    if (emulated) need("div", dtype);
-    if (!emulated && defined_.insert(divide).second) text_ += "#define COMPUTE_DIVIDE(x, y) ((x) / (y))\n";
-    if (emulated) divide = "div_f32";
+    const bool is_single = dtype == COMPUTE_DTYPE_FLOAT32;
+    const char* const own = !is_single                                            ? nullptr
+                            : emulates_division()                                 ? "div"
+                            : !dialect_.native.test(COMPUTE_PLUGIN_INTRINSIC_DIV) ? "quotient"
+                                                                                  : nullptr;
+    if (own != nullptr) {
+      divide = need(own, dtype);
+    } else if (defined_.insert(divide).second) {
+      text_ += "#define COMPUTE_DIVIDE(x, y) ((x) / (y))\n";
+    }
   }
-  text_ += fill(definition->text,
-                [&](std::string_view word) { return word == "DIV" ? std::string_view(divide) : word_of(word, dtype); });
+  std::string text = fill(definition->text, [&](std::string_view word) {
+    return word == "DIV" ? std::string_view(divide) : word_of(word, dtype);
+  });
+  const compute_dtype real = dtype == COMPUTE_DTYPE_NONE ? COMPUTE_DTYPE_FLOAT32 : part_of(dtype);
+  if (!dialect_.has_c_math)
+    text = with_library(text, dtype == real ? base : std::string_view(), real, dialect_,
+                        [&](std::string_view word) { return need(word, real); });
+  text_ += in_grammar_of(dialect_, text);
   return name;
 }
 

@@ -2,6 +2,7 @@
 // The portable dialect as text.
 #include "plugins/common/source/expressions/prelude.hpp"
 
+#include "plugins/common/source/expressions/grammar.hpp"
 #include "plugins/common/source/expressions/template.hpp"
 
 namespace compute::common {
@@ -34,16 +35,17 @@ std::string type_definitions(std::span<const Word> types, bool has_typedefs) {
 }  // namespace
 
 std::string portable_prelude(const Dialect& dialect) {
-  return fill(kPrelude, {{"heading", dialect.heading},
-                         {"types", type_definitions(dialect.types, dialect.has_typedefs)},
-                         {"words", definitions(dialect.words)},
-                         {"vectors", type_definitions(dialect.vectors, dialect.has_typedefs)},
-                         {"has_fp64", dialect.has_fp64},
-                         {"float64", dialect.float64},
-                         {"has_int64_atomics", dialect.has_int64_atomics},
-                         {"int64_atomics", dialect.int64_atomics},
-                         {"has_half_io", dialect.has_half_io},
-                         {"halves", dialect.halves}});
+  const std::string text = fill(kPrelude, {{"heading", dialect.heading},
+                                           {"types", type_definitions(dialect.types, dialect.has_typedefs)},
+                                           {"words", definitions(dialect.words)},
+                                           {"vectors", type_definitions(dialect.vectors, dialect.has_typedefs)},
+                                           {"has_fp64", dialect.has_fp64},
+                                           {"float64", dialect.float64},
+                                           {"has_int64_atomics", dialect.has_int64_atomics},
+                                           {"int64_atomics", dialect.int64_atomics},
+                                           {"has_half_io", dialect.has_half_io},
+                                           {"halves", dialect.halves}});
+  return in_grammar_of(dialect, text);
 }
 
 }  // namespace compute::common
