@@ -41,7 +41,7 @@ install(
   PATTERN "CMakeLists.txt")
 install(DIRECTORY tests/plugins/minimal/ DESTINATION "${examples_dir}/plugin" FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp")
 install(FILES tests/plugins/minimal/outside/CMakeLists.txt DESTINATION "${examples_dir}/plugin")
-install(DIRECTORY examples/plugin_rust examples/languages DESTINATION "${examples_dir}" ${built})
+install(DIRECTORY examples/plugin_rust examples/plugin_template examples/languages DESTINATION "${examples_dir}" ${built})
 install(DIRECTORY bindings/python DESTINATION "${data_dir}/bindings" ${built})
 if(TARGET compute_packages) # tools/opgen
   install(DIRECTORY bindings/fortran bindings/go bindings/rust DESTINATION "${data_dir}/bindings" ${built})
@@ -50,6 +50,7 @@ if(TARGET compute_packages) # tools/opgen
   install(FILES "${PROJECT_BINARY_DIR}/bindings/rust/src/ops.rs" DESTINATION "${data_dir}/bindings/rust/src")
 endif()
 install(FILES plugins/plugin.map DESTINATION "${examples_dir}/plugin" RENAME minimal.map)
+install(PROGRAMS tools/compute-new-plugin DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
 # Pages name headers, examples, packages and each other by their paths in the source tree. Symbolic links lead from there to the installed files.
 function(compute_install_link path target)

@@ -92,6 +92,15 @@ std::vector<std::string_view> Op::texts(std::string_view name) const {
   return texts;
 }
 
+std::optional<std::string_view> Op::unknown_attribute(std::span<const std::string_view> known) const {
+  for (int32_t i = 0; i < op_.attribute_count; ++i) {
+    const compute_attribute& a = attribute(i);
+    const std::string_view name(a.name, static_cast<size_t>(a.name_size));
+    if (std::find(known.begin(), known.end(), name) == known.end()) return name;
+  }
+  return std::nullopt;
+}
+
 compute_dtype Op::dtype(std::string_view name) const {
   const compute_attribute* a = find(name, COMPUTE_KIND_DTYPE);
   return a == nullptr || a->count < 1 ? COMPUTE_DTYPE_NONE : *static_cast<const compute_dtype*>(a->values);

@@ -90,6 +90,21 @@ Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out
   return made;
 }
 
+// The calls that queue work. `Of` defines Stream and submitting(), as below.
+template <class Of>
+class Submission {
+ public:
+  // Calls `f(stream)`, which queues work.
+  template <class F>
+  static compute_error* submit(uint64_t handle, const F& f) noexcept {
+    return guard([&] {
+      auto& stream = object<typename Of::Stream>(handle);
+      [[maybe_unused]] const auto submitting = Of::submitting(stream);
+      f(stream);
+    });
+  }
+};
+
 // The functions for kernels of programs. `Of` defines the plugin's own parts:
 //
 //   Device, Stream, Kernel
@@ -99,17 +114,9 @@ Plan* answer_prepare(PlanOrRefusal<Plan> prepared, compute_plugin_plan_info* out
 //   compile(Device&, const compute_plugin_kernel_source&), answer_of(const Kernel&), launch(Kernel&, Stream&, const
 //   compute_plugin_launch&)
 template <class Of>
-class KernelSlots {
+class KernelSlots : public Submission<Of> {
  public:
-  // Calls `f(stream)`, which queues work.
-  template <class F>
-  static compute_error* submit(uint64_t handle, const F& f) noexcept {
-    return guard([&] {
-      Stream& stream = object<Stream>(handle);
-      [[maybe_unused]] const auto submitting = Of::submitting(stream);
-      f(stream);
-    });
-  }
+  using Submission<Of>::submit;
 
   static const compute_plugin_kernel_table* kernels(uint64_t) {
     static constexpr compute_plugin_kernel_table kTable = {sizeof(compute_plugin_kernel_table), kernel_compile,
@@ -163,9 +170,9 @@ class KernelSlots {
 //   refuse(Device&, const Op&)           why an op cannot run, or nothing
 //   prepare(Device&, const Op&)          its PlanOrRefusal<Plan>
 //
-// and those of KernelSlots.
+// and those of KernelSlots, if the plugin takes kernels of programs: if it has a Kernel.
 template <class Of>
-class Slots : public KernelSlots<Of> {
+class Slots : public Submission<Of> {
  public:
   static constexpr void fill(compute_plugin_device_table& table) {
     table.stream_destroy = stream_destroy;
@@ -177,10 +184,10 @@ class Slots : public KernelSlots<Of> {
     table.op_prepare = op_prepare;
     table.plan_run = plan_run;
     table.plan_release = plan_release;
-    table.kernels = KernelSlots<Of>::kernels;
+    if constexpr (requires { typename Of::Kernel; }) table.kernels = KernelSlots<Of>::kernels;
   }
 
-  using KernelSlots<Of>::submit;
+  using Submission<Of>::submit;
 
  private:
   using Device = typename Of::Device;
