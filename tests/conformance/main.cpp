@@ -313,7 +313,7 @@ int run(int argc, char** argv) {
     }
   }
   const bool failed = RUN_ALL_TESTS() != 0;
-  if (!options.json.empty()) write_matrix(targets, registry.tests(), options.json);
+  if (options.wants_matrix()) write_matrix(support_matrix(targets, registry.tests()), options.json, options.matrix);
 
   if (is_shard) {
     for (const Target& target : targets) log.device(target);

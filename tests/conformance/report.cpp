@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/oracle/elementwise.hpp"
 
@@ -73,7 +75,7 @@ const char* ending_name(Ending ending) {
   return kNames[static_cast<int>(ending)];
 }
 
-void write_matrix(const std::vector<Target>& targets, const std::vector<Test>& tests, const std::string& path) {
+nlohmann::ordered_json support_matrix(const std::vector<Target>& targets, const std::vector<Test>& tests) {
   nlohmann::ordered_json root;
   root["devices"] = nlohmann::ordered_json::array();
   for (const Target& target : targets) {
@@ -100,17 +102,56 @@ void write_matrix(const std::vector<Target>& targets, const std::vector<Test>& t
     device["tests"] = others;
     root["devices"].push_back(device);
   }
-  write_json(root, path);
+  return root;
 }
 
-void write_json(const nlohmann::ordered_json& json, const std::string& path) {
+namespace {
+
+void write(const std::string& text, const std::string& path) {
+  if (path.empty()) return;
   if (path == "-") {
-    std::cout << json.dump(1) << "\n";
+    std::cout << text;
     return;
   }
   std::ofstream file(path);
-  file << json.dump(1) << "\n";
+  file << text;
   if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+// A line per op and a column per dtype.
+std::string table_of(const nlohmann::ordered_json& matrix) {
+  std::ostringstream out;
+  for (const auto& device : matrix["devices"]) {
+    out << device["name"].get<std::string>() << " (" << device["description"].get<std::string>()
+        << "): n native, d decomposed, h on the host, - not supported; ! the test failed, x it is expected to fail\n";
+    size_t width = 0;
+    for (const auto& [op, dtypes] : device["ops"].items()) width = std::max(width, op.size());
+    out << std::string(width, ' ');
+    for (const oracle::DtypeInfo& info : oracle::kDtypes) out << " " << info.name;
+    out << "\n";
+    for (const auto& [op, dtypes] : device["ops"].items()) {
+      std::string line = op + std::string(width - op.size(), ' ');
+      for (const oracle::DtypeInfo& info : oracle::kDtypes) {
+        std::string cell;
+        if (const auto entry = dtypes.find(info.name); entry != dtypes.end()) {
+          const std::string support = entry->value("support", "none"), result = entry->value("result", "");
+          cell = support == "none" || result == "unsupported" ? "-" : support.substr(0, 1);
+          if (result == "fail") cell += "!";
+          if (result == "xfail") cell += "x";
+        }
+        line += " " + cell + std::string(std::string_view(info.name).size() - cell.size(), ' ');
+      }
+      out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
+    }
+  }
+  return out.str();
+}
+
+}  // namespace
+
+void write_matrix(const nlohmann::ordered_json& matrix, const std::string& json_path, const std::string& text_path) {
+  write(matrix.dump(1) + "\n", json_path);
+  write(table_of(matrix), text_path);
 }
 
 }  // namespace compute::conformance

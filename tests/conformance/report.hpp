@@ -32,10 +32,11 @@ struct Totals {
   int64_t run_at_all() const { return of(Ending::PASS) + of(Ending::FAIL) + of(Ending::XFAIL); }
 };
 
-/// Writes per device, op and dtype how the device says that it runs it (native, decomposed, host or none, with the
-/// reason) and how its test ended, as JSON; to standard output for "-".
-void write_matrix(const std::vector<Target>& targets, const std::vector<Test>& tests, const std::string& path);
+/// The support matrix: per device, op and dtype how the device says that it runs it (native, decomposed, host or none,
+/// with the reason) and how its test ended.
+nlohmann::ordered_json support_matrix(const std::vector<Target>& targets, const std::vector<Test>& tests);
 
-void write_json(const nlohmann::ordered_json& json, const std::string& path);
+/// Writes it as JSON and as a table of text, to the files that are named; to standard output for "-".
+void write_matrix(const nlohmann::ordered_json& matrix, const std::string& json_path, const std::string& text_path);
 
 }  // namespace compute::conformance

@@ -91,8 +91,9 @@ std::vector<std::string> arguments_of_shard(int argc, char** argv) {
   std::vector<std::string> arguments;
   for (int i = 0; i < argc; ++i) {
     const std::string argument = argv[i];
-    const bool dropped = argument == "--jobs" || argument == "--json";
-    if (dropped || argument.starts_with("--jobs=") || argument.starts_with("--json=")) {
+    const bool dropped = argument == "--jobs" || argument == "--json" || argument == "--matrix";
+    if (dropped || argument.starts_with("--jobs=") || argument.starts_with("--json=") ||
+        argument.starts_with("--matrix=")) {
       i += dropped;
     } else {
       arguments.push_back(argument);
@@ -208,7 +209,7 @@ int run_in_shards(const Options& options, int argc, char** argv) {
   for (int shard = 0; shard < options.jobs; ++shard) {
     std::vector<std::string> own = arguments;
     own.push_back("--shard-log=" + scratch.file("log", shard));
-    if (!options.json.empty()) own.push_back("--json=" + scratch.file("json", shard));
+    if (options.wants_matrix()) own.push_back("--json=" + scratch.file("json", shard));
     running.emplace(start(std::move(own), shard, options.jobs, scratch.file("output", shard)), shard);
   }
   Outcome outcome;
@@ -226,11 +227,11 @@ int run_in_shards(const Options& options, int argc, char** argv) {
     add_log(outcome, scratch.file("log", shard), shard, status);
     std::cout.flush();
   }
-  if (!options.json.empty()) {
+  if (options.wants_matrix()) {
     nlohmann::ordered_json whole;
     whole["devices"] = nlohmann::ordered_json::array();
     for (int shard = 0; shard < options.jobs; ++shard) add_matrix(whole, scratch.file("json", shard));
-    write_json(whole, options.json);
+    write_matrix(whole, options.json, options.matrix);
   }
   for (const auto& [name, n] : outcome.devices) {
     std::cout << name << ": " << n[0] << " ops run, " << n[1] << " plans, " << n[2] << " kernels compiled, " << n[3]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dialects other than those of the plugins: GLSL, whose texts glslangValidator compiles, and plain C without functions of
-// its own, whose results are compared with those of long double.
+// Dialects other than those of the plugins: GLSL, whose texts glslangValidator compiles, and plain C without functions
+// of its own, whose results are compared with those of long double.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
