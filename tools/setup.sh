@@ -29,6 +29,7 @@ command -v cmake >/dev/null || packages_to_run+=(cmake)
 packages_to_test=(
   abigail-tools
   clang-format-14
+  glslang-tools
   libclblast-dev
   libgtest-dev
   libopenblas0-openmp

@@ -13,7 +13,7 @@ struct Options {
   std::vector<std::string> devices;      // selectors; empty: every visible device
   std::vector<std::string> known_files;  // in addition to the plugin's
   std::vector<std::string> plugins;      // plugin files to load instead of the installed ones
-  std::string json, matrix;  // files for the support matrix
+  std::string json, matrix;              // files for the support matrix
   bool wants_matrix() const { return !json.empty() || !matrix.empty(); }
   Level level = Level::FULL;
   int jobs = 1;           // processes

@@ -27,7 +27,7 @@ docs, shared = prefix / options.docs, prefix / "share/compute"
 problems = []
 
 # What a reader replaces, and what would take long.
-REPLACED = {"/opt/compute": str(prefix), "--level quick": "--level smoke"}
+REPLACED = {"/opt/compute": str(prefix), "--level quick": "--level smoke", "-L quick": "-L smoke", "--jobs 0": "--jobs 2"}
 
 # Without the network: what scikit-build-core does.
 PIP = (f"cmake -S {shared}/bindings/python -B built -DSKBUILD=ON -DPython_EXECUTABLE={sys.executable} && cmake --build built && "
@@ -51,9 +51,11 @@ RESULTS = [
     (r"^compute doctor", "install the package acmert"),
     (r"PWD/build compute devices", "minimal0.*\n.*minimal1"),
     (r"^compute-cts", r" passed, 0 failed, "),
+    (r"^ctest .*-L", r"100% tests passed, 0 tests failed out of 1"),
+    (r"compute which acme0", "acme0"),
 ]
-# Pages whose commands other tests run: tests/languages, and docs/python.md, which has the same ones.
-PAGES_OF_OTHER_TESTS = {shared / "examples/languages/README.md", shared / "bindings/python/README.md"}
+# Pages whose commands other tests run: tests/languages, install.kit, and docs/python.md, which has the same ones.
+PAGES_OF_OTHER_TESTS = {shared / "examples/languages/README.md", shared / "examples/plugin_template/README.md", shared / "bindings/python/README.md"}
 
 
 def without_code(text):
