@@ -33,6 +33,7 @@ packages_to_test=(
   libclblast-dev
   libgtest-dev
   libopenblas0-openmp
+  mpich
   oclgrind
   python3-dev
   python3-numpy

@@ -192,6 +192,15 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_HANDLE = 7      /* uint64_t: the handle of an object, such as a group of devices */
 };
 
+/* How collectives combine the values of the ranks. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_REDUCTION_SUM = 1,  /* of bool: or */
+  COMPUTE_REDUCTION_PROD = 2, /* of bool: and */
+  COMPUTE_REDUCTION_MIN = 3,  /* NaN if a value is NaN; not of complex numbers */
+  COMPUTE_REDUCTION_MAX = 4,
+  COMPUTE_REDUCTION_MEAN = 5 /* not of integers and bool */
+};
+
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_LOG_ERROR = 1,
   COMPUTE_LOG_WARNING = 2,
@@ -399,6 +408,11 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 /* Flags of compute_event_options. */
 enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_EVENT_TIMED = 1 /* for compute_event_elapsed */ };
 
+/* Flags of collectives. */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_COLLECTIVE_DETERMINISTIC = 1 /* the same bits on all devices and in all runs: not by the vendor's library */
+};
+
 /* Flags of compute_allocator. */
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_ALLOCATOR_CACHED = 1 /* the library caches free blocks and divides large ones, as with its own memory */
@@ -424,8 +438,9 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_OP_REGISTRATION = 15,
   COMPUTE_STRUCT_OP_KERNEL = 16,
   COMPUTE_STRUCT_DEVICE_TELEMETRY = 17,
-  COMPUTE_STRUCT_DEVICE_PROCESS = 18
+  COMPUTE_STRUCT_DEVICE_PROCESS = 18,
   /* 19 is COMPUTE_STRUCT_EXTERNAL; 32 to 63 are the kinds of native handles */
+  COMPUTE_STRUCT_TRANSPORT = 20
 };
 
 /* Sizes, in version 1, of the structs that the library reads. The library refuses smaller structs. */
@@ -440,6 +455,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_OP_KERNEL_SIZE_1 144u
 #define COMPUTE_ALLOCATOR_SIZE_1 48u
 #define COMPUTE_EXTERNAL_SIZE_1 56u
+#define COMPUTE_TRANSPORT_SIZE_1 112u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* a timeout_ns without a limit */
 
@@ -463,6 +479,7 @@ typedef struct compute_expression compute_expression;
 typedef struct compute_kernel compute_kernel;
 typedef struct compute_graph compute_graph;
 typedef struct compute_semaphore compute_semaphore;
+typedef struct compute_group compute_group;
 struct DLManagedTensorVersioned; /* DLPack 1.x */
 struct DLManagedTensor;          /* DLPack before 1.0 */
 
@@ -1685,6 +1702,164 @@ COMPUTE_API compute_error* compute_graph_set_scalar(compute_graph* graph, comput
 COMPUTE_API compute_error* compute_graph_get_info(compute_graph* graph, compute_graph_info* out_info);
 COMPUTE_API void compute_graph_retain(compute_graph* graph);
 COMPUTE_API void compute_graph_release(compute_graph* graph);
+
+/* ---- Groups of ranks --------------------------------------------------------------------------------------------- */
+
+/*
+ * A group is a set of ranks, numbered from 0, that exchange the contents of tensors. A rank is a process, or a device
+ * of a process. Each rank has a handle of the group, for one device. Every rank calls the same collectives of a group
+ * in the same order, with the same dtypes, shapes and arguments, unless stated otherwise.
+ *
+ * Between devices of one plugin that has a library for it, as CUDA with NCCL, the library exchanges the data. Otherwise
+ * this library does, through host memory and the transport of the group. It combines the values in the order of the
+ * ranks, float16 and bfloat16 in float32 with one rounding. All ranks then get the same bits, which depend neither on
+ * the devices nor on the run. A vendor's library gives all ranks equal values.
+ */
+
+/*
+ * Functions of a transport. They return 0, or another number if they fail. `rank` is of this transport. Memory is the
+ * host's and stays valid until the request has ended; that of a request which fails or is given up is never freed. One
+ * thread at a time calls the functions of a transport, but `abort` may be called at any time.
+ */
+/* Starts an exchange. `size_bytes` is the size of what each rank sends to each other one. all_gather: `src` has
+ * size_bytes bytes. all_to_all: `src` has size_bytes bytes for each rank. `dst` receives size_bytes bytes of each rank,
+ * in the order of the ranks, the caller included. */
+typedef int32_t (*compute_transport_exchange)(const void* src, void* dst, int64_t size_bytes, uint64_t* out_request,
+                                              void* user_data);
+/* Starts to send or receive size_bytes bytes. For a broadcast, `rank` is the rank that sends `data`; all others receive
+ * it. Else it is the peer. Messages between two ranks arrive in the order in which they were sent. */
+typedef int32_t (*compute_transport_transfer)(void* data, int64_t size_bytes, int32_t rank, uint64_t* out_request,
+                                              void* user_data);
+/* Sets *out_done to 1 and frees the request if it has ended; else sets it to 0. Never waits. Fails, and frees the
+ * request, also if another rank has aborted or is gone. With request 0 it only looks for such a rank. */
+typedef int32_t (*compute_transport_progress)(uint64_t request, int32_t* out_done, void* user_data);
+struct compute_transport;
+/* Makes a transport of the ranks that pass the same color, in the order of `key` and then of the ranks. All ranks call
+ * it. May wait for them. */
+typedef int32_t (*compute_transport_split)(int32_t color, int32_t key, struct compute_transport* out_transport,
+                                           void* user_data);
+/* Ends the requests of the other ranks, whose `describe` then includes `reason`. Does not wait. */
+typedef void (*compute_transport_abort)(const char* reason, void* user_data);
+/* The transport is used no longer. Requests that have not ended are given up. */
+typedef void (*compute_transport_close)(void* user_data);
+/* Describes the last failure, on the thread that saw it; or the transport, if none has failed. */
+typedef const char* (*compute_transport_describe)(void* user_data);
+
+/* A transport of bytes between the ranks of a group. `split` and `describe` may be NULL. */
+typedef struct compute_transport {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t rank; /* of the caller */
+  int32_t size; /* number of ranks */
+  void* user_data;
+  compute_transport_exchange all_gather;
+  compute_transport_exchange all_to_all;
+  compute_transport_transfer broadcast;
+  compute_transport_transfer send;
+  compute_transport_transfer recv;
+  compute_transport_progress progress;
+  compute_transport_split split;
+  compute_transport_abort abort;
+  compute_transport_close close;
+  compute_transport_describe describe;
+} compute_transport;
+
+/*
+ * Creates a group over a transport. All ranks of the transport call it; it waits for them. A NULL transport makes a
+ * group of one rank.
+ *
+ * Ownership: `transport` is copied. `close` is called once, also on error.
+ * Errors:    INVALID_ARGUMENT  a rank that is not below the size; a function is NULL
+ *            PEER_FAILED       another rank failed
+ */
+COMPUTE_API compute_error* compute_group_create(const compute_transport* transport, compute_device* device,
+                                                compute_group** out_group);
+/*
+ * Creates a group of all processes of an MPI program (MPI_COMM_WORLD). The processes were started by mpiexec, or by
+ * `compute run`. Uses the MPI library that the process has loaded, else MPICH, Open MPI or another one with the ABI of
+ * MPI 5. Initializes it if the program has not done so. In a process that no launcher started, the group has one rank.
+ *
+ * Errors: NOT_FOUND    no MPI library; the message lists the names that were tried
+ *         UNSUPPORTED  the program initialized MPI without MPI_THREAD_MULTIPLE
+ *         PEER_FAILED  another rank failed
+ */
+COMPUTE_API compute_error* compute_group_create_mpi(compute_device* device, compute_group** out_group);
+/* Creates a group of devices of this process: rank i is devices[i]. Writes `count` handles to out_groups. Call the
+ * collectives of different ranks on different threads, because a call may wait for the other ranks. A device may occur
+ * several times; its ranks then need streams of their own. */
+COMPUTE_API compute_error* compute_group_create_all(compute_device* const* devices, int32_t count,
+                                                    compute_group** out_groups);
+/* Creates a group of the ranks that pass the same `color`, which is not negative, in the order of `key` and then of the
+ * ranks. All ranks of the group call it. UNSUPPORTED if the transport cannot be split. */
+COMPUTE_API compute_error* compute_group_split(compute_group* group, int32_t color, int32_t key,
+                                               compute_group** out_group);
+COMPUTE_API int32_t compute_group_rank(const compute_group* group);
+COMPUTE_API int32_t compute_group_size(const compute_group* group);
+COMPUTE_API compute_device* compute_group_device(const compute_group* group); /* borrowed */
+/* What carries the data, as "nccl 2.27.3, MPI (MPICH 5.0.2)"; borrowed. */
+COMPUTE_API const char* compute_group_description(const compute_group* group);
+/* Ends the group on all ranks. Calls in progress end, and they and all later ones fail with PEER_FAILED. */
+COMPUTE_API compute_error* compute_group_abort(compute_group* group);
+COMPUTE_API void compute_group_retain(compute_group* group);
+/* The last release waits for the calls of the group that are queued. */
+COMPUTE_API void compute_group_release(compute_group* group);
+
+/*
+ * Collectives. Tensors are on the device of the group, and `stream` is a stream of it or NULL. The work is in the order
+ * of the stream and tracked as that of ops. The call waits for the work of the other ranks on a default stream of
+ * `cpu`, and on devices whose plugin cannot wait for the host. *out_y is a new row-major tensor. `_into` writes into
+ * `y`, which has exactly the shape and dtype of the result, and may be identical to `x` for all_reduce and broadcast.
+ * `flags` are COMPUTE_COLLECTIVE_. Scalars are no operands.
+ *
+ * A failure of a rank, or a disagreement between ranks, ends the group: the work that waits for it fails on all ranks,
+ * and so do all later calls of the group. Other work goes on. The message names the rank, the collective and the number
+ * of the call, counted from 1. A wait for other ranks ends after COMPUTE_COLLECTIVE_TIMEOUT seconds. With
+ * COMPUTE_COLLECTIVE_CHECK=1 the ranks compare each call before they exchange data.
+ *
+ * Errors: INVALID_ARGUMENT  a reduction that the dtype does not have; a shape that does not fit; an unknown rank
+ *         DEVICE_MISMATCH   a tensor or the stream is not on the device of the group
+ *         UNSUPPORTED       the stream records a graph
+ *         PEER_FAILED       another rank failed, is gone, or called something else; the group has ended
+ */
+
+/* y has the shape of x: element by element, x of all ranks combined by `reduction`, one of COMPUTE_REDUCTION_. */
+COMPUTE_API compute_error* compute_all_reduce(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                              int32_t reduction, uint32_t flags, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_all_reduce_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                   int32_t reduction, uint32_t flags, compute_tensor* y);
+/* Axis 0 of x is divided into as many equal parts as there are ranks. y is the part of the caller's rank of what
+ * all_reduce gives. */
+COMPUTE_API compute_error* compute_reduce_scatter(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                  int32_t reduction, uint32_t flags, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_reduce_scatter_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                       int32_t reduction, uint32_t flags, compute_tensor* y);
+/* y is x of all ranks, joined along axis 0 in the order of the ranks. An x of rank 0 counts as one of shape [1]. */
+COMPUTE_API compute_error* compute_all_gather(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                              uint32_t flags, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_all_gather_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                   uint32_t flags, compute_tensor* y);
+/* y is x of the rank `root`. On other ranks only the shape and dtype of x count. */
+COMPUTE_API compute_error* compute_broadcast(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                             int32_t root, uint32_t flags, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_broadcast_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                  int32_t root, uint32_t flags, compute_tensor* y);
+/* Axis 0 of x is divided into as many equal parts as there are ranks. Part i of y is the part of the caller's rank of
+ * x of rank i. */
+COMPUTE_API compute_error* compute_all_to_all(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                              uint32_t flags, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_all_to_all_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                   uint32_t flags, compute_tensor* y);
+/* Sends x to the rank `peer`, which receives it into a tensor of the same dtype and shape. Only these two call. Two
+ * ranks that send to each other must not both wait: one of them receives first. */
+COMPUTE_API compute_error* compute_send(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t peer,
+                                        uint32_t flags);
+COMPUTE_API compute_error* compute_recv(compute_stream* stream, compute_group* group, compute_dtype dtype, int32_t rank,
+                                        const int64_t* shape, int32_t peer, uint32_t flags, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_recv_into(compute_stream* stream, compute_group* group, compute_tensor* y,
+                                             int32_t peer, uint32_t flags);
+/* Waits on the host until all ranks have called it, and until the earlier calls of the group have finished. */
+COMPUTE_API compute_error* compute_barrier(compute_group* group);
 
 #ifdef __cplusplus
 }

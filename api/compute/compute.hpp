@@ -22,6 +22,7 @@
 #include "compute/device.hpp"
 #include "compute/error.hpp"
 #include "compute/graph.hpp"
+#include "compute/group.hpp"
 #include "compute/kernel.hpp"
 #include "compute/op.hpp"
 #include "compute/operators.hpp"

@@ -194,6 +194,15 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_HANDLE = 7      /* uint64_t: the handle of an object, such as a group of devices */
 };
 
+/* How collectives combine the values of the ranks. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_REDUCTION_SUM = 1,  /* of bool: or */
+  COMPUTE_REDUCTION_PROD = 2, /* of bool: and */
+  COMPUTE_REDUCTION_MIN = 3,  /* NaN if a value is NaN; not of complex numbers */
+  COMPUTE_REDUCTION_MAX = 4,
+  COMPUTE_REDUCTION_MEAN = 5 /* not of integers and bool */
+};
+
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_LOG_ERROR = 1,
   COMPUTE_LOG_WARNING = 2,
@@ -400,7 +409,8 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_STRUCT_SETTING = 1025,
   COMPUTE_PLUGIN_STRUCT_TELEMETRY = 1026,
   COMPUTE_PLUGIN_STRUCT_VENDOR_OP = 1027,
-  COMPUTE_PLUGIN_STRUCT_VENDOR_DTYPE = 1028
+  COMPUTE_PLUGIN_STRUCT_VENDOR_DTYPE = 1028,
+  COMPUTE_PLUGIN_STRUCT_COLLECTIVE = 1029
 };
 
 /* Sizes in bytes, in version 1, of the structs that core reads. Core refuses smaller structs. */
@@ -1639,6 +1649,67 @@ typedef struct compute_plugin_ops_table {
   /* Passes all dtypes, then all ops to `sink`. Core calls it once, after compute_plugin_open. It calls no driver. */
   compute_error* (*list)(const compute_plugin_ops_sink* sink);
 } compute_plugin_ops_table;
+
+/* Collectives: exchanges of data between devices of a group, as NCCL makes them. Without this extension, core exchanges
+ * the data through the host. */
+#define COMPUTE_PLUGIN_EXT_COLLECTIVE_V1 "compute.ext.collective.v1"
+
+/* Size in bytes of the id of a group. */
+#define COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE 128u
+
+/* compute_plugin_collective.kind. `count` is the number of elements of one part. ALL_REDUCE, BROADCAST, SEND and RECV
+ * have one part. Of the others, the larger operand has a part for each rank, in the order of the ranks. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE = 1,     /* `src` and `dst` may be the same */
+  COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER = 2, /* `dst` has one part */
+  COMPUTE_PLUGIN_COLLECTIVE_ALL_GATHER = 3,     /* `src` has one part */
+  COMPUTE_PLUGIN_COLLECTIVE_BROADCAST = 4,      /* `src` and `dst` may be the same */
+  COMPUTE_PLUGIN_COLLECTIVE_ALL_TO_ALL = 5,     /* both have a part for each rank */
+  COMPUTE_PLUGIN_COLLECTIVE_SEND = 6,           /* has no `dst` */
+  COMPUTE_PLUGIN_COLLECTIVE_RECV = 7            /* has no `src` */
+};
+
+/* A collective. */
+typedef struct compute_plugin_collective {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t kind;      /* COMPUTE_PLUGIN_COLLECTIVE_ */
+  int32_t dtype;     /* COMPUTE_DTYPE_ */
+  int32_t reduction; /* COMPUTE_REDUCTION_, of ALL_REDUCE and REDUCE_SCATTER; else 0 */
+  int32_t peer;      /* rank of the root of BROADCAST, or of the other side of SEND and RECV */
+  int64_t count;     /* greater than 0 */
+  compute_plugin_operand src;
+  compute_plugin_operand dst;
+} compute_plugin_collective;
+
+/*
+ * The functions of the extension for collectives. The ranks of a group are devices of this plugin, in one process or in
+ * several. Each rank makes the same calls of `run` in the same order. Core exchanges the id between the processes.
+ */
+typedef struct compute_plugin_collective_table {
+  int64_t table_size;
+  /* Writes the id of a new group, of COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE bytes, to out_id. Called on rank 0. Returns
+   * UNSUPPORTED or NOT_FOUND if the device cannot be in a group, as without the vendor's library. */
+  compute_error* (*make_id)(uint64_t device, void* out_id);
+  /* Joins the group with this id. Waits until all ranks have done so. Returns UNSUPPORTED if two ranks are one device
+   * and the vendor's library does not allow that; core then exchanges the data itself. */
+  compute_error* (*join)(uint64_t device, const void* id, int32_t size, int32_t rank, uint64_t* out_group);
+  /* States whether `run` supports a collective. The answer depends only on kind, dtype and reduction. */
+  int32_t (*supports)(uint64_t group, const compute_plugin_collective* collective);
+  /* Queues a collective on a stream of the device. Two ranks of one process may be inside the function at once. Does
+   * not wait for the device. */
+  compute_error* (*run)(uint64_t group, uint64_t stream, const compute_plugin_collective* collective);
+  /* Returns the failure of queued collectives, as far as the vendor's library knows it, else NULL. Never blocks. */
+  compute_error* (*failure)(uint64_t group);
+  /* Ends queued collectives, whose results have no values then. May be called during `run`. After it, core calls only
+   * `leave`. */
+  void (*abort)(uint64_t group);
+  /* Leaves the group and frees it. Unless it was aborted, no queued work uses it. */
+  void (*leave)(uint64_t group);
+  /* The name and version of the vendor's library, as "nccl 2.27.3". Valid as long as the group. */
+  const char* (*describe)(uint64_t group);
+} compute_plugin_collective_table;
 
 #ifdef __cplusplus
 }

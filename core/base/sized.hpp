@@ -45,6 +45,8 @@ template <>
 inline constexpr uint32_t least_size_of<compute_allocator> = COMPUTE_ALLOCATOR_SIZE_1;
 template <>
 inline constexpr uint32_t least_size_of<compute_external> = COMPUTE_EXTERNAL_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_transport> = COMPUTE_TRANSPORT_SIZE_1;
 
 inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
   if (size < least || size > kGreatestStruct) {
@@ -116,6 +118,8 @@ template <>
 inline constexpr uint32_t struct_type_of<compute_allocator> = COMPUTE_STRUCT_ALLOCATOR;
 template <>
 inline constexpr uint32_t struct_type_of<compute_external> = COMPUTE_STRUCT_EXTERNAL;
+template <>
+inline constexpr uint32_t struct_type_of<compute_transport> = COMPUTE_STRUCT_TRANSPORT;
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_info> = COMPUTE_STRUCT_DEVICE_INFO;
 template <>

@@ -65,6 +65,7 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
   compute::GraphTable graphs;
   compute::NativeTable native;
   compute::ExternalTable external;
+  compute::CollectiveTable collectives;
   std::vector<compute_plugin_heap> heaps;
   int32_t priority_least = 0, priority_greatest = 0;  // of streams
   std::string priorities;                             // the same as a text; "" if there are none

@@ -338,7 +338,7 @@ compute::MemoryShape compute_device::open_in_plugin() {
                 fmt::format("{}: the plugin aligns allocations to {} bytes; tensors need {}", name, alignment,
                             kTensorAlignment));
   }
-  table.extensions(plugin->table, graphs, native, external);
+  table.extensions(plugin->table, graphs, native, external, collectives);
   if (debug_checks("plugin") && !is_host) {
     for (size_t i = 0; i < heaps.size(); ++i) try_heap(*this, static_cast<int32_t>(i));
   }

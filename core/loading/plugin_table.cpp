@@ -84,7 +84,8 @@ template <class Table>
 constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + slot_rows<Table>() * sizeof(void*);
 static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_device_table> &&
                   has_all_rows<compute_plugin_kernel_table> && has_all_rows<compute_plugin_graph_table> &&
-                  has_all_rows<compute_plugin_native_table> && has_all_rows<compute_plugin_external_table>,
+                  has_all_rows<compute_plugin_native_table> && has_all_rows<compute_plugin_external_table> &&
+                  has_all_rows<compute_plugin_collective_table>,
               "plugin_slots.def lacks a slot of plugin.h");
 
 compute_string borrowed(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
@@ -249,7 +250,7 @@ bool DeviceTable::kernels(KernelTable& out_table) const {
 }
 
 void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
-                             ExternalTable& out_external) const {
+                             ExternalTable& out_external, CollectiveTable& out_collectives) const {
   const auto take = [&](const char* name, auto& out) {
     const void* given = plugin.extension(device_, name);
     out.adopt(static_cast<const typename std::remove_reference_t<decltype(out)>::TableType*>(given), place());
@@ -259,6 +260,7 @@ void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, 
   if (take(COMPUTE_PLUGIN_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
   if (take(COMPUTE_PLUGIN_EXT_NATIVE_V1, out_native)) out_native.ask_dlpack();
   if (take(COMPUTE_PLUGIN_EXT_EXTERNAL_V1, out_external)) out_external.check_slots();
+  if (take(COMPUTE_PLUGIN_EXT_COLLECTIVE_V1, out_collectives)) out_collectives.require_slots();
 }
 
 compute_error* DeviceTable::memory_allocate(int32_t heap, bool is_host_space, int64_t size_bytes, uint64_t* out_buffer,
@@ -654,6 +656,18 @@ compute_error* ExternalTable::semaphore_import(const compute_external& external,
       or_nothing(call_noted<&Table::semaphore_import>(device_, &external, out_semaphore), out_semaphore);
   if (error == nullptr && *out_semaphore == 0) return broken<&Table::semaphore_import>("returned 0 for the semaphore");
   return error;
+}
+
+compute_error* CollectiveTable::join(const void* id, int32_t size, int32_t rank, uint64_t* out_group) const {
+  *out_group = 0;
+  compute_error* error = or_nothing(call_noted<&Table::join>(device_, id, size, rank, out_group), out_group);
+  if (error == nullptr && *out_group == 0) return broken<&Table::join>("returned 0 for the group");
+  return error;
+}
+
+std::string CollectiveTable::describe(uint64_t group) const {
+  const char* const text = get<&Table::describe>(group);
+  return text != nullptr ? text : place().plugin;
 }
 
 }  // namespace compute

@@ -151,6 +151,7 @@ class DeviceTable;
 class GraphTable;
 class NativeTable;
 class ExternalTable;
+class CollectiveTable;
 
 class KernelTable : public PluginSlots<compute_plugin_kernel_table> {
  public:
@@ -228,6 +229,31 @@ class ExternalTable : public PluginSlots<compute_plugin_external_table> {
   compute_error* lacks(const char* what) const noexcept;
   void check_slots() const;
 
+  uint64_t device_ = 0;
+};
+
+class CollectiveTable : public PluginSlots<compute_plugin_collective_table> {
+  using Table = compute_plugin_collective_table;
+
+ public:
+  // False if the plugin has no such extension.
+  explicit operator bool() const noexcept { return has<&Table::make_id>(); }
+
+  compute_error* make_id(void* out_id) const { return call_noted<&Table::make_id>(device_, out_id); }
+  compute_error* join(const void* id, int32_t size, int32_t rank, uint64_t* out_group) const;
+  bool supports(uint64_t group, const compute_plugin_collective& collective) const {
+    return get<&Table::supports>(group, &collective) != 0;
+  }
+  compute_error* run(uint64_t group, uint64_t stream, const compute_plugin_collective& collective) const noexcept {
+    return call<&Table::run>(group, stream, &collective);
+  }
+  compute_error* failure(uint64_t group) const noexcept { return call<&Table::failure>(group); }
+  void abort(uint64_t group) const noexcept { tell<&Table::abort>(group); }
+  void leave(uint64_t group) const noexcept { tell<&Table::leave>(group); }
+  std::string describe(uint64_t group) const;
+
+ private:
+  friend class DeviceTable;
   uint64_t device_ = 0;
 };
 
@@ -309,7 +335,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   bool kernels(KernelTable& out_table) const;
   // Fills the tables of the extensions that exist.
   void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
-                  ExternalTable& out_external) const;
+                  ExternalTable& out_external, CollectiveTable& out_collectives) const;
 
   bool has_memory_info() const noexcept { return has<&Table::memory_info>(); }
   bool has_memory_map() const noexcept { return has<&Table::memory_map>() && has<&Table::memory_unmap>(); }

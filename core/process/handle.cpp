@@ -68,6 +68,8 @@ const char* handle_name(HandleKind kind) noexcept {
       return "graph";
     case HandleKind::kSemaphore:
       return "semaphore";
+    case HandleKind::kGroup:
+      return "group";
   }
   return "handle";
 }

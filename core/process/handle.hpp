@@ -23,6 +23,7 @@ enum class HandleKind : uint32_t {
   kKernel = 0x6b726e6c,
   kGraph = 0x67726170,
   kSemaphore = 0x73656d61,
+  kGroup = 0x67726f75,
 };
 
 const char* handle_name(HandleKind kind) noexcept;

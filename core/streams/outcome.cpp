@@ -106,7 +106,8 @@ bool Timeline::is_unsettled(uint64_t number) const noexcept {
 }
 
 void Timeline::expect_fault_locked(uint64_t number, ExpectedFault expected, std::shared_ptr<const void> records) {
-  PendingFault pending{number, expected.op, std::move(expected.indices), expected.fault, std::move(records)};
+  PendingFault pending{number,         expected.op,        std::move(expected.indices),
+                       expected.fault, std::move(records), expected.words};
   pending.scope = shared_scope();
   std::lock_guard guard(outcome_lock_);
   faults_.push_back(std::move(pending));
@@ -318,7 +319,9 @@ void Timeline::check_faults(uint64_t reached) {
     const bool has_own = pending->fault->code != COMPUTE_PLUGIN_FAULT_NONE;
     if (!has_own && !pending->shares_fault) continue;
     const compute_plugin_fault fault = has_own ? *pending->fault : pending->shared;
-    Error error = fault_error(pending->op, pending->indices.get(), fault, device);
+    Error error = pending->words != nullptr && *pending->words != nullptr
+                      ? **pending->words
+                      : fault_error(pending->op, pending->indices.get(), fault, device);
     if (pending->scope != nullptr) error.message += "\nscope: " + *pending->scope;
     auto failure = make_failure(*this, Failure::Kind::kFault, pending->number - 1, pending->number, make_error(error));
     found.push_back(std::move(failure));

@@ -188,6 +188,14 @@ bool Timeline::wait_for_end(uint64_t number, int64_t timeout_ns) {
   return has_ended(number);
 }
 
+bool Timeline::wait_for_mark(uint64_t mark, int64_t timeout_ns) {
+  if (has_ended(mark)) return true;
+  if (device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) device.throw_unusable();
+  const StreamInUse stream(*this, mark);
+  if (stream.handle() != 0) sync_with_plugin(stream.handle(), mark, timeout_ns);
+  return has_ended(mark);
+}
+
 void Timeline::poll() noexcept {
   if (immediate || reached() >= submitted()) return;
   if (device.health.load(std::memory_order_relaxed) == COMPUTE_HEALTH_FORKED) return;

@@ -157,6 +157,7 @@ class Timeline {
     const char* op;
     std::shared_ptr<const IndexPlace> indices;
     compute_plugin_fault* fault;
+    const std::unique_ptr<Error>* words = nullptr;  // says what the fault is, if it is not NULL then
   };
   void expect_fault_locked(uint64_t number, ExpectedFault expected, std::shared_ptr<const void> records);
 
@@ -166,6 +167,8 @@ class Timeline {
   // Waits until `number` has ended, at most `timeout_ns`; false after that, and if the stream hangs. Does not report
   // how it ended.
   bool wait_for_end(uint64_t number, int64_t timeout_ns);
+  // The same for a number that is marked. Takes no lock, which a reader may hold while it waits for later work.
+  bool wait_for_mark(uint64_t mark, int64_t timeout_ns);
   // The same without a limit; throws if the stream hangs.
   void require_end(uint64_t number);
   // The same without a limit, for callers that release what `number` uses. False if the stream hangs, so that `number`
@@ -242,6 +245,7 @@ class Timeline {
     std::shared_ptr<const IndexPlace> indices;
     compute_plugin_fault* fault;
     std::shared_ptr<const void> records;
+    const std::unique_ptr<Error>* words = nullptr;
     bool shares_fault = false;  // an earlier run with the same record faulted while this one was queued
     compute_plugin_fault shared{};
     std::shared_ptr<const std::string> scope{};  // in which the work was submitted; NULL outside of any

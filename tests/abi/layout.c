@@ -33,6 +33,7 @@ FLOOR(compute_op_registration, COMPUTE_OP_REGISTRATION_SIZE_1);
 FLOOR(compute_op_kernel, COMPUTE_OP_KERNEL_SIZE_1);
 FLOOR(compute_allocator, COMPUTE_ALLOCATOR_SIZE_1);
 FLOOR(compute_external, COMPUTE_EXTERNAL_SIZE_1);
+FLOOR(compute_transport, COMPUTE_TRANSPORT_SIZE_1);
 
 SIZE(compute_struct_header, 16);
 AT(compute_struct_header, struct_size, 0);
@@ -253,6 +254,24 @@ AT(compute_allocator, reserved, 20);
 AT(compute_allocator, allocate, 24);
 AT(compute_allocator, release, 32);
 AT(compute_allocator, user_data, 40);
+
+SIZE(compute_transport, 112);
+AT(compute_transport, struct_size, 0);
+AT(compute_transport, struct_type, 4);
+AT(compute_transport, next, 8);
+AT(compute_transport, rank, 16);
+AT(compute_transport, size, 20);
+AT(compute_transport, user_data, 24);
+AT(compute_transport, all_gather, 32);
+AT(compute_transport, all_to_all, 40);
+AT(compute_transport, broadcast, 48);
+AT(compute_transport, send, 56);
+AT(compute_transport, recv, 64);
+AT(compute_transport, progress, 72);
+AT(compute_transport, split, 80);
+AT(compute_transport, abort, 88);
+AT(compute_transport, close, 96);
+AT(compute_transport, describe, 104);
 
 SIZE(compute_tensor_spec, 48);
 AT(compute_tensor_spec, struct_size, 0);
@@ -848,5 +867,28 @@ AT(compute_plugin_query_info, next, 8);
 AT(compute_plugin_query_info, supported, 16);
 AT(compute_plugin_query_info, flags, 20);
 AT(compute_plugin_query_info, workspace_bytes, 24);
+
+SIZE(compute_plugin_collective, 72);
+AT(compute_plugin_collective, struct_size, 0);
+AT(compute_plugin_collective, struct_type, 4);
+AT(compute_plugin_collective, next, 8);
+AT(compute_plugin_collective, kind, 16);
+AT(compute_plugin_collective, dtype, 20);
+AT(compute_plugin_collective, reduction, 24);
+AT(compute_plugin_collective, peer, 28);
+AT(compute_plugin_collective, count, 32);
+AT(compute_plugin_collective, src, 40);
+AT(compute_plugin_collective, dst, 56);
+
+SIZE(compute_plugin_collective_table, 72);
+AT(compute_plugin_collective_table, table_size, 0);
+AT(compute_plugin_collective_table, make_id, 8);
+AT(compute_plugin_collective_table, join, 16);
+AT(compute_plugin_collective_table, supports, 24);
+AT(compute_plugin_collective_table, run, 32);
+AT(compute_plugin_collective_table, failure, 40);
+AT(compute_plugin_collective_table, abort, 48);
+AT(compute_plugin_collective_table, leave, 56);
+AT(compute_plugin_collective_table, describe, 64);
 
 #endif

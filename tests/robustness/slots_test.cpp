@@ -56,6 +56,14 @@ const std::map<std::string, std::string> kLeftOut = {
     {"compute_plugin_external_table.semaphore_release", "the faulty plugin breaks no extensions"},
     {"compute_plugin_external_table.semaphore_signal", "the faulty plugin breaks no extensions"},
     {"compute_plugin_external_table.semaphore_wait", "the faulty plugin breaks no extensions"},
+    {"compute_plugin_collective_table.make_id", "the faulty plugin has no collectives"},
+    {"compute_plugin_collective_table.join", "the faulty plugin has no collectives"},
+    {"compute_plugin_collective_table.supports", "the faulty plugin has no collectives"},
+    {"compute_plugin_collective_table.run", "the faulty plugin has no collectives"},
+    {"compute_plugin_collective_table.failure", "the faulty plugin has no collectives"},
+    {"compute_plugin_collective_table.abort", "the faulty plugin has no collectives"},
+    {"compute_plugin_collective_table.leave", "the faulty plugin has no collectives"},
+    {"compute_plugin_collective_table.describe", "the faulty plugin has no collectives"},
 };
 
 // Faults specific to a slot, and the expected message.

@@ -16,7 +16,7 @@ import sys
 # The rooms of each house from the lowest to the highest; "" is the house's own folder.
 ORDER = {
     "core": ("trusted_files", "text", "base", "settings", "process", "expressions", "ops", "array_ops", "sorting_ops", "linalg_ops", "network_ops", "loading",
-             "devices", "observation", "streams", "memory", "planner", "lifetime", "runner", "interface"),
+             "devices", "observation", "streams", "memory", "planner", "lifetime", "runner", "collective", "interface"),
     "plugins/common": ("op", "table", "driver", "source/expressions", "source/builder", "source/map", "source/reduce", "source/order", "source/move", "source/products",
                        "source/convolution", "source/attention", "source"),
     "plugins/cpu": ("base", "threads", "vector", "kernels", "isa", "map", "reduce", "move", "order", "contract", "fourier", "linalg", "user_kernels", ""),

@@ -255,6 +255,8 @@ class Doctor {
                                                "LD_PRELOAD",
                                                "VIRTUAL_ENV",
                                                "CONDA_PREFIX",
+                                               "OMPI_COMM_WORLD_SIZE",
+                                               "PMI_SIZE",
                                                "CUDA_HOME",
                                                "CUDA_PATH",
                                                "CUDNN_PATH",

@@ -144,6 +144,9 @@ int32_t fault_code();
 // COMPUTE_MINIMAL_GRAPHS=1: devices that run graphs (graph.cpp).
 bool has_graphs();
 
+// COMPUTE_MINIMAL_COLLECTIVES=1: devices that exchange data with each other (collective.cpp).
+bool has_collectives();
+
 // COMPUTE_MINIMAL_NATIVE=1: devices that import memory of the host and hand out handles, as DLPack's kDLExtDev.
 bool has_native_handles();
 constexpr int32_t kDlExtDev = 12;
@@ -262,5 +265,6 @@ void fill_op_slots(compute_plugin_device_table& table);
 
 const compute_plugin_graph_table& graph_table();
 const compute_plugin_external_table& external_table();
+const compute_plugin_collective_table& collective_table();
 
 }  // namespace minimal

@@ -238,6 +238,7 @@ constexpr compute_plugin_native_table kNativeTable = {sizeof(compute_plugin_nati
 const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   const std::string_view wanted(name, static_cast<size_t>(name_size));
   if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1 && has_graphs()) return &graph_table();
+  if (wanted == COMPUTE_PLUGIN_EXT_COLLECTIVE_V1 && has_collectives()) return &collective_table();
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1 && has_native_handles()) return &kNativeTable;
   if (wanted == COMPUTE_PLUGIN_EXT_EXTERNAL_V1 && !lacks("external")) return &external_table();
   return nullptr;
@@ -289,6 +290,7 @@ int32_t fault_code() {
   return code;
 }
 bool has_graphs() { return setting("COMPUTE_MINIMAL_GRAPHS") == "1"; }
+bool has_collectives() { return setting("COMPUTE_MINIMAL_COLLECTIVES") == "1"; }
 bool memory_is_visible() { return setting("COMPUTE_MINIMAL_HOST_VISIBLE") == "1"; }
 
 // Allocates nothing: it is called where a failed allocation is tested.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transport of bytes between the ranks of a group, and waits for its requests.
+#pragma once
+
+#include <compute/compute.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/base/deadline.hpp"
+
+namespace compute {
+
+// The functions wait until their part of the exchange is done. They throw PEER_FAILED with what the transport says,
+// after the time limit, and after stop(). The transport may then still use their memory, see has_open_request.
+class Transport {
+ public:
+  // Takes the table, whose `close` is called once, also if the constructor throws INVALID_ARGUMENT.
+  explicit Transport(const compute_transport& table);
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  int32_t rank() const noexcept { return table_.rank; }
+  int32_t size() const noexcept { return table_.size; }
+  std::string description() const;
+
+  void all_gather(const void* src, void* dst, int64_t size_bytes);
+  void all_to_all(const void* src, void* dst, int64_t size_bytes);
+  void broadcast(void* data, int64_t size_bytes, int32_t root);
+  void send(const void* data, int64_t size_bytes, int32_t peer);
+  void recv(void* data, int64_t size_bytes, int32_t peer);
+  // Throws if another rank has aborted or is gone.
+  void look_at_peers();
+  void require_split() const;  // throws UNSUPPORTED if it cannot be split
+  std::unique_ptr<Transport> split(int32_t color, int32_t key);
+
+  // Each later wait has this limit, from its begin.
+  void set_timeout(int64_t timeout_ns) noexcept { timeout_ns_ = timeout_ns; }
+  // Any thread: ends the waits here.
+  void stop() noexcept { is_stopped_.store(true, std::memory_order_release); }
+  // Any thread: ends the waits on other ranks.
+  void abort(const std::string& reason) noexcept;
+  // A request failed or was given up: the transport may read and write its memory until the process ends.
+  bool has_open_request() const noexcept { return has_open_request_; }
+
+ private:
+  void wait(int32_t code, uint64_t request);
+  void check(int32_t code);
+
+  compute_transport table_;
+  int64_t timeout_ns_ = COMPUTE_TIMEOUT_NONE;
+  std::atomic<bool> is_stopped_{false};
+  bool has_open_request_ = false;
+};
+
+}  // namespace compute
