@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plugins/common/source/generator.hpp"
+#include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/driver_api.hpp"
 
 namespace compute::cuda {
@@ -23,6 +24,10 @@ struct Kernel {
   bool waits = false;
   std::string name;
 };
+
+/// Loads the whole program on the device whose context is current, so its first launch loads nothing. Throws
+/// COMPILE_FAILED with the driver's log.
+Kernel load(const Program& program);
 
 /// The extents of a launch.
 struct Grid {

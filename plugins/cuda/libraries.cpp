@@ -358,6 +358,35 @@ struct CusolverLibrary : ToolkitLibrary {
   }
 };
 
+// ---- NCCL -----------------------------------------------------------------------------------------------------------
+
+struct NcclLibrary {
+  LibraryReport report;
+  NcclApi api{};
+  bool usable = false;
+
+  NcclLibrary() {
+    report.name = "NCCL";
+    report.effect = "collectives between GPUs go through the host, which is slower";
+    report.remedy = "install NCCL 2.18 or later (pip: nvidia-nccl-cu13; Debian: libnccl2)";
+    usable = open_one("libnccl.so.2", toolkit_folders(13), report, [this](void* library) { return accept(library); });
+  }
+
+  std::string accept(void* handle) {
+    struct {
+      NcclApi& api;
+    } library{api};
+    const char* missing = nullptr;
+    COMPUTE_NCCL_FUNCTIONS(COMPUTE_FIND)
+    if (missing != nullptr) return std::string("has no ") + missing;
+    int version = 0;
+    api.get_version(&version);
+    report.found = file_of(reinterpret_cast<const void*>(api.get_version)) + ", " + std::to_string(version / 10000) +
+                   "." + std::to_string(version / 100 % 100);
+    return "";
+  }
+};
+
 #undef COMPUTE_FIND
 
 // ---- NVML -----------------------------------------------------------------------------------------------------------
@@ -415,6 +444,7 @@ Once<CublasLtLibrary> cublas_lt_library;
 Once<CudnnLibrary> cudnn_library;
 Once<CufftLibrary> cufft_library;
 Once<CusolverLibrary> cusolver_library;
+Once<NcclLibrary> nccl_library;
 Once<NvmlLibrary> nvml_library;
 
 }  // namespace
@@ -446,6 +476,11 @@ const Cusolver* cusolver() {
   return library.usable ? &library.library : nullptr;
 }
 
+const NcclApi* nccl() {
+  const NcclLibrary& library = nccl_library.get();
+  return library.usable ? &library.api : nullptr;
+}
+
 const NvmlApi* nvml() {
   const NvmlLibrary& library = nvml_library.get();
   return library.usable ? &library.api : nullptr;
@@ -457,6 +492,7 @@ LibraryReport cublas_lt_report() { return cublas_lt_library.report("cuBLASLt", f
 LibraryReport cudnn_report() { return cudnn_library.report("cuDNN", false); }
 LibraryReport cufft_report() { return cufft_library.report("cuFFT", false); }
 LibraryReport cusolver_report() { return cusolver_library.report("cuSOLVER", false); }
+LibraryReport nccl_report() { return nccl_library.report("NCCL", false); }
 LibraryReport nvml_report() { return nvml_library.report("NVML", false); }
 
 std::string driver_version() {
@@ -467,7 +503,7 @@ std::string driver_version() {
 std::string libraries_in_use() {
   std::string lines;
   for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(),
-                                      cufft_report(), cusolver_report(), nvml_report()}) {
+                                      cufft_report(), cusolver_report(), nccl_report(), nvml_report()}) {
     if (report.state == COMPUTE_PLUGIN_LIBRARY_FOUND) add_line(lines, report.name + ", " + report.found);
   }
   return lines;

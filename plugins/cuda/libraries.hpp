@@ -11,6 +11,7 @@
 #include "plugins/cuda/cufft_api.hpp"
 #include "plugins/cuda/cusolver_api.hpp"
 #include "plugins/cuda/driver_api.hpp"
+#include "plugins/cuda/nccl_api.hpp"
 #include "plugins/cuda/nvml_api.hpp"
 #include "plugins/cuda/nvrtc_api.hpp"
 
@@ -55,6 +56,7 @@ const CublasLt* cublas_lt();
 const Cudnn* cudnn();
 const Cufft* cufft();
 const Cusolver* cusolver();
+const NcclApi* nccl();
 const NvmlApi* nvml();
 
 /// Does not search anything: a library that has not been searched yet has state 0.
@@ -64,6 +66,7 @@ LibraryReport cublas_lt_report();
 LibraryReport cudnn_report();
 LibraryReport cufft_report();
 LibraryReport cusolver_report();
+LibraryReport nccl_report();
 LibraryReport nvml_report();
 
 /// "13.0", the version that the driver reports; "" without a driver.

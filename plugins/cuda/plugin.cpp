@@ -15,6 +15,7 @@
 #include "plugins/common/table/entry.hpp"
 #include "plugins/common/table/native.hpp"
 #include "plugins/common/table/slots.hpp"
+#include "plugins/cuda/collective.hpp"
 #include "plugins/cuda/copy.hpp"
 #include "plugins/cuda/device.hpp"
 #include "plugins/cuda/graph.hpp"
@@ -266,12 +267,54 @@ compute_error* native_buffer(uint64_t device, const compute_plugin_operand* plac
   return native_handle(object<Device>(device), kind, out_handle, 0, address(*place));
 }
 
+compute_error* collective_make_id(uint64_t, void* out_id) {
+  return guard([&] { make_group_id(out_id); });
+}
+
+compute_error* collective_join(uint64_t device, const void* id, int32_t size, int32_t rank, uint64_t* out_group) {
+  *out_group = 0;
+  return guard([&] { *out_group = handle_of(new Group(object<Device>(device), id, size, rank)); });
+}
+
+int32_t collective_supports(uint64_t, const compute_plugin_collective* collective) {
+  return supports_collective(*collective) ? 1 : 0;
+}
+
+compute_error* collective_run(uint64_t group, uint64_t stream, const compute_plugin_collective* collective) {
+  return Slots::submit(stream, [&](Stream& s) {
+    require_understood(collective, "the collective");
+    object<Group>(group).run(s, *collective);
+  });
+}
+
+compute_error* collective_failure(uint64_t group) {
+  return guard([&] { object<Group>(group).require_success(); });
+}
+
+void collective_abort(uint64_t group) {
+  common::core().error_free(guard([&] { object<Group>(group).abort(); }));
+}
+
+void collective_leave(uint64_t group) { delete &object<Group>(group); }
+
+const char* collective_describe(uint64_t group) { return object<Group>(group).description().c_str(); }
+
 const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   const std::string_view wanted(name, static_cast<size_t>(name_size));
   static constexpr compute_plugin_graph_table kGraphs = {sizeof(compute_plugin_graph_table), graph_create, graph_run,
                                                          graph_release};
   static constexpr compute_plugin_native_table kNative = {sizeof(compute_plugin_native_table), native_device,
                                                           native_stream, native_buffer};
+  static constexpr compute_plugin_collective_table kCollectives = {sizeof(compute_plugin_collective_table),
+                                                                   collective_make_id,
+                                                                   collective_join,
+                                                                   collective_supports,
+                                                                   collective_run,
+                                                                   collective_failure,
+                                                                   collective_abort,
+                                                                   collective_leave,
+                                                                   collective_describe};
+  if (wanted == COMPUTE_PLUGIN_EXT_COLLECTIVE_V1) return &kCollectives;
   if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1) return &kGraphs;
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1) return &kNative;
   return nullptr;
@@ -327,7 +370,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       for (size_t i = 0; i < devices().size(); ++i) emit_device(*sink, devices()[i], i + 1);
     }
     for (const LibraryReport& report : {driver_report(), nvrtc_report(), cublas_lt_report(), cudnn_report(),
-                                        cufft_report(), cusolver_report(), nvml_report()})
+                                        cufft_report(), cusolver_report(), nccl_report(), nvml_report()})
       common::emit(*sink, report);
   });
 }

@@ -8,7 +8,7 @@
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/dialect/dialect.hpp"
 #include "plugins/cuda/graph.hpp"
-#include "plugins/cuda/module.hpp"
+#include "plugins/cuda/kernel_table.hpp"
 
 namespace compute::cuda {
 namespace {

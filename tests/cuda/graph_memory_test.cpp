@@ -17,8 +17,8 @@
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/device.hpp"
 #include "plugins/cuda/graph.hpp"
+#include "plugins/cuda/kernel_table.hpp"
 #include "plugins/cuda/libraries.hpp"
-#include "plugins/cuda/module.hpp"
 #include "plugins/cuda/plan.hpp"
 #include "plugins/cuda/stream.hpp"
 

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/cuda/collective.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plugins/cuda/libraries.hpp"
+#include "plugins/cuda/status.hpp"
+
+namespace compute::cuda {
+namespace {
+
+const NcclApi& require_nccl() {
+  if (const NcclApi* const api = nccl()) return *api;
+  const LibraryReport report = nccl_report();
+  throw Error(COMPUTE_ERROR_NOT_FOUND,
+              "NCCL was not found (" + tried_in_short(report) + "): " + report.error + "; " + report.remedy);
+}
+
+void check(const NcclApi& api, ncclResult result, ncclComm comm, const char* what) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  const char* const detail = api.get_last_error(comm);
+  const compute_error_code code = result == ncclRemoteError    ? COMPUTE_ERROR_PEER_FAILED
+                                  : result == ncclInvalidUsage ? COMPUTE_ERROR_UNSUPPORTED
+                                                               : COMPUTE_ERROR_INTERNAL;
+  throw Error(code, std::string(what) + ": NCCL reports " + api.get_error_string(result) +
+                        (detail != nullptr && *detail != '\0' ? std::string(": ") + detail : "") +
+                        "; NCCL_DEBUG=WARN says more");
+}
+
+// NCCL's type, and how many of them an element is; 0: it has none.
+struct Type {
+  int32_t type;
+  size_t count;
+};
+
+Type type_of(int32_t dtype) {
+  switch (dtype) {
+    case COMPUTE_DTYPE_BOOL:
+    case COMPUTE_DTYPE_UINT8:
+      return {ncclUint8, 1};
+    case COMPUTE_DTYPE_INT8:
+      return {ncclInt8, 1};
+    case COMPUTE_DTYPE_INT32:
+      return {ncclInt32, 1};
+    case COMPUTE_DTYPE_UINT32:
+      return {ncclUint32, 1};
+    case COMPUTE_DTYPE_INT64:
+      return {ncclInt64, 1};
+    case COMPUTE_DTYPE_UINT64:
+      return {ncclUint64, 1};
+    case COMPUTE_DTYPE_FLOAT16:
+      return {ncclFloat16, 1};
+    case COMPUTE_DTYPE_BFLOAT16:
+      return {ncclBfloat16, 1};
+    case COMPUTE_DTYPE_FLOAT32:
+      return {ncclFloat32, 1};
+    case COMPUTE_DTYPE_FLOAT64:
+      return {ncclFloat64, 1};
+    case COMPUTE_DTYPE_COMPLEX64:
+      return {ncclFloat32, 2};
+    case COMPUTE_DTYPE_COMPLEX128:
+      return {ncclFloat64, 2};
+    default:
+      return {ncclUint8, 0};
+  }
+}
+
+size_t size_of_element(int32_t dtype) {
+  constexpr size_t kSizes[] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+  return kSizes[dtype];
+}
+
+// For calls that only move elements.
+Type type_to_move(int32_t dtype) {
+  if (dtype == COMPUTE_DTYPE_INT16 || dtype == COMPUTE_DTYPE_UINT16) return {ncclUint8, 2};
+  return type_of(dtype);
+}
+
+int32_t op_of(int32_t reduction) {
+  switch (reduction) {
+    case COMPUTE_REDUCTION_PROD:
+      return ncclProd;
+    case COMPUTE_REDUCTION_MIN:
+      return ncclMin;
+    case COMPUTE_REDUCTION_MAX:
+      return ncclMax;
+    case COMPUTE_REDUCTION_MEAN:
+      return ncclAvg;
+    default:
+      return ncclSum;
+  }
+}
+
+}  // namespace
+
+// Of bool any byte but 0 is true, which no reduction of NCCL knows. Min and max of floating-point numbers drop NaN.
+bool supports_collective(const compute_plugin_collective& collective) {
+  if (collective.reduction == 0) return type_to_move(collective.dtype).count != 0;
+  const bool is_order = collective.reduction == COMPUTE_REDUCTION_MIN || collective.reduction == COMPUTE_REDUCTION_MAX;
+  if (collective.dtype == COMPUTE_DTYPE_BOOL || (is_order && collective.dtype >= COMPUTE_DTYPE_FLOAT16)) return false;
+  const Type type = type_of(collective.dtype);
+  return type.count == 1 || (type.count == 2 && collective.reduction != COMPUTE_REDUCTION_PROD);
+}
+
+void make_group_id(void* out_id) {
+  const NcclApi& api = require_nccl();
+  ncclId id{};
+  static_assert(sizeof id == COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE);
+  check(api, api.get_unique_id(&id), nullptr, "making the id of a group");
+  std::memcpy(out_id, &id, sizeof id);
+}
+
+Group::Group(Device& device, const void* id, int32_t size, int32_t rank) : device_(device), size_(size) {
+  const NcclApi& api = require_nccl();
+  const Current current = device.current();
+  ncclId given;
+  std::memcpy(&given, id, sizeof given);
+  check(api, api.comm_init_rank(&comm_, size, given, rank), nullptr, "joining a group");
+  int version = 0;
+  api.get_version(&version);  // 22703 for 2.27.3
+  description_ = "nccl " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+                 std::to_string(version % 100);
+}
+
+Group::~Group() {
+  if (is_aborted_ || comm_ == nullptr) return;
+  try {
+    const Current current = device_.current();
+    nccl()->comm_destroy(comm_);
+  } catch (...) {
+    // The context is lost, and the communicator with it.
+  }
+}
+
+void Group::run(Stream& stream, const compute_plugin_collective& collective) {
+  const NcclApi& api = *nccl();
+  const auto* const src = reinterpret_cast<const char*>(collective.src.buffer + collective.src.offset_bytes);
+  auto* const dst = reinterpret_cast<char*>(collective.dst.buffer + collective.dst.offset_bytes);
+  const Type type = collective.reduction != 0 ? type_of(collective.dtype) : type_to_move(collective.dtype);
+  const size_t count = static_cast<size_t>(collective.count) * type.count;
+  const int32_t op = op_of(collective.reduction);
+  const Current current = device_.current();
+  CUstream const queue = stream.handle();
+  ncclResult result = ncclSuccess;
+  switch (collective.kind) {
+    case COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE:
+      result = api.all_reduce(src, dst, count, type.type, op, comm_, queue);
+      break;
+    case COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER:
+      result = api.reduce_scatter(src, dst, count, type.type, op, comm_, queue);
+      break;
+    case COMPUTE_PLUGIN_COLLECTIVE_ALL_GATHER:
+      result = api.all_gather(src, dst, count, type.type, comm_, queue);
+      break;
+    case COMPUTE_PLUGIN_COLLECTIVE_BROADCAST:
+      result = api.broadcast(src, dst, count, type.type, collective.peer, comm_, queue);
+      break;
+    case COMPUTE_PLUGIN_COLLECTIVE_ALL_TO_ALL: {
+      const size_t part = static_cast<size_t>(collective.count) * size_of_element(collective.dtype);
+      result = api.group_start();
+      for (int32_t peer = 0; result == ncclSuccess && peer < size_; ++peer) {
+        result = api.send(src + static_cast<size_t>(peer) * part, count, type.type, peer, comm_, queue);
+        if (result == ncclSuccess)
+          result = api.recv(dst + static_cast<size_t>(peer) * part, count, type.type, peer, comm_, queue);
+      }
+      const ncclResult ended = api.group_end();
+      if (result == ncclSuccess) result = ended;
+      break;
+    }
+    case COMPUTE_PLUGIN_COLLECTIVE_SEND:
+      result = api.send(src, count, type.type, collective.peer, comm_, queue);
+      break;
+    case COMPUTE_PLUGIN_COLLECTIVE_RECV:
+      result = api.recv(dst, count, type.type, collective.peer, comm_, queue);
+      break;
+    default:
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, "a collective of kind " + std::to_string(collective.kind));
+  }
+  check(api, result, comm_, "a collective");
+}
+
+void Group::require_success() const {
+  const NcclApi& api = *nccl();
+  ncclResult failure = ncclSuccess;
+  check(api, api.comm_get_async_error(comm_, &failure), comm_, "a collective");
+  check(api, failure, comm_, "a collective");
+}
+
+void Group::abort() {
+  if (is_aborted_.exchange(true)) return;
+  const Current current = device_.current();
+  nccl()->comm_abort(comm_);
+}
+
+}  // namespace compute::cuda

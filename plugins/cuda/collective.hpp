@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives between GPUs: each is one call of NCCL.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <atomic>
+#include <string>
+
+#include "plugins/cuda/device.hpp"
+#include "plugins/cuda/stream.hpp"
+
+namespace compute::cuda {
+
+/// Writes COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE bytes. Throws NOT_FOUND without NCCL.
+void make_group_id(void* out_id);
+
+/// A rank of a group.
+class Group {
+ public:
+  /// Waits for all ranks. Throws UNSUPPORTED if two of them are one GPU.
+  Group(Device& device, const void* id, int32_t size, int32_t rank);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  const std::string& description() const { return description_; }
+  void run(Stream& stream, const compute_plugin_collective& collective);
+  /// Throws the failure of queued work, as far as NCCL knows it.
+  void require_success() const;
+  /// Any thread: ends queued work.
+  void abort();
+
+ private:
+  Device& device_;
+  const int32_t size_;
+  ncclComm comm_ = nullptr;
+  std::atomic<bool> is_aborted_{false};
+  std::string description_;
+};
+
+/// Whether Group::run can make it. Depends only on kind, dtype and reduction.
+bool supports_collective(const compute_plugin_collective& collective);
+
+}  // namespace compute::cuda
