@@ -39,7 +39,7 @@ from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, co
                             matrix_transpose, moveaxis, pad, permute_dims, repeat, reshape, roll, squeeze, stack, tile,
                             unstack)
 
-from . import fft, grad, graph, linalg, nn, optim, random
+from . import distributed, fft, grad, graph, linalg, nn, optim, random
 from ._numeric import (array_split, average, convolve, correlate, corrcoef, cov, digitize, gradient, hsplit, interp,
                        kron, nanargmax, nanargmin, nanmax, nanmean, nanmedian, nanmin, nanpercentile, nanprod, nanquantile, nanstd, nansum, nanvar, percentile,
                        split, trapezoid, vsplit)

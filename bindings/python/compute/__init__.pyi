@@ -4,7 +4,7 @@ import builtins
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ContextManager, Literal, NamedTuple, Protocol, TypeAlias
 
-from . import fft as fft, grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
+from . import distributed as distributed, fft as fft, grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
 from ._errors import (CancelledError as CancelledError, CompileError as CompileError, DeviceError as DeviceError,
                       Error as Error, ForkedError as ForkedError, InvalidArgumentError as InvalidArgumentError,
                       InvalidTypeError as InvalidTypeError, KernelError as KernelError, NotFoundError as NotFoundError,

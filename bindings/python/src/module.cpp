@@ -168,7 +168,8 @@ int execute(PyObject* module) {
   const bool added = PyModule_AddObject(module, "hooks", state.hooks) == 0 && add_dtypes(module) &&
                      add_devices(module) && find_operators() && add_arrays(module) && add_ops(module) &&
                      add_memory(module) && add_dlpack(module) && add_streams(module) && add_programs(module) &&
-                     add_watches(module) && add_sequences(module) && PyModule_AddFunctions(module, functions) == 0;
+                     add_groups(module) && add_watches(module) && add_sequences(module) &&
+                     PyModule_AddFunctions(module, functions) == 0;
   return added ? 0 : -1;
 }
 

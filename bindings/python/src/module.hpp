@@ -165,6 +165,7 @@ struct State {
   PyTypeObject* expression_type;
   PyTypeObject* kernel_type;
   PyTypeObject* graph_type;
+  PyTypeObject* group_type;
   PyObject* dtypes[COMPUTE_DTYPE_COMPLEX128 + 1];
   compute_device* cpu;  // once it was seen; see is_cpu
   PyObject* hooks;      // a dict of Python functions that the package sets
@@ -312,6 +313,10 @@ bool add_memory(PyObject* module);
 bool add_dlpack(PyObject* module);
 bool add_streams(PyObject* module);
 bool add_programs(PyObject* module);
+
+// ---- groups.cpp -----------------------------------------------------------------------------------------------------
+
+bool add_groups(PyObject* module);
 bool add_watches(PyObject* module);
 bool add_sequences(PyObject* module);
 

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of processes or devices, which exchange the contents of arrays.
+
+    group = compute.distributed.init()              # all processes that mpiexec or `compute run` has started
+    total = group.all_reduce(x)                     # the sum of x of all processes
+
+All ranks of a group make the same calls in the same order. Calls are in the order of their stream, as other functions
+are. If a rank fails, the group ends on all ranks: calls raise PeerError, which names the rank and the call.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import sys
+
+from . import _core
+from ._errors import InvalidArgumentError
+
+_REDUCTIONS = {"sum": 1, "prod": 2, "min": 3, "max": 4, "mean": 5}
+
+# What launchers set in the processes that they start.
+_LAUNCHED = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")
+
+
+class Group:
+    """One rank's side of a group. Made by init, groups and Group.split."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        self.rank, self.size, self.device, self.description = handle.info()
+
+    def __repr__(self):
+        return f"<rank {self.rank} of {self.size} on {self.device.name}: {self.description}>"
+
+    def _run(self, name, x, out, number=0, deterministic=False):
+        return self._handle.run(name, x, out, number, deterministic)
+
+    def all_reduce(self, x, op="sum", *, out=None, deterministic=False):
+        """x of all ranks, combined element by element: "sum", "prod", "min", "max" or "mean".
+
+        With `deterministic` the bits of the result do not depend on the kind of the devices.
+        """
+        return self._run("all_reduce", x, out, _reduction(op), deterministic)
+
+    def reduce_scatter(self, x, op="sum", *, out=None, deterministic=False):
+        """This rank's part of what all_reduce gives: axis 0 is divided among the ranks."""
+        return self._run("reduce_scatter", x, out, _reduction(op), deterministic)
+
+    def all_gather(self, x, *, out=None, deterministic=False):
+        """x of all ranks, joined along axis 0."""
+        return self._run("all_gather", x, out, 0, deterministic)
+
+    def broadcast(self, x, root=0, *, out=None, deterministic=False):
+        """x of the rank `root`; on other ranks only the shape and dtype of x count."""
+        return self._run("broadcast", x, out, root, deterministic)
+
+    def all_to_all(self, x, *, out=None, deterministic=False):
+        """Part i, along axis 0, is this rank's part of x of rank i."""
+        return self._run("all_to_all", x, out, 0, deterministic)
+
+    def send(self, x, peer, *, deterministic=False):
+        """Sends x to the rank `peer`, which calls recv."""
+        self._run("send", x, None, peer, deterministic)
+
+    def recv(self, shape, dtype, peer, *, deterministic=False):
+        """Receives an array of this shape and dtype from the rank `peer`."""
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        return self._handle.recv(shape, dtype, None, peer, deterministic)
+
+    def recv_into(self, out, peer, *, deterministic=False):
+        """Receives into the array `out` from the rank `peer`."""
+        return self._handle.recv(None, None, out, peer, deterministic)
+
+    def barrier(self):
+        """Waits until all ranks have called it."""
+        self._handle.barrier()
+
+    def split(self, color, key=0):
+        """The group of the ranks that pass the same color, ordered by key. All ranks call it."""
+        return Group(self._handle.split(color, key))
+
+    def abort(self):
+        """Ends the group on all ranks. Calls in progress and later ones raise PeerError."""
+        self._handle.abort()
+
+
+def _reduction(op):
+    if op in _REDUCTIONS:
+        return _REDUCTIONS[op]
+    raise InvalidArgumentError(f"op is {op!r}; it is one of {', '.join(_REDUCTIONS)}")
+
+
+def _prepare_mpi():
+    """Opens the MPI of this environment, unless the program or its launcher brings one."""
+    if "mpi4py.MPI" in sys.modules:
+        return
+    library = pathlib.Path(sys.prefix) / "lib/libmpi_abi.so.1"
+    if library.exists():
+        ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+
+
+def init(device=None):
+    """The group of all processes that mpiexec, srun or `compute run` has started; else one of this process alone.
+
+    >>> group = compute.distributed.init("cpu")
+    >>> group.size
+    1
+    >>> group.all_reduce(compute.asarray([1.0, 2.0], device="cpu"))
+    Array([1., 2.], dtype=float32)
+    """
+    over_mpi = "mpi4py.MPI" in sys.modules or any(name in os.environ for name in _LAUNCHED)
+    if over_mpi:
+        _prepare_mpi()
+    return Group(_core.make_group(device, over_mpi))
+
+
+def groups(devices):
+    """A group of devices of this process, as a list: element i belongs to rank i, which is devices[i].
+
+    Calls may wait for the other ranks, so each rank needs a thread of its own.
+    """
+    return [Group(handle) for handle in _core.make_groups(list(devices))]

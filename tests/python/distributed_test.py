@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""compute.distributed: groups of threads, and of processes that mpiexec starts."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+import unittest
+
+import numpy as np
+
+import compute
+from compute import distributed
+
+PROGRAM = """
+import numpy as np
+import compute
+group = compute.distributed.init("cpu")
+x = compute.asarray(np.arange(5.0) + group.rank, device="cpu")
+total = np.asarray(group.all_reduce(x))
+assert np.array_equal(total, sum(np.arange(5.0) + rank for rank in range(group.size))), total
+part = group.split(group.rank % 2)
+assert part.size == (group.size + 1 - group.rank % 2) // 2
+group.barrier()
+print(f"rank {group.rank} of {group.size}")
+"""
+
+
+def on_all_ranks(groups, body):
+    failures = []
+
+    def run(group):
+        try:
+            body(group)
+        except BaseException as failure:
+            failures.append(failure)
+            group.abort()
+
+    threads = [threading.Thread(target=run, args=(group,)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+class Groups(unittest.TestCase):
+    def test_one_rank(self):
+        group = distributed.init("cpu")
+        self.assertEqual((group.rank, group.size, group.device.name), (0, 1, "cpu"))
+        self.assertIn("rank 0 of 1 on cpu", repr(group))
+        x = compute.asarray([1.0, 2.0], device="cpu")
+        self.assertEqual(group.all_reduce(x, "mean").tolist(), [1.0, 2.0])
+        self.assertIs(group.all_reduce(x, out=x), x)
+
+    def test_every_call(self):
+        def body(group):
+            other = 1 - group.rank
+            x = compute.asarray(np.arange(4.0) + group.rank, device="cpu")
+            both = [np.arange(4.0), np.arange(4.0) + 1]
+            for op, expected in (("sum", both[0] + both[1]), ("prod", both[0] * both[1]), ("min", both[0]),
+                                 ("max", both[1]), ("mean", (both[0] + both[1]) / 2)):
+                np.testing.assert_array_equal(group.all_reduce(x, op, deterministic=True), expected)
+            half = slice(2 * group.rank, 2 * group.rank + 2)
+            np.testing.assert_array_equal(group.reduce_scatter(x), (both[0] + both[1])[half])
+            np.testing.assert_array_equal(group.all_gather(x), np.concatenate(both))
+            np.testing.assert_array_equal(group.broadcast(x, 1), both[1])
+            np.testing.assert_array_equal(group.all_to_all(x), np.concatenate([one[half] for one in both]))
+            if group.rank == 0:
+                group.send(x, other)
+                y = compute.zeros(4, dtype=x.dtype, device="cpu")
+                np.testing.assert_array_equal(group.recv_into(y, other), both[1])
+            else:
+                np.testing.assert_array_equal(group.recv(4, x.dtype, other), both[0])
+                group.send(x, other)
+            group.barrier()
+            self.assertEqual(group.split(0, -group.rank).rank, other)
+
+        on_all_ranks(distributed.groups(["cpu", "cpu"]), body)
+
+    def test_failures(self):
+        x = compute.ones(3, device="cpu")
+        with self.assertRaisesRegex(compute.InvalidArgumentError, "op is 'median'; it is one of sum"):
+            distributed.init("cpu").all_reduce(x, "median")
+        first, second = distributed.groups(["cpu", "cpu"])
+        first.abort()
+        with self.assertRaisesRegex(compute.PeerError, "all_reduce: call 1 of the group failed on rank 1 of 2: rank 0 has"):
+            second.all_reduce(x)
+
+
+def find_mpiexec():
+    beside = pathlib.Path(sys.executable).parent / "mpiexec"
+    return str(beside) if beside.exists() else os.environ.get("COMPUTE_TEST_MPIEXEC") or shutil.which("mpiexec")
+
+
+@unittest.skipUnless(find_mpiexec(), "no mpiexec")
+class Processes(unittest.TestCase):
+    def test_two_processes(self):
+        done = subprocess.run([find_mpiexec(), "-n", "2", sys.executable, "-c", PROGRAM], capture_output=True, text=True,
+                              timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(done.stdout.split("\n")[:-1]), ["rank 0 of 2", "rank 1 of 2"])
+
+
+if __name__ == "__main__":
+    unittest.main()
