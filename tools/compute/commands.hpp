@@ -51,6 +51,10 @@ struct CacheState {
   int64_t unreadable = 0, unused = 0;  // of the programs; the last for kStaleDays
 };
 CacheState state_of_cache();
+// Starts `ranks` processes of a program, the words of a command, with mpiexec. Returns only if it fails.
+int run_ranks(int ranks, const std::vector<std::string>& program);
+// Becomes the program, with a device and processors of its own.
+int run_as_rank(int ranks, const std::vector<std::string>& program);
 // A page for a browser from a trace.
 int write_view(const std::string& trace, const std::string& page);
 // From the description of the commands.

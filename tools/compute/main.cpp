@@ -160,6 +160,13 @@ class Program {
     attempt->add_option("device", device_, "A selector")->required();
     attempt->group("");  // not shown
 
+    auto* run = add(app_, "run", "Starts several processes of a program with mpiexec, each with its device",
+                    [this] { return as_rank_ ? run_as_rank(ranks_, command_) : run_ranks(ranks_, command_); });
+    run->add_option("-n,--ranks", ranks_, "Number of processes")->check(at_least(1))->required();
+    run->add_flag("--as-rank", as_rank_, "")->group("");  // not shown: how each of them begins
+    run->add_option("program", command_, "The program and its arguments")->required();
+    run->prefix_command();
+
     auto* config = add(app_, "config", "Shows every setting, its value and its origin",
                        [this] { return show_config(json_, describe_); });
     config->add_flag("--describe", describe_, "Also show what each setting does, its kind, default and choices");
@@ -197,7 +204,9 @@ class Program {
        version_ = false;
   int turns_ = std::numeric_limits<int>::max();
   std::vector<std::string> ops_, dtypes_ = {"float32"};
-  int threads_ = 0;
+  int threads_ = 0, ranks_ = 1;
+  bool as_rank_ = false;
+  std::vector<std::string> command_;
   std::string device_, op_, trace_, page_, root_;
 };
 
