@@ -291,6 +291,7 @@ int run(int argc, char** argv) {
   add_creation_tests(registry);
   add_gradient_tests(registry);
   add_graph_tests(registry);
+  add_collective_tests(registry);
   add_memory_tests(registry);
   add_dlpack_tests(registry);
   add_error_tests(registry);

@@ -52,6 +52,7 @@ Bound bound_of(const std::string& op, Dtype dtype);
 std::vector<Dtype> tested_dtypes(Level level);
 
 // One per file.
+void add_collective_tests(Registry& registry);
 void add_convolution_tests(Registry& registry);
 void add_creation_tests(Registry& registry);
 void add_determinism_tests(Registry& registry);
