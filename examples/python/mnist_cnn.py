@@ -6,7 +6,8 @@
 
 FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not. Two convolutions of 32
 and 64 channels, 5 x 5, whose weights have an L2 penalty, and a dense layer have 553,866 parameters. With --pool the greatest
-of 2 x 2 is taken after each convolution, which leaves 83,466.
+of 2 x 2 is taken after each convolution, which leaves 83,466. `compute run -n 2 python3 mnist_cnn.py …` divides each batch
+between two processes, which average their gradients.
 """
 import argparse
 import gzip
@@ -97,6 +98,7 @@ def main():
     parser.add_argument("--plot", help="a file for the curve of the loss, by matplotlib")
     options = parser.parse_args()
 
+    group = cp.distributed.init()
     pixels, labels = load(options.folder, "train")
     parameters = make_parameters(options.seed, options.pool)
     print(f"{pixels.shape[0]} images on {cp.device()}, {sum(p.size for p in parameters)} parameters")
@@ -111,14 +113,17 @@ def main():
     for epoch in range(1, options.epochs + 1):
         start = time.perf_counter()
         for chosen in batches(pixels.shape[0], options.batch, options.steps, options.seed + epoch):
+            chosen = chosen[group.rank::group.size]
             some, their = cp.take(pixels, chosen, axis=0), cp.take(labels, chosen, axis=0)
             value, gradients = grad.value_and_gradients(lambda p: step(p, some, their))(parameters)
+            if group.size > 1:
+                value, *gradients = [group.all_reduce(x, "mean") for x in (value, *gradients)]
             adam.step(gradients)
             history.append(value)
             if len(history) <= options.losses:
                 print(f"loss {len(history)}: {float(value):.7g}")
         mean = float(cp.mean(cp.stack(history[-options.steps:])))
-        learnt = int(cp.sum(cp.stack(right[-options.steps:]))) / (options.steps * options.batch)
+        learnt = int(cp.sum(cp.stack(right[-options.steps:]))) * group.size / (options.steps * options.batch)
         seconds = time.perf_counter() - start
         tested = accuracy(parameters, *load(options.folder, "t10k"), options.pool)
         print(f"epoch {epoch}: loss {mean:.4f}, accuracy {learnt:.4f}, test accuracy {tested:.4f}, {seconds:.1f} s")
