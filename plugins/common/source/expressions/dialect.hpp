@@ -64,7 +64,9 @@ struct Dialect {
   Intrinsics wide_intrinsics;                   // whose float32 form exceeds its bound: they use float64
   bool has_fp64 = true;                         // OpenCL: cl_khr_fp64
   bool has_half_io = true;                      // compute_from_f16 and compute_to_f16 work; else by integer arithmetic
-  bool has_c_math = true;  // copysign, fmax, fmin, fmod, ilogb and ldexp; else the library's, of float32 alone
+  // The library's functions may call C's by name, such as log, fmod and copysign. Else they call the library's, of
+  // float32 alone.
+  bool has_c_math = true;
   bool has_rounded_division = true;  // of float32 quotients and roots; else they use float64
 
   // ---- For kernels as a whole, in languages with pointers ----
