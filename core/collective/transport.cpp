@@ -37,7 +37,8 @@ void Transport::check(int32_t code) {
               text != nullptr && *text != '\0' ? std::string(text) : fmt::format("transport error {}", code));
 }
 
-// Polls, because most exchanges are short; then yields to ranks on the same processors, and after 20 ms sleeps.
+// Polls at first, because the transport may make progress in these calls alone; then yields to ranks on the same
+// processors, and after 20 ms sleeps.
 void Transport::wait(int32_t code, uint64_t request) {
   check(code);
   const Deadline begin = std::chrono::steady_clock::now(), end = deadline_after(timeout_ns_);
@@ -51,7 +52,7 @@ void Transport::wait(int32_t code, uint64_t request) {
       has_open_request_ = true;
       throw Error(COMPUTE_ERROR_PEER_FAILED, "the group was aborted");
     }
-    if (polls < 64) continue;
+    if (polls % 16 != 0) continue;
     const Deadline now = std::chrono::steady_clock::now();
     if (now >= end) {
       has_open_request_ = true;
@@ -61,7 +62,7 @@ void Transport::wait(int32_t code, uint64_t request) {
     }
     if (now - begin > std::chrono::milliseconds(20)) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
-    } else {
+    } else if (now - begin > std::chrono::milliseconds(1)) {
       sched_yield();
     }
   }

@@ -80,6 +80,31 @@ class Groups(unittest.TestCase):
 
         on_all_ranks(distributed.groups(["cpu", "cpu"]), body)
 
+    def test_gradients(self):
+        weights = np.arange(1.0, 9.0)  # of each element of a result, twice as large on rank 1
+
+        def gradient(group, call):
+            def loss(x):
+                y = call(group, x)
+                return compute.sum(y * compute.asarray(weights[:y.shape[0]] * (group.rank + 1), device="cpu"))
+
+            return np.asarray(compute.grad.gradients(loss)(compute.asarray(np.arange(4.0), device="cpu")))
+
+        def body(group):
+            half = slice(2 * group.rank, 2 * group.rank + 2)
+            first, both = weights[:4], np.concatenate([weights[:2], 2 * weights[:2]])
+            for call, expected in (
+                    (lambda g, x: g.all_reduce(x), 3 * first), (lambda g, x: g.all_reduce(x, "mean"), 1.5 * first),
+                    (lambda g, x: g.reduce_scatter(x), both), (lambda g, x: g.reduce_scatter(x, "mean"), both / 2),
+                    (lambda g, x: g.all_gather(x), 3 * weights[4 * group.rank:4 * group.rank + 4]),
+                    (lambda g, x: g.broadcast(x, 1), 3 * first * group.rank),
+                    (lambda g, x: g.all_to_all(x), np.concatenate([first[half], 2 * first[half]]))):
+                np.testing.assert_array_equal(gradient(group, call), expected)
+            with self.assertRaisesRegex(TypeError, "the gradient of this all_reduce is not known"):
+                gradient(group, lambda g, x: g.all_reduce(x, "max"))
+
+        on_all_ranks(distributed.groups(["cpu", "cpu"]), body)
+
     def test_failures(self):
         x = compute.ones(3, device="cpu")
         with self.assertRaisesRegex(compute.InvalidArgumentError, "op is 'median'; it is one of sum"):

@@ -4,7 +4,8 @@
     group = compute.distributed.init()              # all processes that mpiexec or `compute run` has started
     total = group.all_reduce(x)                     # the sum of x of all processes
 
-All ranks of a group make the same calls in the same order. Calls are in the order of their stream, as other functions
+All ranks of a group make the same calls in the same order, also while gradients are computed: these are of the sum of
+the losses of all ranks. all_reduce and reduce_scatter have gradients for "sum" and "mean". Calls are in the order of their stream, as other functions
 are. If a rank fails, the group ends on all ranks: calls raise PeerError, which names the rank and the call.
 """
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import pathlib
 import sys
 
-from . import _core
+from . import _core, _creation, grad
 from ._errors import InvalidArgumentError
 
 _REDUCTIONS = {"sum": 1, "prod": 2, "min": 3, "max": 4, "mean": 5}
@@ -34,7 +35,13 @@ class Group:
         return f"<rank {self.rank} of {self.size} on {self.device.name}: {self.description}>"
 
     def _run(self, name, x, out, number=0, deterministic=False):
-        return self._handle.run(name, x, out, number, deterministic)
+        if not isinstance(x, grad.Variable):
+            return self._handle.run(name, x, out, number, deterministic)
+        rule = _GRADIENTS.get(name)
+        if rule is None or out is not None or (name in ("all_reduce", "reduce_scatter") and number not in _LINEAR):
+            raise TypeError(f"the gradient of this {name} is not known; pass the value of the variable")
+        value = self._handle.run(name, x.value, None, number, deterministic)
+        return grad.Variable(value, (x,), lambda dy: [rule(self, dy, x.value, number, deterministic)], name)
 
     def all_reduce(self, x, op="sum", *, out=None, deterministic=False):
         """x of all ranks, combined element by element: "sum", "prod", "min", "max" or "mean".
@@ -83,6 +90,30 @@ class Group:
     def abort(self):
         """Ends the group on all ranks. Calls in progress and later ones raise PeerError."""
         self._handle.abort()
+
+
+_LINEAR = (_REDUCTIONS["sum"], _REDUCTIONS["mean"])
+
+
+def _gradient_of_reduce_scatter(group, dy, x, number, deterministic):
+    dx = group.all_gather(dy, deterministic=deterministic)
+    return dx / group.size if number == _REDUCTIONS["mean"] else dx
+
+
+def _gradient_of_broadcast(group, dy, x, root, deterministic):
+    total = group.all_reduce(dy, deterministic=deterministic)
+    return total if group.rank == root else _creation.zeros_like(total)
+
+
+# Of the sum of the losses of all ranks. All ranks take part.
+_GRADIENTS = {
+    "all_reduce": lambda group, dy, x, number, deterministic: group._run("all_reduce", dy, None, number, deterministic),
+    "reduce_scatter": _gradient_of_reduce_scatter,
+    "all_gather": lambda group, dy, x, number, deterministic: group.reduce_scatter(
+        dy, deterministic=deterministic).reshape(x.shape),
+    "broadcast": _gradient_of_broadcast,
+    "all_to_all": lambda group, dy, x, number, deterministic: group.all_to_all(dy, deterministic=deterministic),
+}
 
 
 def _reduction(op):
