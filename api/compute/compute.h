@@ -1721,9 +1721,9 @@ COMPUTE_API void compute_graph_release(compute_graph* graph);
  * host's and stays valid until the request has ended; that of a request which fails or is given up is never freed. One
  * thread at a time calls the functions of a transport, but `abort` may be called at any time.
  */
-/* Starts an exchange. `size_bytes` is the size of what each rank sends to each other one. all_gather: `src` has
- * size_bytes bytes. all_to_all: `src` has size_bytes bytes for each rank. `dst` receives size_bytes bytes of each rank,
- * in the order of the ranks, the caller included. */
+/* Starts an exchange. `dst` receives size_bytes bytes of each rank, in the order of the ranks, the caller included.
+ * all_gather: `src` has size_bytes bytes; it may be the caller's part of `dst`. all_to_all: `src` has size_bytes bytes
+ * for each rank. */
 typedef int32_t (*compute_transport_exchange)(const void* src, void* dst, int64_t size_bytes, uint64_t* out_request,
                                               void* user_data);
 /* Starts to send or receive size_bytes bytes. For a broadcast, `rank` is the rank that sends `data`; all others receive

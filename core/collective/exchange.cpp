@@ -203,10 +203,7 @@ class Exchange {
   // Each rank combines one part of the chunk. The elements that the ranks cannot share equally are combined by all.
   void all_reduce(const uint8_t* src, uint8_t* dst, int64_t count) {
     const int64_t part = count * element_ <= kSmallBytes ? 0 : count / ranks_;
-    if (part > 0) {
-      transport_.all_to_all(src, middle_.data(), part * element_);
-      combine(call_.reduction, call_.dtype, middle_.data(), ranks_, middle_.data(), part);
-    }
+    if (part > 0) transport_.all_to_all(src, middle_.data(), part * element_);
     const int64_t rest = count - part * ranks_;
     if (rest > 0) {  // before `dst`, which may be `src`, is written
       HostMemory& memory = part > 0 ? rest_ : middle_;
@@ -215,7 +212,10 @@ class Exchange {
       transport_.all_gather(src + at, memory.data(), rest * element_);
       combine(call_.reduction, call_.dtype, memory.data(), ranks_, dst + at, rest);
     }
-    if (part > 0) transport_.all_gather(middle_.data(), dst, part * element_);
+    if (part == 0) return;
+    uint8_t* const own = dst + transport_.rank() * part * element_;
+    combine(call_.reduction, call_.dtype, middle_.data(), ranks_, own, part);
+    transport_.all_gather(own, dst, part * element_);
   }
 
   const Collective& call_;

@@ -179,7 +179,8 @@ void copy_part(const Meeting& exchange, int32_t rank, void* dst) {
   }
   const size_t begin = exchange.step == Step::kAllToAll ? static_cast<size_t>(rank) * bytes : 0;
   for (int32_t of = 0; of < static_cast<int32_t>(exchange.sources.size()); ++of)
-    std::memcpy(out + static_cast<size_t>(of) * bytes, source(of) + begin, bytes);
+    if (out + static_cast<size_t>(of) * bytes != source(of) + begin)
+      std::memcpy(out + static_cast<size_t>(of) * bytes, source(of) + begin, bytes);
 }
 
 // Once all ranks have begun, each reads the memory of the others: no failure ends the request before they have done so.

@@ -80,6 +80,7 @@ struct Mpi {
 #undef COMPUTE_MPI_MEMBER
   MpiHandle world = 0, self = 0, byte = 0, errors_return = 0;
   int thread_multiple = 3;
+  const void* in_place = nullptr;
   std::string version;
   std::function<void()> before_end;
   pid_t process = 0;
@@ -184,6 +185,7 @@ int32_t begin(Communicator& own, int64_t size_bytes, uint64_t* out_request, F&& 
 int32_t all_gather(const void* src, void* dst, int64_t size_bytes, uint64_t* out_request, void* user_data) {
   Communicator& own = self(user_data);
   const auto count = static_cast<int>(size_bytes);
+  if (src == static_cast<const uint8_t*>(dst) + own.rank * size_bytes) src = the_mpi->in_place;
   return begin(own, size_bytes, out_request, [&](MpiHandle* request) {
     return the_mpi->Iallgather(src, count, the_mpi->byte, dst, count, the_mpi->byte, own.handle, request);
   });
@@ -412,18 +414,21 @@ std::unique_ptr<Mpi> open_mpi() {
       mpi->byte = 0x247;
       mpi->errors_return = 0x143;
       mpi->thread_multiple = 4096;
+      mpi->in_place = reinterpret_cast<const void*>(1);
       break;
     case Interface::kNumbers:
       mpi->world = 0x44000000;
       mpi->self = 0x44000001;
       mpi->byte = 0x4c00010d;
       mpi->errors_return = 0x54000001;
+      mpi->in_place = reinterpret_cast<const void*>(-1);
       break;
     case Interface::kObjects:
       mpi->world = object("ompi_mpi_comm_world");
       mpi->self = object("ompi_mpi_comm_self");
       mpi->byte = object("ompi_mpi_byte");
       mpi->errors_return = object("ompi_mpi_errors_return");
+      mpi->in_place = reinterpret_cast<const void*>(1);
       break;
   }
   std::array<char, 8192> text{};  // MPI_MAX_LIBRARY_VERSION_STRING

@@ -40,6 +40,7 @@ RULES = [
     (r"cmake (--build )?--preset |ctest --preset |cmake --install build/|(/usr/bin/python3 )?(tools|bindings)/|.*COMPUTE/tests/", REPOSITORY),
     (r"(sudo )?apt-get |git clone |pip install (scikit-build-core|-r) |bindgen ", ELSEWHERE),
     (r"compute-bench ", ELSEWHERE),  # tests/abi/bench.cmake
+    (r"pip install mpich$|compute run ", ELSEWHERE),  # tests/python/distributed_test.py
     (r"gfortran ", ELSEWHERE),  # tests/languages
     (r"(COMPUTE_\w+=\S+ )+python3 (spiral|program).py", ELSEWHERE),  # tests/python/tutorial_test.py
     (r"pip install /opt/compute/share/compute/bindings/python$", PIP),
