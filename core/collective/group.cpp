@@ -408,7 +408,7 @@ void Group::serve() noexcept {
       changed_.wait(guard, is_ready);
     }
     if (jobs_.empty()) {  // the group ends, after what the library still does
-      if (watched_.empty() || failure_) break;
+      if (watched_.empty() || failure_ || is_shut_down()) break;
       guard.unlock();
       watch_library();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -465,6 +465,8 @@ void Group::run_by_library(const Collective& call, uint64_t number, Timeline& ti
 
 // On the group's thread: ends calls that the library or another rank has given up, and those that take too long.
 void Group::watch_library() noexcept {
+  const InUse in_use;
+  if (is_shut_down()) return;
   std::vector<Watched> watched;
   {
     const std::lock_guard guard(mutex_);
