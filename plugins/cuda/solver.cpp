@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuSOLVER computes column-major copies of matrices, one after the other or, of eigenvalues and of small singular value
-// decompositions, together. Kernels of this file make the copies and store the results. They also treat matrices as the other devices do: one with an infinity or NaN is replaced by the unit
-// matrix, and its results are NaN; one without a result is reported.
+// decompositions, together. Kernels of this file make the copies and store the results. They also treat matrices as the
+// other devices do: one with an infinity or NaN is replaced by the unit matrix, and its results are NaN; one without a
+// result is reported.
 #include "plugins/cuda/solver.hpp"
 
 #include <algorithm>
