@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <list>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -24,6 +25,7 @@ constexpr auto kSigned = DtypeCategory::kSigned;
 constexpr auto kUnsigned = DtypeCategory::kUnsigned;
 constexpr auto kFloat = DtypeCategory::kFloat;
 constexpr auto kComplex = DtypeCategory::kComplex;
+constexpr auto kVendor = DtypeCategory::kVendor;
 
 consteval DtypeCategory category_of(std::string_view text) {
   if (text == "BOOL") return kBool;
@@ -73,6 +75,7 @@ PromotionFault promotion_fault(size_t first, compute_dtype first_dtype, size_t s
 
 // What a weak number makes of the strong dtype `strong`; NONE if its kind does not fit.
 compute_dtype adapt(compute_dtype strong, compute_dtype weak, bool mixes) {
+  if (dtype_info(strong).category == kVendor) return COMPUTE_DTYPE_NONE;
   const int have = kind_of(strong), need = kind_of(weak);
   if (!mixes && (have == 0) != (need == 0)) return COMPUTE_DTYPE_NONE;
   if (need <= have) return strong;
@@ -192,19 +195,39 @@ ScalarBits from_integer(bool negative, uint64_t magnitude, compute_dtype to) noe
 
 }  // namespace
 
-bool is_dtype(compute_dtype dtype) noexcept { return dtype > 0 && dtype < kDtypeCount; }
+bool is_dtype(compute_dtype dtype) noexcept { return dtype_info(dtype).name != nullptr; }
 
-constexpr std::array<DtypeInfo, kDtypeCount> dtype_table = kTable;
+constinit std::array<DtypeInfo, kDtypeLimit> dtype_table = [] {
+  std::array<DtypeInfo, kDtypeLimit> table{};
+  std::copy(kTable.begin(), kTable.end(), table.begin());
+  return table;
+}();
 
 std::string dtype_name(compute_dtype dtype) {
-  return is_dtype(dtype) ? kTable[dtype].name : "dtype " + std::to_string(dtype);
+  return is_dtype(dtype) ? dtype_info(dtype).name : "dtype " + std::to_string(dtype);
 }
 
 compute_dtype dtype_from_name(std::string_view name) noexcept {
-  for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
-    if (name == kTable[dtype].name) return dtype;
+  for (compute_dtype dtype = 1; dtype < kDtypeLimit; ++dtype) {
+    if (is_dtype(dtype) && name == dtype_info(dtype).name) return dtype;
   }
   return COMPUTE_DTYPE_NONE;
+}
+
+void add_vendor_dtype(compute_dtype dtype, std::string_view name, int32_t size_bytes) {
+  const std::string who = "dtype \"" + std::string(name) + "\"";
+  const auto refuse = [&](const std::string& why) { throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, who + ": " + why); };
+  if (dtype < kFirstVendorDtype || dtype >= kDtypeLimit)
+    refuse("its number is " + std::to_string(dtype) + ", not " + std::to_string(kFirstVendorDtype) + " to " +
+           std::to_string(kDtypeLimit - 1));
+  if (size_bytes < 1 || size_bytes > 16 || !std::has_single_bit(static_cast<uint32_t>(size_bytes)))
+    refuse("its elements have " + std::to_string(size_bytes) + " bytes, not 1, 2, 4, 8 or 16");
+  DtypeInfo& entry = dtype_table[static_cast<size_t>(dtype)];
+  if (entry.name != nullptr && entry.name == name && entry.size_bytes == size_bytes) return;
+  if (entry.name != nullptr) refuse("number " + std::to_string(dtype) + " is that of " + entry.name);
+  if (dtype_from_name(name) != COMPUTE_DTYPE_NONE) refuse("the name is in use");
+  static auto& names = *new std::list<std::string>;
+  entry = {names.emplace_back(name).c_str(), size_bytes, kVendor, dtype};
 }
 
 bool is_bool(compute_dtype dtype) noexcept { return dtype == COMPUTE_DTYPE_BOOL; }
@@ -257,7 +280,7 @@ bool in_class(compute_dtype dtype, DtypeClass dtype_class) noexcept {
     case DtypeClass::kInexact:
       return is_float(dtype) || is_complex(dtype);
     case DtypeClass::kNumeric:
-      return is_dtype(dtype) && !is_bool(dtype);
+      return is_dtype(dtype) && !is_bool(dtype) && dtype_info(dtype).category != kVendor;
   }
   return false;
 }
@@ -318,6 +341,7 @@ compute_dtype promote(compute_dtype a, compute_dtype b) noexcept {
   if (a == b) return a;
   const DtypeInfo &x = dtype_info(a), &y = dtype_info(b);
   if (x.name == nullptr || y.name == nullptr || !are_of_one_kind(a, b)) return COMPUTE_DTYPE_NONE;
+  if (x.category == kVendor || y.category == kVendor) return COMPUTE_DTYPE_NONE;
   if (is_integer(a)) {
     if (x.category == y.category) return x.size_bytes > y.size_bytes ? a : b;
     const int32_t signed_size = x.category == kSigned ? x.size_bytes : y.size_bytes;

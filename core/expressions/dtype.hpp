@@ -13,7 +13,7 @@
 
 namespace compute {
 
-enum class DtypeCategory : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex };
+enum class DtypeCategory : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kVendor };
 
 struct DtypeInfo {
   const char* name;  // NULL for a number that is not a dtype
@@ -22,10 +22,16 @@ struct DtypeInfo {
   compute_dtype computed_in;  // float32 for float16 and bfloat16, else the dtype itself
 };
 
-inline constexpr compute_dtype kDtypeCount = 16;  // ids 1…15
+inline constexpr compute_dtype kDtypeCount = 16;        // ids 1…15
+inline constexpr compute_dtype kFirstVendorDtype = 64;  // up to kDtypeLimit, those of plugins
+inline constexpr compute_dtype kDtypeLimit = 128;
 
 // By id; entry 0 is all zero.
-[[gnu::visibility("hidden")]] extern const std::array<DtypeInfo, kDtypeCount> dtype_table;
+[[gnu::visibility("hidden")]] extern std::array<DtypeInfo, kDtypeLimit> dtype_table;
+
+// Adds a dtype of a plugin permanently. Throws INVALID_ARGUMENT for an invalid description, and for a number or a name
+// of another dtype. Called before anybody can use the number.
+void add_vendor_dtype(compute_dtype dtype, std::string_view name, int32_t size_bytes);
 
 bool is_dtype(compute_dtype dtype) noexcept;
 // For a number that is not a dtype: all zero.

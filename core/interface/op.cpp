@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "core/base/sized.hpp"
+#include "core/devices/registry.hpp"
 #include "core/interface/about.hpp"
 #include "core/lifetime/open_device.hpp"
 #include "core/memory/residency.hpp"
@@ -109,6 +110,16 @@ const OpSchema& schema_of(const compute_op* op) {
   if (op == nullptr || place.load(std::memory_order_relaxed) != op) [[unlikely]]
     check_handle(op, place);
   return *reinterpret_cast<const OpSchema*>(op);
+}
+
+// Also an op of a plugin that is not open yet: its name begins with that of the plugin.
+const OpSchema& find_anywhere(std::string_view name, int32_t version) {
+  const size_t dot = name.find('.');
+  if (dot != std::string_view::npos && !has_op(name)) {
+    const std::string first_device = std::string(name.substr(0, dot)) + "0";
+    Registry::instance().find(first_device.c_str());
+  }
+  return find_op(name, version);
 }
 
 compute_op_info info_of(const OpSchema& schema) {
@@ -365,7 +376,7 @@ compute_error* compute_op_find(const char* name, int32_t version, const compute_
   return guard([&] {
     require_not_null(name, "name");
     require_not_null(out_op, "out_op");
-    *out_op = reinterpret_cast<const compute_op*>(&find_op(name, version));
+    *out_op = reinterpret_cast<const compute_op*>(&find_anywhere(name, version));
   });
 }
 

@@ -73,7 +73,7 @@ ListedDevice copied(const compute_plugin_device_info* given) {
                 "a device has an invalid list of " + std::to_string(info.dtype_count) + " dtypes");
   }
   // later entries belong to dtypes that this library does not know
-  device.dtypes.assign(info.dtypes, info.dtypes + std::min(info.dtype_count, kDtypeCount));
+  device.dtypes.assign(info.dtypes, info.dtypes + std::min(info.dtype_count, kDtypeLimit));
   if (info.property_count < 0 || info.property_count > kMaxProperties ||
       (info.property_count > 0 && info.properties == nullptr)) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,

@@ -18,6 +18,7 @@
 #include "core/loading/library_check.hpp"
 #include "core/loading/plugin_core.hpp"
 #include "core/loading/probe.hpp"
+#include "core/loading/vendor_ops.hpp"
 #include "core/process/log.hpp"
 #include "core/process/process_config.hpp"
 #include "core/text/ascii.hpp"
@@ -453,6 +454,7 @@ void Loader::take_table(Candidate& candidate) {
   }
   if (table == nullptr) reject_file("compute_plugin_open returned no table");
   plugin.table.take(table, plugin.name);
+  add_vendor_ops(plugin);
   opened_.push_back(&plugin);
   candidate.has_table = true;
 }

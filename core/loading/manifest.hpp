@@ -19,8 +19,9 @@
 // Only name and library are required. Unknown keys are for newer readers and are skipped.
 //
 // `drivers` lists what the plugin opens at run time: libraries; kernel modules; environment variables; folders of files
-// whose first lines name libraries. A variable can name another folder. When any of these changes, the plugin is probed
-// again before it is loaded. Without the key, the drivers of all other manifests are checked.
+// that name libraries, by their first line or in JSON as Vulkan's drivers do. A variable can name other folders and
+// files. When any of these changes, the plugin is probed again before it is loaded. Without the key, the drivers of all
+// other manifests are checked.
 //
 // `settings` are the plugin's own settings. Their names begin with COMPUTE_, the plugin's name and `_`. The key in a
 // configuration file follows from the name: acme.mode. Kinds are text, flag, integer (with "range": [0, 10]), bytes,

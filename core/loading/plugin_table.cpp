@@ -85,7 +85,7 @@ constexpr bool has_all_rows = sizeof(Table) == sizeof(int64_t) + slot_rows<Table
 static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_device_table> &&
                   has_all_rows<compute_plugin_kernel_table> && has_all_rows<compute_plugin_graph_table> &&
                   has_all_rows<compute_plugin_native_table> && has_all_rows<compute_plugin_external_table> &&
-                  has_all_rows<compute_plugin_collective_table>,
+                  has_all_rows<compute_plugin_collective_table> && has_all_rows<compute_plugin_ops_table>,
               "plugin_slots.def lacks a slot of plugin.h");
 
 compute_string borrowed(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
@@ -163,6 +163,25 @@ void PluginSlots<Table>::require_slots(bool is_host) const {
 void PluginTable::take(const compute_plugin_table* given, const std::string& plugin) {
   adopt(given, {plugin, ""});
   require_slots();
+}
+
+namespace {
+
+class OpsTable : public PluginSlots<compute_plugin_ops_table> {
+ public:
+  OpsTable(const void* given, const PluginPlace& place) {
+    adopt(static_cast<const compute_plugin_ops_table*>(given), place);
+    require_slots();
+  }
+  compute_error* list(const compute_plugin_ops_sink& sink) const {
+    return call_noted<&compute_plugin_ops_table::list>(&sink);
+  }
+};
+
+}  // namespace
+
+void PluginTable::list_ops(const compute_plugin_ops_sink& sink) const {
+  if (const void* given = extension(0, COMPUTE_PLUGIN_EXT_OPS_V1)) throw_if(OpsTable(given, place()).list(sink));
 }
 
 // ---- Devices --------------------------------------------------------------------------------------------------------

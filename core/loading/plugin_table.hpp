@@ -303,6 +303,8 @@ class PluginTable : public PluginSlots<compute_plugin_table> {
   void close() const noexcept {
     if (has<&compute_plugin_table::close>()) tell<&compute_plugin_table::close>();
   }
+  // The dtypes and ops that the plugin offers. Throws the plugin's error, and PLUGIN_REJECTED for an invalid table.
+  void list_ops(const compute_plugin_ops_sink& sink) const;
 
  private:
   friend class DeviceTable;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <xxhash.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +17,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -69,19 +71,37 @@ const char* variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// The libraries that the files of a folder name.
+// The library that a file of a list names: OpenCL's by its first line, Vulkan's by "library_path" in JSON, which is
+// relative to the folder of the file if it has a slash.
+std::string listed_library(const fs::path& file) {
+  const std::string contents = contents_of(file);
+  if (file.extension() != ".json") return std::string(trimmed(contents.substr(0, contents.find('\n'))));
+  const nlohmann::json manifest = nlohmann::json::parse(contents, nullptr, false);
+  const auto driver = manifest.is_object() ? manifest.find("ICD") : manifest.end();
+  if (driver == manifest.end() || !driver->is_object()) return "";
+  const auto path = driver->find("library_path");
+  if (path == driver->end() || !path->is_string()) return "";
+  const auto library = path->get<std::string>();
+  return library.find('/') == std::string::npos ? library : (file.parent_path() / library).lexically_normal().string();
+}
+
+// The libraries that the files of a folder name. The variable names another folder, or folders and files.
 std::string listed_libraries(const ManifestDrivers::List& list) {
   const std::string named = list.variable.empty() ? "" : variable(list.variable.c_str());
-  const fs::path folder = named.empty() ? fs::path(list.folder) : fs::path(named);
-  std::error_code error;
-  std::vector<fs::path> files = files::entries_of(folder, error);
+  std::vector<fs::path> files;
+  std::istringstream places(named.empty() ? list.folder : named);
+  for (std::string place; std::getline(places, place, ':');) {
+    std::error_code error;
+    if (!fs::is_directory(place, error)) {
+      files.emplace_back(place);
+      continue;
+    }
+    const std::vector<fs::path> entries = files::entries_of(place, error);
+    files.insert(files.end(), entries.begin(), entries.end());
+  }
   std::sort(files.begin(), files.end());
   std::string text = named + "\n";
-  for (const fs::path& file : files) {
-    const std::string contents = contents_of(file);
-    const std::string driver(trimmed(contents.substr(0, contents.find('\n'))));
-    text += identity_of(file) + library_state(driver);
-  }
+  for (const fs::path& file : files) text += identity_of(file) + library_state(listed_library(file));
   return text;
 }
 

@@ -60,7 +60,7 @@ void check_registered_name(const RegisteredOp& given) {
     refuse_registration(given.name, "version " + std::to_string(given.version) + " is invalid; versions start at 1");
   if (!given.expression.empty() && !given.composition.empty())
     refuse_registration(given.name, "an expression and a composition are given");
-  if (given.expression.empty() && given.composition.empty() && given.kernels.empty())
+  if (given.expression.empty() && given.composition.empty() && given.kernels.empty() && !given.is_vendors)
     refuse_registration(given.name, "an expression, a composition or kernels must be given");
 }
 
@@ -153,7 +153,7 @@ std::unique_ptr<OpSchema> composed_op(const RegisteredOp& given) {
 const OpSchema& register_op(const RegisteredOp& given) {
   check_registered_name(given);
   std::unique_ptr<OpSchema> op = given.expression.empty() ? composed_op(given) : expressed_op(given);
-  if (!given.kernels.empty()) op->kernels = given.parse_kernels(given, *op);
+  if (!given.kernels.empty() || given.is_vendors) op->kernels = given.parse_kernels(given, *op);
   return add_schema(std::move(op));
 }
 

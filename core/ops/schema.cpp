@@ -288,6 +288,10 @@ std::string OpSchema::input_name(int32_t index) const {
 std::span<const OpSchema* const> op_schemas() { return *tables().sorted.load(std::memory_order_acquire); }
 const OpSchema& op_schema(OpId id) { return tables().ops[static_cast<size_t>(id)]; }
 
+bool has_op(std::string_view name) {
+  return std::ranges::any_of(op_schemas(), [&](const OpSchema* op) { return op->name == name; });
+}
+
 const OpSchema& find_op(std::string_view name, int32_t version) {
   const std::span sorted = op_schemas();
   const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), name, [](const auto& a, const auto& b) {

@@ -164,6 +164,8 @@ std::span<const OpSchema* const> op_schemas();
 const OpSchema& op_schema(OpId id);
 // Version 0 means the newest. Throws NOT_FOUND with the nearest name or the versions that exist.
 const OpSchema& find_op(std::string_view name, int32_t version);
+// Whether there is a version of the op.
+bool has_op(std::string_view name);
 
 inline constexpr size_t kMaxRowInputs = 16;  // of an elementwise op
 inline constexpr int32_t kMaxRegisteredOps = 4096;
@@ -175,13 +177,15 @@ struct RegisteredKernel {
   bool is_strided;
 };
 
-// compute_op_registration. Has an expression, a composition or kernels, or kernels together with one of the first two.
+// compute_op_registration, or an op of a plugin. The former has an expression, a composition or kernels, or kernels
+// together with one of the first two; the latter has none of them.
 struct RegisteredOp {
   std::string_view name, summary, inputs, outputs, attributes, dtypes, expression, composition, shapes, result_dtypes;
   std::vector<RegisteredKernel> kernels = {};
   std::shared_ptr<const Composition> (*parse_composition)(std::string_view text, const OpSchema& schema) = nullptr;
   std::shared_ptr<const OpKernels> (*parse_kernels)(const RegisteredOp& given, const OpSchema& schema) = nullptr;
   int32_t version = 1;
+  bool is_vendors = false;
 };
 
 // Adds the op permanently. Throws INVALID_ARGUMENT for an invalid description and for a name that exists in this

@@ -291,5 +291,35 @@ TEST(Dtype, ScalarText) {
   EXPECT_EQ(scalar_text(scalar_from_complex(1, -2, COMPUTE_DTYPE_COMPLEX64), COMPUTE_DTYPE_COMPLEX64), "1-2i");
 }
 
+// In a process of its own: a dtype that is added stays.
+TEST(VendorDtypes, AreStorageAlone) {
+  const auto refusal = [](compute_dtype dtype, const char* name, int32_t size_bytes) -> std::string {
+    try {
+      add_vendor_dtype(dtype, name, size_bytes);
+      return "";
+    } catch (const Error& error) {
+      return error.message;
+    }
+  };
+  EXPECT_EQ(refusal(63, "acme_a", 1), "dtype \"acme_a\": its number is 63, not 64 to 127");
+  EXPECT_NE(refusal(128, "acme_a", 1), "");
+  EXPECT_EQ(refusal(70, "acme_a", 3), "dtype \"acme_a\": its elements have 3 bytes, not 1, 2, 4, 8 or 16");
+  EXPECT_FALSE(is_dtype(70));
+  EXPECT_EQ(refusal(70, "acme_a", 4), "");
+  EXPECT_EQ(refusal(70, "acme_a", 4), "") << "the same once more";
+  EXPECT_EQ(refusal(70, "other_b", 4), "dtype \"other_b\": number 70 is that of acme_a");
+  EXPECT_EQ(refusal(71, "acme_a", 4), "dtype \"acme_a\": the name is in use");
+  EXPECT_EQ(dtype_from_name("acme_a"), 70);
+  EXPECT_EQ(dtype_name(70), "acme_a");
+  EXPECT_EQ(dtype_size(70), 4);
+  EXPECT_TRUE(in_class(70, DtypeClass::kAny));
+  EXPECT_FALSE(in_class(70, DtypeClass::kNumeric));
+  EXPECT_EQ(promote(70, 70), 70);
+  EXPECT_EQ(promote(70, COMPUTE_DTYPE_FLOAT32), COMPUTE_DTYPE_NONE);
+  PromotionFault fault;
+  const PromotionOperand with_number[] = {{70}, {COMPUTE_DTYPE_INT64, true}};
+  EXPECT_EQ(common_dtype(with_number, &fault, true), COMPUTE_DTYPE_NONE);
+}
+
 }  // namespace
 }  // namespace compute

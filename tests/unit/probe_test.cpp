@@ -195,6 +195,26 @@ TEST_F(VerdictKey, ChangesWithWhateverTheVerdictDependsOn) {
   EXPECT_NE(verdict_key(plugin_), setting);
 }
 
+// As the drivers of Vulkan are listed.
+TEST_F(VerdictKey, FollowsJsonFilesAndFilesInTheVariable) {
+  const fs::path list = root_ / "acme.json", library = root_ / "libacme_driver.so";
+  std::ofstream(list) << R"({"file_format_version": "1.0.1", "ICD": {"library_path": "./libacme_driver.so"}})";
+  const std::string without = verdict_key(plugin_);
+  std::ofstream(library) << "a driver";
+  const std::string with = verdict_key(plugin_);
+  EXPECT_NE(with, without);
+  ::setenv("ACME_DRIVERS", ("/nowhere/other.json:" + list.string()).c_str(), 1);
+  const std::string by_file = verdict_key(plugin_);
+  std::ofstream(root_ / "more.icd") << "libmore.so\n";  // which the variable does not name
+  EXPECT_EQ(verdict_key(plugin_), by_file);
+  fs::remove(library);
+  EXPECT_NE(verdict_key(plugin_), by_file);
+  for (const char* text : {"no JSON", "[]", R"({"ICD": 1})", R"({"ICD": {"library_path": 1}})"}) {
+    std::ofstream(list) << text;
+    EXPECT_NE(verdict_key(plugin_), by_file) << text;
+  }
+}
+
 TEST_F(VerdictKey, OfAPluginWithoutDriversKnowsNone) {
   plugin_.drivers = {};
   const std::string first = verdict_key(plugin_);

@@ -57,7 +57,7 @@ std::string dtypes_with(const DeviceInfo& info, DTypeSupport level) {
 // Those that a device stores without computing with them.
 std::string stored_dtypes(const DeviceInfo& info) {
   std::string names;
-  for (const DType dtype : kDtypes) {
+  for (const DType dtype : dtypes_of(info)) {
     if (info.supports(dtype, DTypeSupport::storage) && !info.supports(dtype, DTypeSupport::arithmetic))
       names += fmt::format("{}{}", names.empty() ? "" : " ", dtype.name());
   }
@@ -80,7 +80,7 @@ std::vector<std::string> lines_of(std::string_view text) {
 
 nlohmann::json device_json(const DeviceInfo& info) {
   nlohmann::json dtypes;
-  for (const DType dtype : kDtypes) {
+  for (const DType dtype : dtypes_of(info)) {
     nlohmann::json names = nlohmann::json::array();
     if (info.supports(dtype, DTypeSupport::storage)) names.push_back("storage");
     if (info.supports(dtype, DTypeSupport::convert)) names.push_back("convert");

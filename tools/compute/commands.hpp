@@ -5,6 +5,7 @@
 #include <compute/compute.hpp>
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,15 @@ inline constexpr compute::DType kDtypes[] = {
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
 };
+
+// The library's, and those of its plugin's own that the device has.
+inline std::vector<compute::DType> dtypes_of(const compute::DeviceInfo& info) {
+  std::vector<compute::DType> dtypes(std::begin(kDtypes), std::end(kDtypes));
+  for (compute_dtype number = 64; number < 128; ++number) {
+    if (info.supports(compute::DType(number), compute::DTypeSupport::storage)) dtypes.emplace_back(number);
+  }
+  return dtypes;
+}
 
 // Leaves out the line that says which device is used: the user has named it, or every device is opened.
 void log_no_choice();

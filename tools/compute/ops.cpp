@@ -71,7 +71,7 @@ using Rows = std::map<std::pair<std::string_view, std::string>, std::string>;
 
 Rows rows_of(const compute::Device& device, const compute::OpInfo& info, nlohmann::json& out) {
   Rows rows;
-  for (const DType dtype : kDtypes) {
+  for (const DType dtype : dtypes_of(device.info())) {
     const auto [answer, op_takes_dtype] = ask(device, info, dtype);
     out.push_back({{"op", info.name},
                    {"version", info.version},

@@ -143,6 +143,12 @@ int32_t fault_code();
 
 // COMPUTE_MINIMAL_GRAPHS=1: devices that run graphs (graph.cpp).
 bool has_graphs();
+// COMPUTE_MINIMAL_BLOBS: opening a device tests core's store of blobs (blobs.cpp): `store` for the first process that
+// uses the store, `load` for a later one, `none` where core cannot store.
+void try_blobs(std::string_view how);
+// COMPUTE_MINIMAL_OPS=1: ops and a dtype of the plugin's own (vendor_ops.cpp).
+bool offers_ops();
+constexpr int32_t kPackedDtype = 64;  // in which a byte is an element
 
 // COMPUTE_MINIMAL_COLLECTIVES=1: devices that exchange data with each other (collective.cpp).
 bool has_collectives();
@@ -266,5 +272,6 @@ void fill_op_slots(compute_plugin_device_table& table);
 const compute_plugin_graph_table& graph_table();
 const compute_plugin_external_table& external_table();
 const compute_plugin_collective_table& collective_table();
+const compute_plugin_ops_table& ops_table();
 
 }  // namespace minimal

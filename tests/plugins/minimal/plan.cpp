@@ -14,9 +14,11 @@ Tensor::Tensor(const compute_plugin_tensor& tensor)
       alignment(tensor.alignment),
       shape(tensor.shape, tensor.shape + tensor.rank),
       strides(tensor.strides, tensor.strides + tensor.rank) {
-  if (!is_dtype(dtype)) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
+  const bool is_packed = dtype == kPackedDtype && offers_ops();
+  if (!is_dtype(dtype) && !is_packed)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
   if (level_of(dtype) == 0) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that the device does not have"};
-  element_bytes = element_size(dtype);
+  element_bytes = is_packed ? 1 : element_size(dtype);
   const bool is_complex = dtype == COMPUTE_DTYPE_COMPLEX64 || dtype == COMPUTE_DTYPE_COMPLEX128;
   if (alignment < element_bytes / (is_complex ? 2 : 1) || alignment > 64 || (alignment & (alignment - 1)) != 0) {
     throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: elements of " + std::to_string(element_bytes) +

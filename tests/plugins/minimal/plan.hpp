@@ -52,6 +52,7 @@ struct Primitive {
 
 // The primitive of that name; NULL if the plugin leaves the op to core's decomposition.
 const Primitive* find_primitive(std::string_view name);
+const Primitive* find_vendor_op(std::string_view name);
 
 struct Plan {
   explicit Plan(const compute_plugin_op& op);  // throws Refused

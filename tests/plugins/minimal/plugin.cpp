@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two exported functions, the manifest, and the devices.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <iterator>
@@ -46,12 +45,12 @@ bool has_pinned_heap() { return setting("COMPUTE_MINIMAL_NO_PINNED") != "1" && !
 
 // By dtype id: all of every dtype, but for what COMPUTE_MINIMAL_WITHOUT names: "float16" altogether, or one of
 // "float16-matmul", "float16-arithmetic" and "float16-convert", each with those before it.
-const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1>& dtype_levels() {
-  static const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> levels = [] {
+const std::vector<uint32_t>& dtype_levels() {
+  static const std::vector<uint32_t> levels = [] {
     constexpr std::string_view kNames[] = {"",        "bool",    "int8",      "int16",     "int32",   "int64",
                                            "uint8",   "uint16",  "uint32",    "uint64",    "float16", "bfloat16",
                                            "float32", "float64", "complex64", "complex128"};
-    std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> all{};
+    std::vector<uint32_t> all(COMPUTE_DTYPE_COMPLEX128 + 1);
     for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < all.size(); ++dtype) {
       const std::string_view name = kNames[dtype];
       uint32_t level = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
@@ -60,6 +59,10 @@ const std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1>& dtype_levels() {
       if (lacks(name, "-convert")) level = COMPUTE_DTYPE_STORAGE;
       if (lacks(name)) level = 0;
       all[dtype] = level;
+    }
+    if (offers_ops()) {
+      all.resize(kPackedDtype + 1);
+      all[kPackedDtype] = COMPUTE_DTYPE_STORAGE;
     }
     return all;
   }();
@@ -155,6 +158,7 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   return guard([&] {
     understand(*options, "the device's options");
     log_settings(id, *options);
+    if (const std::string how = setting("COMPUTE_MINIMAL_BLOBS"); !how.empty()) try_blobs(how);
     *out_device = to_handle(new Device(id, memory_bytes()));
     *out_table = &device_table();
   });
@@ -240,6 +244,7 @@ const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   if (wanted == COMPUTE_PLUGIN_EXT_GRAPH_V1 && has_graphs()) return &graph_table();
   if (wanted == COMPUTE_PLUGIN_EXT_COLLECTIVE_V1 && has_collectives()) return &collective_table();
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1 && has_native_handles()) return &kNativeTable;
+  if (wanted == COMPUTE_PLUGIN_EXT_OPS_V1 && offers_ops()) return &ops_table();
   if (wanted == COMPUTE_PLUGIN_EXT_EXTERNAL_V1 && !lacks("external")) return &external_table();
   return nullptr;
 }
@@ -288,6 +293,10 @@ int32_t fault_code() {
   const std::string value = setting("COMPUTE_MINIMAL_FAULT");
   std::from_chars(value.data(), value.data() + value.size(), code);
   return code;
+}
+bool offers_ops() {
+  static const bool offers = setting("COMPUTE_MINIMAL_OPS") == "1";
+  return offers;
 }
 bool has_graphs() { return setting("COMPUTE_MINIMAL_GRAPHS") == "1"; }
 bool has_collectives() { return setting("COMPUTE_MINIMAL_COLLECTIVES") == "1"; }

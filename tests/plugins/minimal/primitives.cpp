@@ -86,7 +86,9 @@ compute_plugin_fault run_map(const Plan& plan, const Operands& operands) {
 // ---- copy -----------------------------------------------------------------------------------------------------------
 
 void prepare_copy(Plan& plan, const compute_plugin_op&) {
-  plan.widen = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, plan.tensors[0].dtype, plan.tensors[1].dtype);
+  const int32_t from = plan.tensors[0].dtype, to = plan.tensors[1].dtype;
+  plan.widen = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, from, to);
+  if (from == to && from == kPackedDtype) plan.widen = [](const Value& x, const Value&, const Value&) { return x; };
   if (plan.widen == nullptr) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "a complex number is no real one"};
 }
 
@@ -244,7 +246,7 @@ const Primitive* find_primitive(std::string_view name) {
   for (const Primitive& primitive : kPrimitives) {
     if (primitive.name == name && (name != "row" || !lacks("row"))) return &primitive;
   }
-  return nullptr;
+  return find_vendor_op(name);
 }
 
 }  // namespace minimal

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops and dtypes that a plugin offers (compute.ext.ops.v1).
+#pragma once
+
+#include "core/loading/plugin.hpp"
+
+namespace compute {
+
+// Adds them to those of the library. Throws PLUGIN_REJECTED for an invalid one.
+void add_vendor_ops(const Plugin& plugin);
+
+}  // namespace compute
