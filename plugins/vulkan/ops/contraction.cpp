@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// contraction and convolution: products of matrices in tiles. A group holds a tile of either operand in shared memory,
+// and each of its items a block of the result in registers.
+#include "ops.hpp"
+#include "windows.hpp"
+
+namespace vulkan {
+namespace {
+
+// A tile of the result, the depth that is loaded at once, and the block of a work-item.
+struct Tile {
+  int rows, columns, depth, item_rows, item_columns;
+  int items() const { return rows / item_rows * (columns / item_columns); }
+};
+constexpr Tile kLarge = {128, 128, 16, 8, 8}, kMiddle = {64, 64, 16, 4, 4}, kSmall = {32, 32, 16, 2, 2};
+
+// Bytes of a value in shared memory and registers.
+int64_t held_bytes(int32_t dtype) { return bytes_of(dtype) < 4 ? 4 : bytes_of(dtype); }
+
+bool fits(const Device& device, const Tile& tile, int32_t dtype) {
+  const int64_t shared = static_cast<int64_t>(tile.depth) * (tile.rows + tile.columns + 8) * held_bytes(dtype);
+  return shared <= device.physical.features.shared_bytes &&
+         tile.items() <= static_cast<int>(device.physical.features.group_size);
+}
+
+// The largest tile that leaves no unit of the device without work, as far as that is known.
+Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t batch, int32_t dtype) {
+  constexpr int64_t kEnough = 128;
+  if (device.physical.kind == COMPUTE_DEVICE_KIND_CPU) return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 ? kMiddle : kSmall;
+  for (const Tile& tile : {kLarge, kMiddle}) {
+    const int64_t tiles = (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns) * batch;
+    const bool wasteful = rows * 2 <= tile.rows || columns * 2 <= tile.columns;
+    if (tiles >= kEnough && !wasteful && held_bytes(dtype) <= 8 && (tile.rows == 64 || held_bytes(dtype) == 4) &&
+        fits(device, tile, dtype))
+      return tile;
+  }
+  return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 && held_bytes(dtype) <= 8 ? kMiddle : kSmall;
+}
+
+// The dtype in which products are added.
+int32_t accumulator_of(int32_t dtype) { return class_of(dtype) == 'h' ? COMPUTE_DTYPE_FLOAT32 : dtype; }
+
+std::string multiply_add(Source& source, int32_t dtype, const std::string& a, const std::string& b, const std::string& c) {
+  const char cls = class_of(dtype);
+  if (is_real(cls)) return c + "=fma(" + a + "," + b + "," + c + ");";
+  if (cls == 'c' || cls == 'z') {
+    return c + ".x=fma(" + a + ".x," + b + ".x,fma(-" + a + ".y," + b + ".y," + c + ".x));" + c + ".y=fma(" + a + ".x," +
+           b + ".y,fma(" + a + ".y," + b + ".x," + c + ".y));";
+  }
+  return c + "=" + source.combine("sum", dtype, c, "(" + source.combine("prod", dtype, a, b) + ")") + ";";
+}
+
+// How a tile of an operand reaches shared memory. `load` returns the value at (row, depth) or (depth, column) in terms
+// of the variables r and d, which are within the operand.
+struct Loader {
+  bool depth_is_contiguous;                                     // neighbouring items take neighbours along the depth
+  int vector;                                                   // 4: aligned runs of four elements of 4 bytes, else 1
+  std::function<std::string(const std::string& r, const std::string& d)> value;    // text of one element
+  std::function<std::string(const std::string& r, const std::string& d)> address;  // of the run, for vector 4
+  std::string prepare = {};  // declarations at the beginning of the kernel
+};
+
+struct Product {
+  Tile tile;
+  int32_t dtype, accumulator;
+  int rows_slot, columns_slot, depth_slot;
+  Loader a, b;
+  // Text that stores the value `v` at row r and column c.
+  std::function<std::string(const std::string& r, const std::string& c, const std::string& v)> store;
+  std::string begin;  // declarations for the batch in gl_WorkGroupID.z
+};
+
+std::string number(int x) { return std::to_string(x); }
+
+// Copies a tile of `extent` rows (or columns) and tile.depth of the depth into the array s[depth][extent + 4].
+void write_load(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& s, int extent,
+                const std::string& first, const std::string& limit) {
+  const Tile& tile = p.tile;
+  const int items = tile.items();
+  const std::string T = type_of(p.accumulator), zero = T + "(0)";
+  if (loader.vector == 4) {
+    const int vectors = extent * tile.depth / 4;
+    for (int i = 0; i < vectors; i += items) {
+      // Along the depth, four values go to four rows of s; else they are one run of a row.
+      const std::string v = "(lid+" + number(i) + "u)";
+      k.out += "{uint q=" + v + ";";
+      if (vectors % items != 0) k.out += "if(q<" + number(vectors) + "u)";
+      if (loader.depth_is_contiguous) {
+        k.out += "{uint r=q/" + number(tile.depth / 4) + "u,d=(q%" + number(tile.depth / 4) + "u)*4u;uvec4 x=uvec4(0u);" +
+                 "if(" + first + "+r<" + limit + "&&d0+d<depth)x=W4(" + loader.address("(" + first + "+r)", "(d0+d)") + ").v;" +
+                 "[[unroll]] for(int e=0;e<4;++e)" + s + "[(d+uint(e))*" + number(extent + 4) + "u+r]=uintBitsToFloat(x[e]);}}\n";
+      } else {
+        k.out += "{uint d=q/" + number(extent / 4) + "u,r=(q%" + number(extent / 4) + "u)*4u;uvec4 x=uvec4(0u);" +
+                 "if(" + first + "+r<" + limit + "&&d0+d<depth)x=W4(" + loader.address("(" + first + "+r)", "(d0+d)") + ").v;" +
+                 "[[unroll]] for(int e=0;e<4;++e)" + s + "[d*" + number(extent + 4) + "u+r+uint(e)]=uintBitsToFloat(x[e]);}}\n";
+      }
+    }
+    return;
+  }
+  const int all = extent * tile.depth;
+  k.out += "[[unroll]] for(uint q=lid;q<" + number(all) + "u;q+=" + number(items) + "u){";
+  if (loader.depth_is_contiguous)
+    k.out += "uint r=q/" + number(tile.depth) + "u,d=q%" + number(tile.depth) + "u;";
+  else
+    k.out += "uint d=q/" + number(extent) + "u,r=q%" + number(extent) + "u;";
+  k.out += T + " x=" + zero + ";if(" + first + "+r<" + limit + "&&d0+d<depth){uint rr=" + first + "+r,dd=d0+d;" +
+           loader.value("rr", "dd") + "}" + s + "[d*" + number(extent + 4) + "u+r]=x;}\n";
+}
+
+void write_product(KernelBuilder& k, const Product& p) {
+  const Tile& t = p.tile;
+  const std::string T = type_of(p.accumulator);
+  const int a_step = t.rows + 4, b_step = t.columns + 4;
+  k.out += "shared " + T + " sa[" + number(t.depth * a_step) + "],sb[" + number(t.depth * b_step) + "];\n";
+  const int across = t.columns / t.item_columns;
+  k.out += "void main(){\nuint lid=gl_LocalInvocationID.x,rows=" + k.number(p.rows_slot, "uint") + ",columns=" +
+           k.number(p.columns_slot, "uint") + ",depth=" + k.number(p.depth_slot, "uint") + ";\n";
+  k.out += "uint tiles_across=(columns+" + number(t.columns - 1) + "u)/" + number(t.columns) + "u;\n";
+  // Neighbouring groups share a band of rows of either operand, which caches then hold.
+  k.out += "uint tiles_down=(rows+" + number(t.rows - 1) + "u)/" + number(t.rows) + "u,band=8u*tiles_across,id=gl_WorkGroupID.x," +
+           "group_row=id/band*8u,height=min(8u,tiles_down-group_row),within=id%band;\n" +
+           "uint r0=(group_row+within%height)*" + number(t.rows) + "u,c0=within/height*" + number(t.columns) + "u;\n" +
+           "uint tr=lid/" + number(across) + "u,tc=lid%" + number(across) + "u;\n" + p.begin + p.a.prepare + p.b.prepare;
+  k.out += T + " acc[" + number(t.item_rows) + "][" + number(t.item_columns) + "];\n[[unroll]] for(int i=0;i<" +
+           number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)acc[i][j]=" + T + "(0);\n";
+  k.out += "for(uint d1=0u;d1<depth;d1+=" + number(t.depth * 32768) + "u)for(uint d0=d1;d0<min(depth,d1+" +
+           number(t.depth * 32768) + "u);d0+=" + number(t.depth) + "u){\n";
+  write_load(k, p, p.a, "sa", t.rows, "r0", "rows");
+  write_load(k, p, p.b, "sb", t.columns, "c0", "columns");
+  k.out += "barrier();\n[[unroll]] for(int d=0;d<" + number(t.depth) + ";++d){\n" + T + " x[" + number(t.item_rows) + "],y[" +
+           number(t.item_columns) + "];\n";
+  // Halves of the block lie apart, so that neighbouring items read neighbouring words.
+  const int row_part = t.item_rows >= 4 ? 4 : t.item_rows, column_part = t.item_columns >= 4 ? 4 : t.item_columns;
+  const int down = t.rows / t.item_rows;
+  const auto place = [](const std::string& item, int part, int count, const std::string& i) {
+    return "(" + i + "/" + number(part) + ")*" + number(part * count) + "+int(" + item + ")*" + number(part) + "+" + i + "%" +
+           number(part);
+  };
+  const std::string row_of = place("tr", row_part, down, "i"), column_of = place("tc", column_part, across, "j");
+  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)x[i]=sa[d*" + number(a_step) + "+" + row_of + "];\n";
+  k.out += "[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)y[j]=sb[d*" + number(b_step) + "+" + column_of + "];\n";
+  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) +
+           ";++j){" + multiply_add(k.source, p.accumulator, "x[i]", "y[j]", "acc[i][j]") + "}\n}\nbarrier();\n}\n";
+  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i){uint r=r0+uint(" + row_of +
+           ");if(r>=rows)continue;\n[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j){uint c=c0+uint(" + column_of +
+           ");if(c>=columns)continue;\n" + T + " v=acc[i][j];\n" + p.store("r", "c", "v") + "}}}\n";
+}
+
+int64_t tiles_of(const Tile& tile, int64_t rows, int64_t columns) {
+  return (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns);
+}
+
+constexpr int64_t kMostExtent = int64_t{1} << 30;
+
+}  // namespace
+
+void contraction(const Request& request) {
+  const Op& op = request.op;
+  op.allow({"scaled"}, 1);
+  const Tensor &a = op.input(0), &b = op.input(1), &y = op.output(0);
+  const size_t rank = y.shape.size();
+  const int64_t rows = y.shape[rank - 2], columns = y.shape[rank - 1], depth = a.shape[rank - 1];
+  const bool has_added = op.input_count() > 2 && !op.input(2).is_absent, has_bias = op.input_count() > 3 && !op.input(3).is_absent;
+  const bool is_scaled = op.integer("scaled", 0) != 0;
+  const int32_t dtype = a.dtype, accumulator = accumulator_of(dtype);
+  if (class_of(dtype) == 'b') throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "products of bool are not supported"};
+  if (b.dtype != dtype) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 1, "operands of different dtypes are not supported"};
+  if (rows > kMostExtent || columns > kMostExtent || depth > kMostExtent)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "extents above 2^30 are not supported"};
+  // Vectors: a reduction reads their memory once, and has more parallel parts.
+  if (std::min(rows, columns) == 1 && op.expression_count() == 0 && !has_added && !has_bias && !is_scaled)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "products with a vector are faster as reductions"};
+
+  Space batch;
+  batch.shape.assign(y.shape.begin(), y.shape.end() - 2);
+  for (const Tensor& tensor : op.tensors()) {
+    Shape strides = tensor.strides;
+    if (!tensor.is_absent) strides.resize(rank - 2);
+    else strides.assign(rank - 2, 0);
+    batch.strides.push_back(strides);
+  }
+  batch = batch.collapsed(false);
+  const int64_t batches = batch.count();
+  if (batches > request.device.physical.features.group_count)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "more matrices than groups"};
+
+  Product p;
+  p.dtype = dtype;
+  p.accumulator = accumulator;
+  p.tile = choose_tile(request.device, rows, columns, batches, accumulator);
+  KernelBuilder k(request.device, request.plan, request.query, "contraction");
+  k.use_group_size(p.tile.items());
+  k.sign(p.tile.rows);
+  k.sign(p.tile.columns);
+  std::vector<int> slots;
+  for (size_t t = 0; t < op.tensors().size(); ++t) {
+    const Tensor& tensor = op.tensors()[t];
+    k.sign(tensor.is_absent ? 0 : tensor.dtype);
+    slots.push_back(tensor.is_absent ? -1 : k.tensor(static_cast<int32_t>(t)));
+  }
+  k.sign(is_scaled ? "scaled" : "plain");
+  if (op.expression_count() > 0)
+    k.sign(std::string_view(reinterpret_cast<const char*>(op.expression(0).digest), 16));
+  const int scalars = k.scalars(0, op.scalar_count());
+  p.rows_slot = k.word(rows);
+  p.columns_slot = k.word(columns);
+  p.depth_slot = k.word(depth);
+  // Strides of rows and columns of every tensor.
+  std::vector<int> row_steps, column_steps;
+  for (const Tensor& tensor : op.tensors()) {
+    row_steps.push_back(tensor.is_absent ? -1 : k.word(tensor.strides[rank - 2]));
+    column_steps.push_back(tensor.is_absent ? -1 : k.word(tensor.strides[rank - 1]));
+  }
+  const Axes axes = k.axes(batch);
+  const int64_t size = bytes_of(dtype);
+  const auto vector_of = [&](const Tensor& tensor, size_t t, size_t run, size_t other, int64_t extent) {
+    if (bits_of(dtype) != 32 || class_of(dtype) != 'f' || tensor.alignment < 16 || extent % 4 != 0) return 1;
+    if (tensor.strides[run] != size || tensor.strides[other] % 16 != 0) return 1;
+    for (const int64_t stride : batch.strides[t])
+      if (stride % 16 != 0) return 1;
+    return 4;
+  };
+  const auto loader = [&](const Tensor& tensor, size_t t, size_t depth_axis, size_t line_axis, int64_t line_extent) {
+    Loader made;
+    made.depth_is_contiguous = std::abs(tensor.strides[depth_axis]) <= std::abs(tensor.strides[line_axis]);
+    made.vector = made.depth_is_contiguous ? vector_of(tensor, t, depth_axis, line_axis, depth)
+                                           : vector_of(tensor, t, line_axis, depth_axis, line_extent);
+    const int depth_step = depth_axis == rank - 1 ? column_steps[t] : row_steps[t];
+    const int line_step = line_axis == rank - 1 ? column_steps[t] : row_steps[t];
+    made.address = [&k, &slots, t, depth_step, line_step](const std::string& r, const std::string& d) {
+      return k.address(slots[t], "int64_t(o" + std::to_string(t) + ")+int64_t(" + r + ")*" + k.at(line_step) + "+int64_t(" + d +
+                                     ")*" + k.at(depth_step));
+    };
+    made.value = [&k, dtype, accumulator, address = made.address](const std::string& r, const std::string& d) {
+      return "x=" + k.source.convert(dtype, accumulator, load(dtype, address(r, d))) + ";";
+    };
+    k.sign(made.depth_is_contiguous ? "depth" : "lines");
+    k.sign(made.vector);
+    return made;
+  };
+  p.a = loader(a, 0, rank - 1, rank - 2, rows);
+  p.b = loader(b, 1, rank - 2, rank - 1, columns);
+  const size_t out = op.tensors().size() - 1;
+  const auto place = [&](size_t t) {
+    return k.address(slots[t], "int64_t(o" + std::to_string(t) + ")+int64_t(r)*" + k.at(row_steps[t]) + "+int64_t(c)*" +
+                                   k.at(column_steps[t]));
+  };
+  const int64_t tiles = tiles_of(p.tile, rows, columns);
+  if (tiles > request.device.physical.features.group_count)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "the product is too large"};
+  const auto text = [&] {
+    p.store = [&](const std::string&, const std::string&, const std::string&) {
+      std::string made;
+      Source& s = k.source;
+      const auto sum = [&](const std::string& x, const std::string& z) { return s.combine("sum", accumulator, x, z); };
+      const auto prod = [&](const std::string& x, const std::string& z) { return s.combine("prod", accumulator, x, z); };
+      if (is_scaled) made += "v=" + prod("(" + k.scalar(scalars, 0, accumulator) + ")", "v") + ";";
+      if (has_added && is_scaled) {
+        const std::string T = type_of(accumulator);
+        made += T + " beta=" + k.scalar(scalars, 1, accumulator) + ";if(beta!=" + T + "(0)){" + T + " added=" +
+                s.convert(op.input(2).dtype, accumulator, load(op.input(2).dtype, place(2))) + ";v=" +
+                sum("v", "(" + prod("beta", "added") + ")") + ";}";
+      }
+      if (has_bias)
+        made += "{" + type_of(accumulator) + " added=" +
+                s.convert(op.input(3).dtype, accumulator, load(op.input(3).dtype, place(3))) + ";v=" + sum("v", "added") + ";}";
+      if (op.expression_count() > 0) {
+        Source::Leaves leaves;
+        leaves.input = [](int32_t, int32_t) { return std::string("v"); };
+        leaves.scalar = [&](int32_t i, int32_t t) { return k.scalar(scalars, (is_scaled ? 2 : 0) + i, t); };
+        leaves.index = [](int32_t) -> std::string {
+          throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "epilogues of positions are not supported"};
+        };
+        const auto names = s.emit(made, op.expression(0), "e", leaves);
+        return made + store(y.dtype, place(out), names[0]);
+      }
+      return made + store(y.dtype, place(out), s.convert(accumulator, y.dtype, "v"));
+    };
+    std::string begin;
+    std::swap(begin, k.out);
+    k.locate(axes, "o", axes.index_type() + "(gl_WorkGroupID.z)", false);
+    p.begin = k.out;
+    k.out = begin;
+    write_product(k, p);
+  };
+  k.finish(tiles, text, 1, batches);
+}
+
+void convolution(const Request& request) {
+  const Op& op = request.op;
+  op.allow({"strides", "dilations", "pads_begin", "pads_end", "groups"}, 0);
+  const WindowOperands operands = window_operands(op);
+  const std::vector<WindowProduct> products = read_windows(op);
+  const int32_t dtype = op.output(0).dtype, accumulator = accumulator_of(dtype);
+  if (class_of(dtype) == 'b') throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "bool is not supported"};
+  for (const WindowProduct& w : products) {
+    const int64_t rows = w.rows, columns = w.columns(), depth = w.depth_points();
+    if (rows > kMostExtent || columns > kMostExtent || depth > kMostExtent || w.groups > request.device.physical.features.group_count)
+      throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "the convolution is too large"};
+    Product p;
+    p.dtype = dtype;
+    p.accumulator = accumulator;
+    p.tile = choose_tile(request.device, rows, columns, w.groups, accumulator);
+    KernelBuilder k(request.device, request.plan, request.query, "convolution");
+    k.use_group_size(p.tile.items());
+    k.sign(p.tile.rows);
+    k.sign(dtype);
+    const int a = k.tensor(operands.a), b = k.tensor(operands.b), c = k.tensor(operands.c);
+    const int bias = operands.bias >= 0 ? k.tensor(operands.bias) : -1;
+    k.sign(bias >= 0 ? "bias" : "plain");
+    p.rows_slot = k.word(rows);
+    p.columns_slot = k.word(columns);
+    p.depth_slot = k.word(depth);
+    const int a_group = k.word(w.a_group), a_row = k.word(w.a_row), a_offset = k.word(w.a_offset);
+    const int b_group = k.word(w.b_group), b_depth = k.word(w.b_depth), b_column = k.word(w.b_column);
+    const int c_group = k.word(w.c_group), c_row = k.word(w.c_row), c_offset = k.word(w.c_offset);
+    const int bias_group = k.word(w.bias_group), bias_row = k.word(w.bias_row);
+    const auto list = [&](const auto& values) {
+      int first = -1;
+      for (const int64_t value : values) {
+        const int slot = k.word(value);
+        if (first < 0) first = slot;
+      }
+      return first;
+    };
+    const int depth_extents = list(w.depth), column_extents = list(w.column), a_depth = list(w.a_depth), c_column = list(w.c_column);
+    const int extent = list(w.extent), stride = list(w.stride), start = list(w.start), depth_step = list(w.depth_step),
+              column_step = list(w.column_step);
+    const std::string size = std::to_string(bytes_of(dtype)) + "l";
+    const bool depth_first = w.depth[3] > 1 && w.column[3] == 1;
+    k.sign(depth_first ? "depth" : "lines");
+    // Declares the four positions of an index in a space.
+    const auto positions = [&](const std::string& name, const std::string& index, int extents) {
+      std::string text = "uint " + name + "q=" + index + ";";
+      for (int axis = 3; axis > 0; --axis) {
+        const std::string e = k.number(extents + axis, "uint"), n = name + std::to_string(axis);
+        text += "uint " + n + "=" + name + "q%" + e + ";" + name + "q/=" + e + ";";
+      }
+      return text + "uint " + name + "0=" + name + "q;";
+    };
+    p.a.depth_is_contiguous = true;
+    p.a.vector = p.b.vector = 1;
+    p.a.value = [&](const std::string& r, const std::string& d) {
+      std::string text = positions("u", d, depth_extents) + "int64_t at=" + k.at(a_offset) + "+int64_t(gl_WorkGroupID.z)*" +
+                         k.at(a_group) + "+int64_t(" + r + ")*" + k.at(a_row);
+      for (int axis = 0; axis < 4; ++axis)
+        text += "+int64_t(u" + std::to_string(axis) + ")*" + k.at(a_depth + axis);
+      return text + ";x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(a, "at*" + size))) + ";";
+    };
+    p.b.depth_is_contiguous = depth_first;
+    p.b.value = [&](const std::string& r, const std::string& d) {
+      std::string text = positions("u", d, depth_extents) + positions("w", r, column_extents) +
+                         "int64_t at=int64_t(gl_WorkGroupID.z)*" + k.at(b_group) + "+int64_t(u0)*" + k.at(b_depth) +
+                         "+int64_t(w0)*" + k.at(b_column) + ";bool inside=true;";
+      for (int axis = 0; axis < 3; ++axis) {
+        const std::string n = std::to_string(axis + 1);
+        text += "{int64_t s=" + k.at(start + axis) + "+int64_t(u" + n + ")*" + k.at(depth_step + axis) + "+int64_t(w" + n + ")*" +
+                k.at(column_step + axis) + ";inside=inside&&s>=0l&&s<" + k.at(extent + axis) + ";at+=s*" + k.at(stride + axis) + ";}";
+      }
+      return text + "if(inside)x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(b, "at*" + size))) + ";";
+    };
+    const int64_t tiles = tiles_of(p.tile, rows, columns);
+    if (tiles > request.device.physical.features.group_count)
+      throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "the convolution is too large"};
+    k.finish(
+        tiles,
+        [&] {
+          p.store = [&](const std::string& r, const std::string& col, const std::string& v) {
+            std::string text = "{" + positions("w", col, column_extents) + "int64_t at=" + k.at(c_offset) +
+                               "+int64_t(gl_WorkGroupID.z)*" + k.at(c_group) + "+int64_t(" + r + ")*" + k.at(c_row);
+            for (int axis = 0; axis < 4; ++axis)
+              text += "+int64_t(w" + std::to_string(axis) + ")*" + k.at(c_column + axis);
+            text += ";";
+            if (bias >= 0) {
+              text += "{" + type_of(accumulator) + " added=" +
+                      k.source.convert(dtype, accumulator,
+                                       load(dtype, k.address(bias, "(int64_t(gl_WorkGroupID.z)*" + k.at(bias_group) + "+int64_t(" + r +
+                                                                       ")*" + k.at(bias_row) + ")*" + size))) +
+                      ";" + v + "=" + k.source.combine("sum", accumulator, v, "added") + ";}";
+            }
+            return text + store(dtype, k.address(c, "at*" + size), k.source.convert(accumulator, dtype, v)) + "}";
+          };
+          write_product(k, p);
+        },
+        1, w.groups);
+  }
+}
+
+}  // namespace vulkan

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// map and copy: one expression at every point. Where the innermost axis is contiguous, a work-item takes four points
+// with loads of up to 16 bytes.
+#include "ops.hpp"
+
+namespace vulkan {
+namespace {
+
+// How the operands of a loop lie along its innermost axis: in runs of four, or as single elements.
+struct Runs {
+  bool taken = false;
+  bool has_tail = false;        // the number of points is not a multiple of four
+  std::vector<bool> is_run;     // per operand; the others do not move along the axis
+};
+
+Runs find_runs(const Space& space, const std::vector<Tensor>& tensors) {
+  Runs runs;
+  if (space.shape.empty() || space.count() < kRun) return runs;
+  const size_t last = space.shape.size() - 1;
+  runs.has_tail = space.shape[last] % kRun != 0;
+  if (runs.has_tail && last > 0) return runs;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const int64_t size = bytes_of(tensors[t].dtype), stride = space.strides[t][last];
+    const bool is_run = stride == size;
+    runs.is_run.push_back(is_run);
+    if (!is_run && stride != 0) return runs;
+    if (!is_run) continue;
+    if (size > 8 || (is_complex(class_of(tensors[t].dtype)) && tensors[t].alignment < 16)) return runs;
+    const int64_t alignment = std::min<int64_t>(kRun * size, 16);
+    if (tensors[t].alignment < alignment) return runs;
+    for (size_t axis = 0; axis < last; ++axis)
+      if (space.strides[t][axis] % alignment != 0) return runs;
+  }
+  runs.taken = true;
+  return runs;
+}
+
+// Builds a kernel that computes every output from the inputs at the same point. `body` gets the names of the values of
+// the inputs and of the positions along the axes, and returns the names of the outputs.
+void elementwise(const Request& request, KernelBuilder& k, const Space& given, bool positions, int32_t output_first,
+                 const std::function<std::vector<std::string>(const Source::Leaves&)>& body, int scalar_slot) {
+  const std::vector<Tensor>& tensors = request.op.tensors();
+  Space space = given.collapsed(positions);
+  const Runs runs = find_runs(space, tensors);
+  const int64_t points = space.count();
+  std::vector<int> slots;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    slots.push_back(k.tensor(static_cast<int32_t>(t)));
+    k.sign(tensors[t].dtype);
+  }
+  if (runs.taken) {
+    const size_t last = space.shape.size() - 1;
+    space.shape[last] = (space.shape[last] + kRun - 1) / kRun;
+    for (size_t t = 0; t < tensors.size(); ++t) space.strides[t][last] *= kRun;
+    k.sign(runs.has_tail ? "tail" : "runs");
+    for (const bool is_run : runs.is_run) k.sign(is_run ? "r" : "e");
+  }
+  const int count = k.word(space.count()), total = k.word(points);
+  const Axes axes = k.axes(space);
+  const std::string I = axes.index_type();
+  const auto offset = [](size_t t) { return "o" + std::to_string(t); };
+  k.finish_loop(space.count(), [&] {
+    k.begin_loop(count, I);
+    k.locate(axes, "o", "i", positions);
+    Source::Leaves leaves;
+    leaves.scalar = [&](int32_t i, int32_t dtype) { return k.scalar(scalar_slot, i, dtype); };
+    if (!runs.taken) {
+      leaves.input = [&](int32_t i, int32_t dtype) {
+        return load(dtype, k.address(slots[static_cast<size_t>(i)], offset(static_cast<size_t>(i))));
+      };
+      leaves.index = [&](int32_t axis) { return "ox" + std::to_string(axis); };
+      const auto names = body(leaves);
+      for (size_t i = 0; i < names.size(); ++i) {
+        const size_t t = static_cast<size_t>(output_first) + i;
+        k.out += store(tensors[t].dtype, k.address(slots[t], offset(t)), names[i]) + "\n";
+      }
+      k.end_loop();
+      return;
+    }
+    const auto words = [](size_t t) { return "w" + std::to_string(t); };
+    const auto place = [&](size_t t, const std::string& index) {
+      return k.address(slots[t], offset(t) + "+" + axes.offset_type() + "(" + index + ")*" +
+                                     std::to_string(bytes_of(tensors[t].dtype)));
+    };
+    if (runs.has_tail) k.out += "int m=int(min(" + I + "(4)," + k.number(total, I) + "-4*i));\n";
+    const auto whole_or_part = [&](const std::string& whole, const std::string& part) {
+      k.out += runs.has_tail ? "if(m==4){" + whole + "}else{for(int k=0;k<m;++k){" + part + "}}\n" : whole + "\n";
+    };
+    const auto outputs = static_cast<size_t>(output_first);
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      const int32_t dtype = tensors[t].dtype;
+      if (!runs.is_run[t] && t < outputs) {
+        k.out += type_of(dtype) + " e" + std::to_string(t) + "=" + load(dtype, k.address(slots[t], offset(t))) + ";\n";
+        continue;
+      }
+      k.out += "uint " + words(t) + "[" + std::to_string(words_of_run(dtype)) + "];";
+      if (runs.has_tail || t >= outputs)
+        for (int w = 0; w < words_of_run(dtype); ++w) k.out += words(t) + "[" + std::to_string(w) + "]=0u;";
+      k.out += "\n";
+      if (t < outputs) {
+        whole_or_part(load_run(dtype, words(t), k.address(slots[t], offset(t))),
+                      to_run(dtype, words(t), "k", load(dtype, place(t, "k"))));
+      }
+    }
+    k.out += "[[unroll]] for(int k=0;k<4;++k){\n";
+    leaves.input = [&](int32_t i, int32_t dtype) {
+      const auto t = static_cast<size_t>(i);
+      return runs.is_run[t] ? from_run(dtype, words(t), "k") : "e" + std::to_string(i);
+    };
+    const int last = axes.rank - 1;
+    leaves.index = [&, last](int32_t axis) {
+      const std::string x = "ox" + std::to_string(axis);
+      return axis == last ? "(4*" + x + "+" + I + "(k))" : x;
+    };
+    const auto names = body(leaves);
+    for (size_t i = 0; i < names.size(); ++i)
+      k.out += to_run(tensors[outputs + i].dtype, words(outputs + i), "k", names[i]) + "\n";
+    k.out += "}\n";
+    for (size_t t = outputs; t < tensors.size(); ++t) {
+      const int32_t dtype = tensors[t].dtype;
+      whole_or_part(store_run(dtype, words(t), k.address(slots[t], offset(t))),
+                    store(dtype, place(t, "k"), from_run(dtype, words(t), "k")));
+    }
+    k.end_loop();
+  });
+}
+
+Space space_of(const Op& op, const Shape& shape) {
+  Space space;
+  space.shape = shape;
+  for (const Tensor& tensor : op.tensors()) space.strides.push_back(tensor.strides);
+  return space;
+}
+
+}  // namespace
+
+void map(const Request& request) {
+  const Op& op = request.op;
+  op.allow({}, 1);
+  const compute_plugin_expression& expression = op.expression(0);
+  KernelBuilder k(request.device, request.plan, request.query, "map");
+  k.sign(std::string_view(reinterpret_cast<const char*>(expression.digest), sizeof expression.digest));
+  const int scalars = k.scalars(0, op.scalar_count());
+  elementwise(
+      request, k, space_of(op, op.output(0).shape), uses_index(expression), op.input_count(),
+      [&](const Source::Leaves& leaves) { return k.source.emit(k.out, expression, "v", leaves); }, scalars);
+}
+
+void copy(const Request& request) {
+  const Op& op = request.op;
+  op.allow({}, 0);
+  const int32_t from = op.input(0).dtype, to = op.output(0).dtype;
+  KernelBuilder k(request.device, request.plan, request.query, "copy");
+  elementwise(
+      request, k, space_of(op, op.output(0).shape), false, 1,
+      [&](const Source::Leaves& leaves) {
+        k.out += type_of(from) + " x=" + leaves.input(0, from) + ";\n" + type_of(to) + " y=" +
+                 k.source.convert(from, to, "x") + ";\n";
+        return std::vector<std::string>{"y"};
+      },
+      0);
+}
+
+}  // namespace vulkan

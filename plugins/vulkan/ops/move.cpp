@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// gather and scatter.
+#include "ops.hpp"
+#include "sorting.hpp"
+
+namespace vulkan {
+namespace {
+
+// Declares k, the index at `address` within [0, extent), or reports it and runs `otherwise`.
+void checked_index(KernelBuilder& k, int32_t dtype, const std::string& address, int extent, int fault, int argument,
+                   const std::string& position, const std::string& otherwise) {
+  k.source.use("fault", '-');
+  k.out += "int64_t k=int64_t(" + load(dtype, address) + "),e=" + k.at(extent) + ";\n" +
+           "if(k<-e||k>=e){q_fault(uint64_t(" + k.at(fault) + ")," + std::to_string(argument) + ",k,e,int64_t(" +
+           position + "));" + otherwise + "}\nif(k<0l)k+=e;\n";
+}
+
+}  // namespace
+
+void gather(const Request& request) {
+  const Op& op = request.op;
+  op.allow({"axis"}, 0);
+  const auto axis = static_cast<size_t>(op.integer("axis", 0));
+  const int32_t dtype = op.input(0).dtype, index_dtype = op.input(1).dtype;
+  Space space;
+  space.shape = op.output(0).shape;
+  for (const Tensor& tensor : op.tensors()) space.strides.push_back(tensor.strides);
+  const int64_t step = space.strides[0][axis];
+  space.strides[0][axis] = 0;
+  space = space.collapsed(false);
+  KernelBuilder k(request.device, request.plan, request.query, "gather");
+  k.sign(dtype);
+  k.sign(index_dtype);
+  const int x = k.tensor(0), indices = k.tensor(1), y = k.tensor(2);
+  const int count = k.word(space.count()), step_slot = k.word(step), extent = k.word(op.input(0).shape[axis]);
+  const int fault = k.fault();
+  const Axes axes = k.axes(space);
+  k.finish_loop(space.count(), [&] {
+    k.begin_loop(count, axes.index_type());
+    k.locate(axes, "o", "i", false);
+    checked_index(k, index_dtype, k.address(indices, "o1"), extent, fault, 1, "i", "continue;");
+    k.out += store(dtype, k.address(y, "o2"), load(dtype, k.address(x, "int64_t(o0)+k*" + k.at(step_slot)))) + "\n";
+    k.end_loop();
+  });
+}
+
+namespace {
+
+// y op= x at `address`, by an operation that no other work-item can interrupt.
+void combine_atomically(KernelBuilder& k, const std::string& reduction, int32_t dtype, const std::string& address) {
+  const int bits = bits_of(dtype);
+  const bool is_half = class_of(dtype) == 'h';
+  const int32_t wide = is_half ? COMPUTE_DTYPE_FLOAT32 : dtype;
+  const auto combined = [&](const std::string& old_bits) {
+    const std::string y = k.source.convert(dtype, wide, value_from(dtype, old_bits));
+    return bits_from(dtype, k.source.convert(wide, dtype, k.source.combine(reduction, wide, "(" + y + ")", "x")));
+  };
+  if (bits == 32 && is_integer(class_of(dtype)) && reduction == "add") {
+    k.out += "atomicAdd(B32(" + address + ").v,uint(x));\n";
+    return;
+  }
+  // Rounds are limited, because some drivers end loops after 65535 of them; other work-items make progress meanwhile.
+  if (bits == 32) {
+    k.out += "{uint64_t p=" + address + ";uint old=B32(p).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){uint next=" +
+             combined("old") +
+             ";if(next==old){done=true;break;}uint seen=atomicCompSwap(B32(p).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
+  } else if (bits == 64) {
+    k.out += "{uint64_t p=" + address + ";uint64_t old=B64(p).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){uint64_t next=" +
+             combined("old") +
+             ";if(next==old){done=true;break;}uint64_t seen=atomicCompSwap(B64(p).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
+  } else {  // within the word of 32 bits around the element
+    const std::string width = std::to_string(bits);
+    k.out += "{uint64_t p=" + address +
+             ";uint64_t word=p&~3ul;int from=int(p&3ul)*8;uint old=B32(word).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){"
+             "uint part=bitfieldExtract(old,from," + width + ");uint next=bitfieldInsert(old," + combined("part") +
+             ",from," + width +
+             ");if(next==old){done=true;break;}uint seen=atomicCompSwap(B32(word).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
+  }
+}
+
+struct Scatter {
+  size_t axis;
+  std::string reduction;
+  int32_t dtype, index_dtype;
+  Space space;  // of updates: indices, updates, output (without the axis), row-major position
+};
+
+bool can_combine_atomically(const Device& device, const Scatter& s) {
+  if (s.reduction == "set") return true;
+  const int bits = bits_of(s.dtype);
+  if (is_complex(class_of(s.dtype))) return false;
+  return bits <= 32 || (bits == 64 && device.physical.features.int64_atomics);
+}
+
+// Every update by itself, in any order.
+void scatter_unordered(const Request& request, const Scatter& s) {
+  const Op& op = request.op;
+  Space space = s.space;
+  const int64_t step = space.strides[2][s.axis];
+  space.strides[2][s.axis] = 0;
+  space = space.collapsed(false);
+  KernelBuilder k(request.device, request.plan, request.query, "scatter " + s.reduction);
+  k.sign(s.dtype);
+  k.sign(s.index_dtype);
+  const int indices = k.tensor(0), x = k.tensor(1), y = k.tensor(2);
+  const int count = k.word(space.count()), step_slot = k.word(step), extent = k.word(op.output(0).shape[s.axis]);
+  const int fault = k.fault();
+  const Axes axes = k.axes(space);
+  k.finish_loop(space.count(), [&] {
+    k.begin_loop(count, axes.index_type());
+    k.locate(axes, "o", "i", false);
+    checked_index(k, s.index_dtype, k.address(indices, "o0"), extent, fault, 0, "o3", "continue;");
+    const std::string address = k.address(y, "int64_t(o2)+k*" + k.at(step_slot));
+    if (s.reduction == "set") {
+      k.out += store(s.dtype, address, load(s.dtype, k.address(x, "o1"))) + "\n";
+    } else {
+      const int32_t wide = class_of(s.dtype) == 'h' ? COMPUTE_DTYPE_FLOAT32 : s.dtype;
+      k.out += type_of(wide) + " x=" + k.source.convert(s.dtype, wide, load(s.dtype, k.address(x, "o1"))) + ";\n";
+      combine_atomically(k, s.reduction, s.dtype, address);
+    }
+    k.end_loop();
+  });
+}
+
+// In order: the updates of each line along the axis are sorted by their targets, stably, and one work-item combines
+// those of one target. Indices out of range are reported and sorted to the end.
+void scatter_ordered(const Request& request, const Scatter& s) {
+  const Op& op = request.op;
+  const int64_t length = s.space.shape[s.axis], extent = op.output(0).shape[s.axis];
+  Space lines = s.space;
+  Shape along;
+  for (Shape& strides : lines.strides) {
+    along.push_back(strides[s.axis]);
+    strides.erase(strides.begin() + static_cast<std::ptrdiff_t>(s.axis));
+  }
+  lines.shape.erase(lines.shape.begin() + static_cast<std::ptrdiff_t>(s.axis));
+  lines = lines.collapsed(false);
+  const int64_t line_count = lines.count();
+  SortBuffers buffers(request.plan, line_count, length, 4);
+  {
+    KernelBuilder k(request.device, request.plan, request.query, "scatter keys");
+    k.sign(s.index_dtype);
+    const int indices = k.tensor(0), keys = k.workspace(buffers.keys), order = k.workspace(buffers.order);
+    const int count = k.word(line_count * length), length_slot = k.word(length), extent_slot = k.word(extent);
+    const int step = k.word(along[0]), position_step = k.word(along[3]), fault = k.fault();
+    const Axes axes = k.axes(lines);
+    k.finish_loop(line_count * length, [&] {
+      k.begin_loop(count, "uint");
+      k.out += "uint m=" + k.number(length_slot, "uint") + ",line=i/m,j=i-line*m;\n";
+      k.locate(axes, "o", axes.index_type() + "(line)", false);
+      k.out += "B32(" + k.address(order, "int64_t(i)*4l") + ").v=j;B32(" + k.address(keys, "int64_t(i)*4l") +
+               ").v=0xffffffffu;\n";
+      checked_index(k, s.index_dtype, k.address(indices, "int64_t(o0)+int64_t(j)*" + k.at(step)), extent_slot, fault, 0,
+                    "int64_t(o3)+int64_t(j)*" + k.at(position_step), "continue;");
+      k.out += "B32(" + k.address(keys, "int64_t(i)*4l") + ").v=uint(k);\n";
+      k.end_loop();
+    });
+  }
+  sort_keys(request, buffers);
+  KernelBuilder k(request.device, request.plan, request.query, "scatter sorted " + s.reduction);
+  k.sign(s.dtype);
+  const int x = k.tensor(1), y = k.tensor(2), keys = k.workspace(buffers.keys), order = k.workspace(buffers.order);
+  const int count = k.word(line_count * length), length_slot = k.word(length);
+  const int x_step = k.word(along[1]), y_step = k.word(along[2]);
+  const Axes axes = k.axes(lines);
+  k.finish_loop(line_count * length, [&] {
+    const int32_t wide = class_of(s.dtype) == 'h' ? COMPUTE_DTYPE_FLOAT32 : s.dtype;
+    const auto update = [&](const std::string& at) {
+      return k.source.convert(s.dtype, wide,
+                              load(s.dtype, k.address(x, "int64_t(o1)+int64_t(B32(" + k.address(order, "int64_t(" + at + ")*4l") +
+                                                             ").v)*" + k.at(x_step))));
+    };
+    const auto key = [&](const std::string& at) { return "B32(" + k.address(keys, "int64_t(" + at + ")*4l") + ").v"; };
+    k.begin_loop(count, "uint");
+    k.out += "uint m=" + k.number(length_slot, "uint") + ",line=i/m,j=i-line*m,key=" + key("i") +
+             ";\nif(key==0xffffffffu||(j>0u&&" + key("i-1u") + "==key))continue;\n";
+    k.locate(axes, "o", axes.index_type() + "(line)", false);
+    k.out += "uint last=(line+1u)*m;uint64_t p=" + k.address(y, "int64_t(o2)+int64_t(key)*" + k.at(y_step)) + ";\n";
+    const std::string T = type_of(wide);
+    if (s.reduction == "set") {
+      // The last of the target: by halves, since the keys are sorted.
+      k.out += "uint low=i,high=last;for(int r=0;r<32&&high-low>1u;++r){uint mid=low+(high-low)/2u;if(" + key("mid") +
+               "==key)low=mid;else high=mid;}\n" + T + " v=" + update("low") + ";\n";
+    } else {
+      k.out += T + " v=" + k.source.convert(s.dtype, wide, load(s.dtype, "p")) + ";\nuint b=i;bool more=true;" +
+               "for(int r=0;r<65000&&more;++r)for(int q=0;q<65000;++q){if(b>=last||" + key("b") +
+               "!=key){more=false;break;}" + T + " x=" + update("b") + ";v=" +
+               k.source.combine(s.reduction, wide, "v", "x") + ";++b;}\n";
+    }
+    k.out += store(s.dtype, "p", k.source.convert(wide, s.dtype, "v")) + "\n";
+    k.end_loop();
+  });
+}
+
+}  // namespace
+
+void scatter(const Request& request) {
+  const Op& op = request.op;
+  op.allow({"axis", "reduction"}, 0);
+  Scatter s;
+  s.axis = static_cast<size_t>(op.integer("axis", 0));
+  s.reduction = op.string("reduction");
+  s.dtype = op.input(1).dtype;
+  s.index_dtype = op.input(0).dtype;
+  s.space.shape = op.input(1).shape;
+  for (const Tensor& tensor : op.tensors()) s.space.strides.push_back(tensor.strides);
+  Shape positions(s.space.shape.size());
+  int64_t step = 1;
+  for (size_t axis = positions.size(); axis-- > 0;) positions[axis] = step, step *= s.space.shape[axis];
+  s.space.strides.push_back(positions);
+  const bool in_order =
+      op.has_flag(COMPUTE_PLUGIN_OP_DETERMINISTIC) || !can_combine_atomically(request.device, s);
+  if (!in_order) {
+    scatter_unordered(request, s);
+    return;
+  }
+  if (s.space.count() >= (int64_t{1} << 31) || op.output(0).shape[s.axis] >= (int64_t{1} << 31)) {
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, 1, "deterministic scatters of 2^31 elements or more are not supported"};
+  }
+  scatter_ordered(request, s);
+}
+
+}  // namespace vulkan

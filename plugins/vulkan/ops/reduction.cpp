@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce and row. One work-item or one group combines the values of a point of the result; a reduction to few points is
+// cut into parts, whose states a second launch combines. The order depends on the shapes alone.
+#include "accumulator.hpp"
+#include "ops.hpp"
+
+namespace vulkan {
+namespace {
+
+struct Stage {
+  const compute_plugin_expression* before;
+  const compute_plugin_expression* after;
+  std::string kind;
+  int32_t accumulator;
+  int32_t before_scalars, after_scalars;  // positions of the first
+};
+
+struct Reduction {
+  const Op& op;
+  std::vector<Stage> stages;
+  const compute_plugin_expression* final = nullptr;  // evaluated at every point
+  int32_t final_scalars = 0;
+  std::vector<int64_t> stored;  // stages whose results are outputs; of reduce, all outputs are those of `after`
+  bool is_row = false;
+
+  Space kept, reduced;
+  std::vector<int> place;  // of an axis: its position among the kept ones, or -1 - that among the reduced ones
+  bool positions = false;
+
+  size_t input_count() const { return static_cast<size_t>(op.input_count()); }
+  size_t final_outputs() const { return final == nullptr ? 0 : static_cast<size_t>(final->output_count); }
+};
+
+void split_axes(Reduction& r) {
+  const std::vector<int64_t> axes = r.op.integers("axes");
+  const Shape& shape = r.op.input(0).shape;
+  const size_t operands = r.op.tensors().size();
+  r.kept.strides.resize(operands);
+  r.reduced.strides.resize(operands);
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const bool is_reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+    Space& space = is_reduced ? r.reduced : r.kept;
+    const int at = static_cast<int>(space.shape.size());
+    r.place.push_back(is_reduced ? -1 - at : at);
+    space.shape.push_back(shape[axis]);
+    for (size_t t = 0; t < operands; ++t) {
+      const Tensor& tensor = r.op.tensors()[t];
+      const bool walks = !is_reduced || tensor.shape[axis] == shape[axis];
+      space.strides[t].push_back(walks ? tensor.strides[axis] : 0);
+    }
+  }
+  r.kept = r.kept.collapsed(r.positions);
+  r.reduced = r.reduced.collapsed(r.positions);
+}
+
+// How the work is laid out.
+struct Layout {
+  bool by_group = false;
+  int local = 64;
+  int64_t parts = 1;
+};
+
+// Whether neighbours along the reduced axes are closer in memory than those along the kept ones.
+bool reduces_along_memory(const Reduction& r) {
+  if (r.kept.shape.empty()) return true;
+  if (r.reduced.shape.empty()) return false;
+  int64_t along_reduced = 0, along_kept = 0;
+  for (size_t t = 0; t < r.input_count(); ++t) {
+    const int64_t size = bytes_of(r.op.tensors()[t].dtype);
+    along_reduced += std::abs(r.reduced.strides[t].back()) == size;
+    along_kept += std::abs(r.kept.strides[t].back()) == size;
+  }
+  return along_reduced >= along_kept;
+}
+
+Layout choose_layout(const Device& device, const Reduction& r) {
+  const bool is_processor = device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
+  const int64_t points = r.kept.count(), terms = r.reduced.count();
+  Layout layout;
+  layout.local = plain_group_size(device);
+  const bool along_memory = reduces_along_memory(r);
+  layout.by_group = terms >= 64 && (along_memory || points < 2048);
+  if (layout.by_group) layout.local = terms >= 1024 && !is_processor ? 256 : 64;
+  if (r.is_row) return layout;
+  if (layout.by_group) {
+    constexpr int64_t kGroups = 1024;
+    if (points < kGroups) layout.parts = std::min((kGroups + points - 1) / points, terms / (layout.local * 16));
+  } else {
+    constexpr int64_t kItems = 1 << 16;
+    if (points < kItems) layout.parts = std::min((kItems + points - 1) / points, terms / 64);
+  }
+  layout.parts = std::max<int64_t>(layout.parts, 1);
+  return layout;
+}
+
+class Writer {
+ public:
+  Writer(const Request& request, Reduction& r, const Layout& layout)
+      : request_(request),
+        r_(r),
+        layout_(layout),
+        k_(request.device, request.plan, request.query, r.is_row ? "row" : "reduce") {}
+
+  void write() {
+    for (const Tensor& tensor : r_.op.tensors()) k_.sign(tensor.dtype);
+    for (const Stage& stage : r_.stages) {
+      sign_expression(*stage.before);
+      sign_expression(*stage.after);
+      k_.sign(stage.kind);
+      k_.sign(stage.accumulator);
+    }
+    if (r_.final != nullptr) sign_expression(*r_.final);
+    for (const int64_t stage : r_.stored) k_.sign(stage);
+    k_.sign(layout_.by_group ? "group" : "item");
+    if (r_.positions)
+      for (const int at : r_.place) k_.sign(at);
+    k_.use_group_size(layout_.local);
+    for (size_t t = 0; t < r_.op.tensors().size(); ++t) slots_.push_back(k_.tensor(static_cast<int32_t>(t)));
+    scalars_ = k_.scalars(0, r_.op.scalar_count());
+    const int64_t points = r_.kept.count(), terms = r_.reduced.count(), parts = layout_.parts;
+    const int64_t per_part = (terms + parts - 1) / parts;
+    points_slot_ = k_.word(points * parts);
+    terms_slot_ = k_.word(terms);
+    if (parts > 1) {
+      k_.sign("parts");
+      parts_slot_ = k_.word(parts);
+      per_part_slot_ = k_.word(per_part);
+      prepare_states(points * parts);
+    }
+    const int64_t rounds = per_part / (layout_.by_group ? layout_.local : 1);
+    if (rounds > 60000) {
+      long_ = true;
+      k_.sign("long");
+    }
+    kept_ = k_.axes(r_.kept);
+    reduced_ = k_.axes(r_.reduced);
+    const auto text = [&] { write_text(); };
+    if (layout_.by_group) k_.finish(std::min<int64_t>(points * parts, 32768), text);
+    else k_.finish_loop(points * parts, text);
+    if (parts > 1) combine_parts();
+  }
+
+ private:
+  void sign_expression(const compute_plugin_expression& e) {
+    k_.sign(std::string_view(reinterpret_cast<const char*>(e.digest), sizeof e.digest));
+  }
+
+  // Where the states of parts are: one array per part of the state.
+  void prepare_states(int64_t count) {
+    const Accumulator state(k_.source, r_.stages[0].kind, r_.stages[0].accumulator);
+    for (size_t i = 0; i < state.parts(); ++i) {
+      request_.plan.workspace_bytes = (request_.plan.workspace_bytes + 255) & ~int64_t{255};
+      state_offsets_.push_back(request_.plan.workspace_bytes);
+      state_slots_.push_back(k_.workspace(request_.plan.workspace_bytes));
+      request_.plan.workspace_bytes += count * bytes_of(state.part_dtype(i));
+    }
+  }
+
+  static std::string state_place(const std::vector<int>& slots, size_t part, const Accumulator& state,
+                                 const std::string& index) {
+    return KernelBuilder::address(slots[part],
+                                  "int64_t(" + index + ")*" + std::to_string(bytes_of(state.part_dtype(part))) + "l");
+  }
+
+  Source::Leaves leaves(int32_t first_scalar, bool in_loop) {
+    Source::Leaves made;
+    made.input = [this, in_loop](int32_t i, int32_t dtype) -> std::string {
+      const auto t = static_cast<size_t>(i);
+      if (t >= r_.input_count()) return "result" + std::to_string(t - r_.input_count());
+      const std::string n = std::to_string(i);
+      return load(dtype, k_.address(slots_[t], "int64_t(k" + n + ")" + (in_loop ? "+int64_t(r" + n + ")" : "")));
+    };
+    made.scalar = [this, first_scalar](int32_t i, int32_t dtype) { return k_.scalar(scalars_, first_scalar + i, dtype); };
+    made.index = [this](int32_t axis) {
+      const int at = r_.place[static_cast<size_t>(axis)];
+      return at < 0 ? "rx" + std::to_string(-1 - at) : "kx" + std::to_string(at);
+    };
+    return made;
+  }
+
+  // A loop over the reduced axes, from `first` to `end`; by a group, its items take turns.
+  void loop(const std::string& first, const std::string& end, const std::function<void()>& body) {
+    const std::string I = reduced_.index_type();
+    const std::string step = layout_.by_group ? std::to_string(layout_.local) + "u" : "1u";
+    const std::string start = first + (layout_.by_group ? "+" + I + "(lid)" : "");
+    if (long_) {  // some drivers end loops after 65535 rounds
+      k_.out += "for(" + I + " c=" + start + ";c<" + end + ";c+=" + I + "(" + step + ")*" + I + "(32768u))for(" + I +
+                " r=c;r<min(" + end + ",c+" + I + "(" + step + ")*" + I + "(32768u));r+=" + I + "(" + step + ")){\n";
+    } else {
+      k_.out += "for(" + I + " r=" + start + ";r<" + end + ";r+=" + I + "(" + step + ")){\n";
+    }
+    k_.locate(reduced_, "r", "r", r_.positions);
+    body();
+    k_.out += "}\n";
+  }
+
+  void write_text() {
+    const std::string I = kept_.index_type(), R = reduced_.index_type();
+    std::vector<Accumulator> states;
+    for (const Stage& stage : r_.stages) states.emplace_back(k_.source, stage.kind, stage.accumulator);
+    if (layout_.by_group) {
+      for (size_t s = 0; s < states.size(); ++s)
+        for (size_t i = 0; i < states[s].parts(); ++i)
+          k_.out += "shared " + states[s].type(i) + " h" + std::to_string(s) + "_" + std::to_string(i) + "[" +
+                    std::to_string(layout_.local) + "];\n";
+    }
+    if (layout_.by_group) {
+      k_.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k_.number(points_slot_, I) + ";\nfor(" + I +
+                " i=" + I + "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
+    } else {
+      k_.begin_loop(points_slot_, I);
+    }
+    const bool has_parts = layout_.parts > 1;
+    k_.out += R + " terms=" + k_.number(terms_slot_, R) + ",first=" + R + "(0);\n";
+    if (has_parts) {
+      k_.out += I + " point=i/" + k_.number(parts_slot_, I) + ";\nfirst=" + R + "(i-point*" + k_.number(parts_slot_, I) +
+                ")*" + k_.number(per_part_slot_, R) + ";terms=min(terms,first+" + k_.number(per_part_slot_, R) + ");\n";
+    }
+    k_.locate(kept_, "k", has_parts ? "point" : "i", r_.positions);
+    for (size_t s = 0; s < states.size(); ++s) write_stage(s, states[s]);
+    if (!has_parts) write_results();
+    if (layout_.by_group) k_.out += "barrier();\n";
+    k_.end_loop();
+  }
+
+  void write_stage(size_t s, const Accumulator& state) {
+    const Stage& stage = r_.stages[s];
+    const std::string number = std::to_string(s), q = "q" + number + "_", h = "h" + number + "_";
+    k_.out += state.declare(q) + "\n";
+    loop("first", "terms", [&] {
+      const auto names = k_.source.emit(k_.out, *stage.before, "b" + number + "_", leaves(stage.before_scalars, true));
+      k_.out += state.add(q, names[0]) + "\n";
+    });
+    if (layout_.by_group) {
+      std::vector<std::string> mine, theirs, first;
+      for (size_t i = 0; i < state.parts(); ++i) {
+        mine.push_back(h + std::to_string(i) + "[lid]");
+        theirs.push_back(h + std::to_string(i) + "[lid+d]");
+        first.push_back(h + std::to_string(i) + "[0]");
+        k_.out += mine[i] + "=" + q + std::to_string(i) + ";";
+      }
+      k_.out += "barrier();\nfor(uint d=" + std::to_string(layout_.local / 2) + "u;d>0u;d>>=1){if(lid<d){" +
+                state.merge(q, theirs);
+      for (size_t i = 0; i < state.parts(); ++i) k_.out += mine[i] + "=" + q + std::to_string(i) + ";";
+      k_.out += "}barrier();}\n" + state.assign(q, first) + "\n";
+    }
+    if (layout_.parts > 1) {
+      if (layout_.by_group) k_.out += "if(lid==0u){";
+      for (size_t i = 0; i < state.parts(); ++i)
+        k_.out += store(state.part_dtype(i), state_place(state_slots_, i, state, "i"), q + std::to_string(i));
+      if (layout_.by_group) k_.out += "}\n";
+      return;
+    }
+    write_after(s, state);
+  }
+
+  // Evaluates `after`: declares result<s>, or of reduce stores the outputs.
+  void write_after(size_t s, const Accumulator& state) {
+    const Stage& stage = r_.stages[s];
+    const std::string number = std::to_string(s);
+    k_.out += type_of(stage.accumulator) + " total" + number + "=" + state.result("q" + number + "_") + ";\n";
+    Source::Leaves from = leaves(stage.after_scalars, false);
+    from.input = [number](int32_t i, int32_t) {
+      return i == 0 ? "total" + number : "result" + std::to_string(i - 1);
+    };
+    const auto names = k_.source.emit(k_.out, *stage.after, "a" + number + "_", from);
+    if (r_.is_row) {
+      const int32_t dtype = stage.after->nodes[stage.after->outputs[0]].dtype;
+      k_.out += type_of(dtype) + " result" + number + "=" + names[0] + ";\n";
+      return;
+    }
+    if (layout_.by_group) k_.out += "if(lid==0u){";
+    for (size_t i = 0; i < names.size(); ++i) {
+      const size_t t = r_.input_count() + i;
+      k_.out += store(r_.op.tensors()[t].dtype, k_.address(slots_[t], "k" + std::to_string(t)), names[i]) + "\n";
+    }
+    if (layout_.by_group) k_.out += "}\n";
+  }
+
+  void write_results() {
+    if (!r_.is_row) return;
+    if (!r_.stored.empty()) {
+      if (layout_.by_group) k_.out += "if(lid==0u){";
+      for (size_t i = 0; i < r_.stored.size(); ++i) {
+        const size_t t = r_.input_count() + r_.final_outputs() + i;
+        const Stage& stage = r_.stages[static_cast<size_t>(r_.stored[i])];
+        const int32_t from = stage.after->nodes[stage.after->outputs[0]].dtype, to = r_.op.tensors()[t].dtype;
+        k_.out += store(to, k_.address(slots_[t], "k" + std::to_string(t)),
+                        k_.source.convert(from, to, "result" + std::to_string(r_.stored[i]))) + "\n";
+      }
+      if (layout_.by_group) k_.out += "}\n";
+    }
+    if (r_.final == nullptr) return;
+    loop("first", "terms", [&] {
+      const auto names = k_.source.emit(k_.out, *r_.final, "f", leaves(r_.final_scalars, true));
+      for (size_t i = 0; i < names.size(); ++i) {
+        const std::string n = std::to_string(r_.input_count() + i);
+        k_.out += store(r_.op.tensors()[r_.input_count() + i].dtype,
+                        k_.address(slots_[r_.input_count() + i], "int64_t(k" + n + ")+int64_t(r" + n + ")"), names[i]) + "\n";
+      }
+    });
+  }
+
+  // The second launch of a reduction in parts: one work-item, or one group, combines the states of a point.
+  void combine_parts() {
+    const Stage& stage = r_.stages[0];
+    KernelBuilder k(request_.device, request_.plan, request_.query, "reduce parts");
+    for (const Tensor& tensor : r_.op.tensors()) k.sign(tensor.dtype);
+    k.sign(std::string_view(reinterpret_cast<const char*>(stage.after->digest), sizeof stage.after->digest));
+    k.sign(stage.kind);
+    k.sign(stage.accumulator);
+    const bool by_group = layout_.parts >= 64;
+    const int local = 64;
+    k.sign(by_group ? "group" : "item");
+    if (by_group) k.use_group_size(local);
+    const size_t outputs = r_.op.tensors().size() - r_.input_count();
+    std::vector<int> slots, states;
+    Space space;
+    space.shape = r_.kept.shape;
+    for (size_t i = 0; i < outputs; ++i) {
+      slots.push_back(k.tensor(static_cast<int32_t>(r_.input_count() + i)));
+      space.strides.push_back(r_.kept.strides[r_.input_count() + i]);
+    }
+    const int scalars = k.scalars(0, r_.op.scalar_count());
+    for (const int64_t offset : state_offsets_) states.push_back(k.workspace(offset));
+    const int count = k.word(r_.kept.count()), parts = k.word(layout_.parts);
+    const Axes axes = k.axes(space);
+    const auto text = [&] {
+      const Accumulator state(k.source, stage.kind, stage.accumulator);
+      const std::string I = axes.index_type();
+      if (by_group) {
+        for (size_t i = 0; i < state.parts(); ++i)
+          k.out += "shared " + state.type(i) + " h" + std::to_string(i) + "[" + std::to_string(local) + "];\n";
+        k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k.number(count, I) + ";\nfor(" + I + " i=" + I +
+                 "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
+      } else {
+        k.begin_loop(count, I);
+      }
+      k.locate(axes, "k", "i", false);
+      k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") + ";\nfor(uint p=" +
+               (by_group ? "lid" : "0u") + ";p<parts;p+=" + (by_group ? std::to_string(local) : "1") + "u){\n";
+      std::vector<std::string> loaded;
+      for (size_t i = 0; i < state.parts(); ++i) {
+        const std::string name = "s" + std::to_string(i);
+        k.out += state.type(i) + " " + name + "=" +
+                 load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) + ";\n";
+        loaded.push_back(name);
+      }
+      k.out += state.merge("q", loaded) + "}\n";
+      if (by_group) {
+        std::vector<std::string> theirs;
+        for (size_t i = 0; i < state.parts(); ++i) {
+          theirs.push_back("h" + std::to_string(i) + "[lid+d]");
+          k.out += "h" + std::to_string(i) + "[lid]=q" + std::to_string(i) + ";";
+        }
+        k.out += "barrier();\nfor(uint d=" + std::to_string(local / 2) + "u;d>0u;d>>=1){if(lid<d){" + state.merge("q", theirs);
+        for (size_t i = 0; i < state.parts(); ++i) k.out += "h" + std::to_string(i) + "[lid]=q" + std::to_string(i) + ";";
+        k.out += "}barrier();}\nif(lid==0u){\n";
+      }
+      k.out += type_of(stage.accumulator) + " total=" + state.result("q") + ";\n";
+      Source::Leaves from;
+      from.input = [](int32_t, int32_t) { return std::string("total"); };
+      from.scalar = [&](int32_t i, int32_t dtype) { return k.scalar(scalars, stage.after_scalars + i, dtype); };
+      const auto names = k.source.emit(k.out, *stage.after, "a", from);
+      for (size_t i = 0; i < names.size(); ++i)
+        k.out += store(r_.op.tensors()[r_.input_count() + i].dtype, k.address(slots[i], "k" + std::to_string(i)), names[i]) + "\n";
+      if (by_group) k.out += "}\nbarrier();\n";
+      k.end_loop();
+    };
+    if (by_group) k.finish(std::min<int64_t>(r_.kept.count(), 32768), text);
+    else k.finish_loop(r_.kept.count(), text);
+  }
+
+  const Request& request_;
+  Reduction& r_;
+  Layout layout_;
+  KernelBuilder k_;
+  std::vector<int> slots_, state_slots_;
+  std::vector<int64_t> state_offsets_;
+  int scalars_ = 0, points_slot_ = 0, terms_slot_ = 0, parts_slot_ = 0, per_part_slot_ = 0;
+  bool long_ = false;
+  Axes kept_, reduced_;
+};
+
+void check_states(const Device& device, const Reduction& r, const Layout& layout) {
+  if (!layout.by_group) return;
+  int64_t bytes = 0;
+  for (const Stage& stage : r.stages) bytes += 4 * bytes_of(stage.accumulator);
+  if (bytes * layout.local > device.physical.features.shared_bytes)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "the device has too little shared memory"};
+}
+
+}  // namespace
+
+void reduce(const Request& request) {
+  const Op& op = request.op;
+  op.allow({"axes", "kind", "accumulator"}, 2);
+  Reduction r{op};
+  Stage stage;
+  stage.before = &op.expression(0);
+  stage.after = &op.expression(1);
+  stage.kind = op.string("kind");
+  stage.accumulator = op.dtypes("accumulator")[0];
+  stage.before_scalars = 0;
+  stage.after_scalars = stage.before->scalar_count;
+  r.stages.push_back(stage);
+  r.positions = uses_index(*stage.before);
+  split_axes(r);
+  Writer(request, r, choose_layout(request.device, r)).write();
+}
+
+void row(const Request& request) {
+  const Op& op = request.op;
+  op.allow({"axes", "kinds", "accumulators", "stored"}, 9);
+  Reduction r{op};
+  r.is_row = true;
+  const auto kinds = op.strings("kinds");
+  const auto accumulators = op.dtypes("accumulators");
+  int32_t scalars = 0;
+  for (size_t s = 0; s < kinds.size(); ++s) {
+    Stage stage;
+    stage.before = &op.expression(static_cast<int32_t>(2 * s));
+    stage.after = &op.expression(static_cast<int32_t>(2 * s + 1));
+    stage.kind = kinds[s];
+    stage.accumulator = accumulators[s];
+    stage.before_scalars = scalars;
+    scalars += stage.before->scalar_count;
+    stage.after_scalars = scalars;
+    scalars += stage.after->scalar_count;
+    r.positions |= uses_index(*stage.before);
+    r.stages.push_back(stage);
+  }
+  if (op.expression_count() % 2 != 0) {
+    r.final = &op.expression(op.expression_count() - 1);
+    r.final_scalars = scalars;
+    r.positions |= uses_index(*r.final);
+  }
+  r.stored = op.integers("stored");
+  split_axes(r);
+  if (r.kept.count() < 64 && r.reduced.count() > 65536)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "a few long rows are faster as reductions"};
+  const Layout layout = choose_layout(request.device, r);
+  check_states(request.device, r, layout);
+  Writer(request, r, layout).write();
+}
+
+}  // namespace vulkan

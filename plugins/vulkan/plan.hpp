@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: ops as launches of kernels.
+#pragma once
+
+#include <compute/plugin.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace vulkan {
+
+struct Device;
+struct Kernel;
+struct Stream;
+
+// A run writes into word `slot` of a launch's arguments: the address of a tensor or of a byte of the workspace, a scalar
+// (two words), or the address of the fault record.
+struct Binding {
+  enum Kind : int32_t { kTensor, kWorkspace, kScalar, kFault };
+  int32_t slot = 0;
+  Kind kind = kTensor;
+  int64_t value = 0;  // tensor: its position; workspace: the offset; scalar: its position
+};
+
+struct Launch {
+  const Kernel* kernel = nullptr;
+  std::vector<int64_t> words;
+  std::vector<Binding> bindings;
+  std::array<uint32_t, 3> groups = {1, 1, 1};
+};
+
+struct Plan {
+  std::vector<Launch> launches;
+  int64_t workspace_bytes = 0;
+  int64_t kernels_compiled = 0;
+  bool reports_faults = false;
+};
+
+// Throws Refused. With `query` nothing is compiled, and the plan cannot run.
+std::unique_ptr<Plan> make_plan(Device& device, const compute_plugin_op& op, bool query);
+
+// Queues a run. With the lock of the stream held.
+void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run);
+
+}  // namespace vulkan
