@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "compiler.hpp"
@@ -322,6 +324,7 @@ Kernel* Device::find_kernel(const std::string& key) {
 }
 
 Kernel* Device::add_kernel(const std::string& key, const std::string& source, int64_t* compiled) {
+  if (getenv("VKDUMP")) fprintf(stderr, "%s\n", source.c_str());  // TEMPORARY
   const SignalsBlocked blocked;
   const auto start = std::chrono::steady_clock::now();
   // A stored kernel is its SPIR-V, preceded by the number of words, then what the driver made of it.

@@ -57,6 +57,8 @@ struct Device {
   std::atomic<bool> is_lost{false};
 
   compute_plugin_caps caps;
+  bool is_fused[2] = {};  // fma of float32 and of float64 rounds once
+
 
   // Memory.
   Buffer* allocate_in_heap(int32_t heap, int64_t bytes);

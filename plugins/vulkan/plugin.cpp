@@ -15,6 +15,7 @@
 #include "plan.hpp"
 #include "signals_blocked.hpp"
 #include "stream.hpp"
+#include "trial.hpp"
 #include "user_kernel.hpp"
 
 namespace vulkan {
@@ -472,7 +473,9 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
       throw Failure(COMPUTE_ERROR_NOT_FOUND, "vulkan: there is no device " + std::to_string(id));
     const Physical& physical = devices[id - 1];
     if (!physical.unusable.empty()) throw Failure(COMPUTE_ERROR_UNSUPPORTED, physical.unusable);
-    *out_device = to_handle(new Device(physical));
+    auto device = std::make_unique<Device>(physical);
+    try_fused(*device);
+    *out_device = to_handle(device.release());
     *out_table = physical.has_times ? &kTimedTable : &kDeviceTable;
   });
 }

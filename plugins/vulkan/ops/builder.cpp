@@ -234,6 +234,8 @@ std::string KernelBuilder::complete_text() const {
   if (features.shuffle) text += "#extension GL_KHR_shader_subgroup_shuffle:require\n";
   if (features.int64_atomics) text += "#extension GL_EXT_shader_atomic_int64:require\n";
   text += "#define HAS_FLOAT64 " + std::string(features.float64 ? "1\n" : "0\n");
+  text += "#define FUSED_32 " + std::string(device.is_fused[0] ? "1\n" : "0\n") + "#define FUSED_64 " +
+          (device.is_fused[1] ? "1\n" : "0\n");
   text += "layout(local_size_x=" + std::to_string(local_) +
           ") in;\n"
           "layout(buffer_reference,std430,buffer_reference_align=1) buffer B8{uint8_t v;};\n"

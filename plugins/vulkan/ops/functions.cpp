@@ -159,7 +159,7 @@ std::string expand(std::string_view text, char cls) {
       out += word_of(word);
     i = end;
   }
-  return literals(out, false);
+  return literals(out, wide);
 }
 
 class Writer {

@@ -10,9 +10,11 @@ namespace {
 void checked_index(KernelBuilder& k, int32_t dtype, const std::string& address, int extent, int fault, int argument,
                    const std::string& position, const std::string& otherwise) {
   k.source.use("fault", '-');
-  k.out += "int64_t k=int64_t(" + load(dtype, address) + "),e=" + k.at(extent) + ";\n" +
+  const std::string T = type_of(dtype);
+  // llvmpipe (Mesa 22.3) compares a widened int32 with 0 wrongly, so the sign is that of the narrow one.
+  k.out += T + " index=" + load(dtype, address) + ";int64_t k=int64_t(index),e=" + k.at(extent) + ";\n" +
            "if(k<-e||k>=e){q_fault(uint64_t(" + k.at(fault) + ")," + std::to_string(argument) + ",k,e,int64_t(" +
-           position + "));" + otherwise + "}\nif(k<0l)k+=e;\n";
+           position + "));" + otherwise + "}\nif(index<" + T + "(0))k+=e;\n";
 }
 
 }  // namespace
@@ -38,7 +40,7 @@ void gather(const Request& request) {
   k.finish_loop(space.count(), [&] {
     k.begin_loop(count, axes.index_type());
     k.locate(axes, "o", "i", false);
-    checked_index(k, index_dtype, k.address(indices, "o1"), extent, fault, 1, "i", "continue;");
+    checked_index(k, index_dtype, k.address(indices, "o1"), extent, fault, 1, "i", "if(k<=-100000l)continue;");
     k.out += store(dtype, k.address(y, "o2"), load(dtype, k.address(x, "int64_t(o0)+k*" + k.at(step_slot)))) + "\n";
     k.end_loop();
   });
@@ -109,7 +111,7 @@ void scatter_unordered(const Request& request, const Scatter& s) {
   k.finish_loop(space.count(), [&] {
     k.begin_loop(count, axes.index_type());
     k.locate(axes, "o", "i", false);
-    checked_index(k, s.index_dtype, k.address(indices, "o0"), extent, fault, 0, "o3", "continue;");
+    checked_index(k, s.index_dtype, k.address(indices, "o0"), extent, fault, 0, "o3", "if(k<=-100000l)continue;");
     const std::string address = k.address(y, "int64_t(o2)+k*" + k.at(step_slot));
     if (s.reduction == "set") {
       k.out += store(s.dtype, address, load(s.dtype, k.address(x, "o1"))) + "\n";
@@ -151,7 +153,7 @@ void scatter_ordered(const Request& request, const Scatter& s) {
       k.out += "B32(" + k.address(order, "int64_t(i)*4l") + ").v=j;B32(" + k.address(keys, "int64_t(i)*4l") +
                ").v=0xffffffffu;\n";
       checked_index(k, s.index_dtype, k.address(indices, "int64_t(o0)+int64_t(j)*" + k.at(step)), extent_slot, fault, 0,
-                    "int64_t(o3)+int64_t(j)*" + k.at(position_step), "continue;");
+                    "int64_t(o3)+int64_t(j)*" + k.at(position_step), "if(k<=-100000l)continue;");
       k.out += "B32(" + k.address(keys, "int64_t(i)*4l") + ").v=uint(k);\n";
       k.end_loop();
     });
