@@ -11,6 +11,7 @@
 #include "core.hpp"
 #include "signals_blocked.hpp"
 #include "stream.hpp"
+#include "user_kernel.hpp"
 
 namespace vulkan {
 
@@ -62,6 +63,7 @@ Device::Device(const Physical& p) : physical(p), caps() {
 Device::~Device() {
   vkDeviceWaitIdle(handle);
   streams.clear();
+  user_kernels.clear();
   for (const auto& [key, kernel] : kernels_) vkDestroyPipeline(handle, kernel->pipeline, nullptr);
   vkDestroyPipelineLayout(handle, layout, nullptr);
   while (!by_address_.empty()) free(by_address_.begin()->second);

@@ -23,6 +23,7 @@
 namespace vulkan {
 
 struct Stream;
+struct UserKernel;
 
 // Memory with a VkBuffer over it. `host` is NULL if the host cannot see it.
 struct Buffer {
@@ -78,6 +79,9 @@ struct Device {
   VkPipeline make_pipeline(const std::vector<uint32_t>& spirv, const char* entry, VkPipelineLayout layout,
                            const VkSpecializationInfo* constants, std::string* cache_data);
   VkPipelineLayout layout = VK_NULL_HANDLE;  // features.push_bytes of push constants
+
+  std::mutex user_kernels_mutex;
+  std::map<std::string, std::shared_ptr<UserKernel>> user_kernels;  // of ops that programs registered
 
   std::mutex streams_mutex;
   std::vector<std::unique_ptr<Stream>> streams;  // live and retired ones

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
+#include <string>
 
 #include "device.hpp"
 #include "ops/ops.hpp"
 #include "stream.hpp"
+#include "user_kernel.hpp"
 
 namespace vulkan {
 namespace {
@@ -23,13 +27,70 @@ constexpr Primitive kPrimitives[] = {
     {"gather", gather},
     {"scatter", scatter},
     {"sort", sort},
+    {"scan", scan},
+    {"arg_reduce", arg_reduce},
     {"contraction", contraction},
+    {"kernel", kernel_op},
     {"convolution", convolution},
     {"convolution_grad_input", convolution},
     {"convolution_grad_weight", convolution},
 };
 
+void run_user_kernel(const UserLaunch& user, Stream& stream, const compute_plugin_run& run) {
+  std::vector<compute_plugin_kernel_argument> arguments;
+  const auto add = [&](int32_t kind) -> compute_plugin_kernel_argument& {
+    compute_plugin_kernel_argument& argument = arguments.emplace_back();
+    argument = {};
+    argument.struct_size = sizeof argument;
+    argument.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT;
+    argument.kind = kind;
+    return argument;
+  };
+  for (int32_t i = 0; i < run.tensor_count; ++i) add(COMPUTE_PLUGIN_ARGUMENT_TENSOR).tensor = run.tensors[i];
+  for (size_t i = 0; i < user.scalar_bytes.size(); ++i) {
+    compute_plugin_kernel_argument& argument = add(COMPUTE_PLUGIN_ARGUMENT_VALUE);
+    argument.value = run.scalars[i].bits;
+    argument.value_size = user.scalar_bytes[i];
+  }
+  compute_plugin_launch launch = {};
+  launch.struct_size = sizeof launch;
+  launch.struct_type = COMPUTE_PLUGIN_STRUCT_LAUNCH;
+  std::copy(user.groups.begin(), user.groups.end(), launch.groups);
+  std::copy(user.group_size.begin(), user.group_size.end(), launch.group_size);
+  launch.arguments = arguments.data();
+  launch.argument_count = static_cast<int32_t>(arguments.size());
+  launch_user_kernel(*user.kernel, stream, launch);
+}
+
 }  // namespace
+
+void kernel_op(const Request& request) {
+  const Op& op = request.op;
+  op.allow({"language", "source", "name", "options", "groups", "group_size"}, 0);
+  const std::string language = op.string("language");
+  if (!is_kernel_language(language)) {
+    throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "kernels are written in glsl or spirv, not in " + language};
+  }
+  if (request.query) return;
+  UserLaunch user;
+  const std::vector<int64_t> groups = op.integers("groups"), size = op.integers("group_size");
+  std::copy_n(groups.begin(), 3, user.groups.begin());
+  std::copy_n(size.begin(), 3, user.group_size.begin());
+  for (int32_t i = 0; i < op.scalar_count(); ++i) user.scalar_bytes.push_back(bytes_of(op.scalar_dtype(i)));
+  const std::string source = op.string("source"), name = op.string("name");
+  const std::string key = language + "\n" + name + "\n" + source;
+  {
+    const std::lock_guard lock(request.device.user_kernels_mutex);
+    std::shared_ptr<UserKernel>& kernel = request.device.user_kernels[key];
+    if (kernel == nullptr) {
+      kernel = compile_user_kernel(request.device, language, source, name);
+      ++request.plan.kernels_compiled;
+    }
+    user.kernel = kernel;
+  }
+  user.kernel->pipeline(size.data());
+  request.plan.user = std::move(user);
+}
 
 std::unique_ptr<Plan> make_plan(Device& device, const compute_plugin_op& given, bool query) {
   for (const Primitive& primitive : kPrimitives) {
@@ -45,6 +106,10 @@ std::unique_ptr<Plan> make_plan(Device& device, const compute_plugin_op& given, 
 }
 
 void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run) {
+  if (plan.user) {
+    run_user_kernel(*plan.user, stream, run);
+    return;
+  }
   Device& device = stream.device;
   const uint64_t workspace = plan.workspace_bytes > 0 ? device.address(run.workspace) : 0;
   uint64_t fault = 0;

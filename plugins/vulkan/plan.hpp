@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace vulkan {
@@ -14,6 +15,7 @@ namespace vulkan {
 struct Device;
 struct Kernel;
 struct Stream;
+struct UserKernel;
 
 // A run writes into word `slot` of a launch's arguments: the address of a tensor or of a byte of the workspace, a scalar
 // (two words), or the address of the fault record.
@@ -31,8 +33,16 @@ struct Launch {
   std::array<uint32_t, 3> groups = {1, 1, 1};
 };
 
+// A launch of a kernel of the program, which gets the addresses of all tensors, then the scalars.
+struct UserLaunch {
+  std::shared_ptr<UserKernel> kernel;
+  std::array<int64_t, 3> groups, group_size;
+  std::vector<int64_t> scalar_bytes;
+};
+
 struct Plan {
   std::vector<Launch> launches;
+  std::optional<UserLaunch> user;
   int64_t workspace_bytes = 0;
   int64_t kernels_compiled = 0;
   bool reports_faults = false;

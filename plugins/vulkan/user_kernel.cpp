@@ -14,6 +14,8 @@ UserKernel::~UserKernel() {
   for (const auto& [size, pipeline] : pipelines) vkDestroyPipeline(device.handle, pipeline, nullptr);
 }
 
+bool is_kernel_language(std::string_view language) { return language == "glsl" || language == "spirv"; }
+
 std::unique_ptr<UserKernel> compile_user_kernel(Device& device, std::string_view language, std::string_view source,
                                                 std::string_view name) {
   auto kernel = std::make_unique<UserKernel>(device);

@@ -39,6 +39,8 @@ struct UserKernel {
   VkPipeline pipeline(const int64_t* group_size);
 };
 
+bool is_kernel_language(std::string_view language);
+
 // Throws UNSUPPORTED for other languages, COMPILE_FAILED with the compiler's log.
 std::unique_ptr<UserKernel> compile_user_kernel(Device& device, std::string_view language, std::string_view source,
                                                 std::string_view name);

@@ -13,9 +13,23 @@ struct Runs {
   std::vector<bool> is_run;     // per operand; the others do not move along the axis
 };
 
-Runs find_runs(const Space& space, const std::vector<Tensor>& tensors) {
+// Four copies of long code would not pay: its time is not that of the memory.
+bool is_heavy(const compute_plugin_expression& e) {
+  int cost = 0;
+  for (int32_t i = 0; i < e.node_count; ++i) {
+    const compute_plugin_node& node = e.nodes[i];
+    if (node.kind != COMPUTE_PLUGIN_NODE_CALL || node.value < COMPUTE_PLUGIN_INTRINSIC_POW) continue;
+    const bool is_function = node.value == COMPUTE_PLUGIN_INTRINSIC_POW ||
+                             (node.value >= COMPUTE_PLUGIN_INTRINSIC_CBRT && node.value <= COMPUTE_PLUGIN_INTRINSIC_HYPOT) ||
+                             node.value >= COMPUTE_PLUGIN_INTRINSIC_ERF;
+    if (is_function) cost += is_complex(class_of(node.dtype)) || needs_float64(node.dtype) ? 4 : 1;
+  }
+  return cost > 3;
+}
+
+Runs find_runs(const Space& space, const std::vector<Tensor>& tensors, bool heavy) {
   Runs runs;
-  if (space.shape.empty() || space.count() < kRun) return runs;
+  if (heavy || space.shape.empty() || space.count() < kRun) return runs;
   const size_t last = space.shape.size() - 1;
   runs.has_tail = space.shape[last] % kRun != 0;
   if (runs.has_tail && last > 0) return runs;
@@ -37,11 +51,11 @@ Runs find_runs(const Space& space, const std::vector<Tensor>& tensors) {
 
 // Builds a kernel that computes every output from the inputs at the same point. `body` gets the names of the values of
 // the inputs and of the positions along the axes, and returns the names of the outputs.
-void elementwise(const Request& request, KernelBuilder& k, const Space& given, bool positions, int32_t output_first,
+void elementwise(const Request& request, KernelBuilder& k, const Space& given, bool positions, bool heavy, int32_t output_first,
                  const std::function<std::vector<std::string>(const Source::Leaves&)>& body, int scalar_slot) {
   const std::vector<Tensor>& tensors = request.op.tensors();
   Space space = given.collapsed(positions);
-  const Runs runs = find_runs(space, tensors);
+  const Runs runs = find_runs(space, tensors, heavy);
   const int64_t points = space.count();
   std::vector<int> slots;
   for (size_t t = 0; t < tensors.size(); ++t) {
@@ -142,7 +156,7 @@ void map(const Request& request) {
   k.sign(std::string_view(reinterpret_cast<const char*>(expression.digest), sizeof expression.digest));
   const int scalars = k.scalars(0, op.scalar_count());
   elementwise(
-      request, k, space_of(op, op.output(0).shape), uses_index(expression), op.input_count(),
+      request, k, space_of(op, op.output(0).shape), uses_index(expression), is_heavy(expression), op.input_count(),
       [&](const Source::Leaves& leaves) { return k.source.emit(k.out, expression, "v", leaves); }, scalars);
 }
 
@@ -152,7 +166,7 @@ void copy(const Request& request) {
   const int32_t from = op.input(0).dtype, to = op.output(0).dtype;
   KernelBuilder k(request.device, request.plan, request.query, "copy");
   elementwise(
-      request, k, space_of(op, op.output(0).shape), false, 1,
+      request, k, space_of(op, op.output(0).shape), false, false, 1,
       [&](const Source::Leaves& leaves) {
         k.out += type_of(from) + " x=" + leaves.input(0, from) + ";\n" + type_of(to) + " y=" +
                  k.source.convert(from, to, "x") + ";\n";

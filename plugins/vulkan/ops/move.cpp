@@ -6,15 +6,15 @@
 namespace vulkan {
 namespace {
 
-// Declares k, the index at `address` within [0, extent), or reports it and runs `otherwise`.
-void checked_index(KernelBuilder& k, int32_t dtype, const std::string& address, int extent, int fault, int argument,
-                   const std::string& position, const std::string& otherwise) {
+// Declares k, the index at `address`, and begins a block for those within [0, extent). Others are reported.
+void begin_checked(KernelBuilder& k, int32_t dtype, const std::string& address, int extent, int fault, int argument,
+                   const std::string& position) {
   k.source.use("fault", '-');
   const std::string T = type_of(dtype);
   // llvmpipe (Mesa 22.3) compares a widened int32 with 0 wrongly, so the sign is that of the narrow one.
   k.out += T + " index=" + load(dtype, address) + ";int64_t k=int64_t(index),e=" + k.at(extent) + ";\n" +
            "if(k<-e||k>=e){q_fault(uint64_t(" + k.at(fault) + ")," + std::to_string(argument) + ",k,e,int64_t(" +
-           position + "));" + otherwise + "}\nif(index<" + T + "(0))k+=e;\n";
+           position + "));}else{\nif(index<" + T + "(0))k+=e;\n";
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ void gather(const Request& request) {
   k.finish_loop(space.count(), [&] {
     k.begin_loop(count, axes.index_type());
     k.locate(axes, "o", "i", false);
-    checked_index(k, index_dtype, k.address(indices, "o1"), extent, fault, 1, "i", "if(k<=-100000l)continue;");
-    k.out += store(dtype, k.address(y, "o2"), load(dtype, k.address(x, "int64_t(o0)+k*" + k.at(step_slot)))) + "\n";
+    begin_checked(k, index_dtype, k.address(indices, "o1"), extent, fault, 1, "i");
+    k.out += store(dtype, k.address(y, "o2"), load(dtype, k.address(x, "int64_t(o0)+k*" + k.at(step_slot)))) + "}\n";
     k.end_loop();
   });
 }
@@ -111,7 +111,7 @@ void scatter_unordered(const Request& request, const Scatter& s) {
   k.finish_loop(space.count(), [&] {
     k.begin_loop(count, axes.index_type());
     k.locate(axes, "o", "i", false);
-    checked_index(k, s.index_dtype, k.address(indices, "o0"), extent, fault, 0, "o3", "if(k<=-100000l)continue;");
+    begin_checked(k, s.index_dtype, k.address(indices, "o0"), extent, fault, 0, "o3");
     const std::string address = k.address(y, "int64_t(o2)+k*" + k.at(step_slot));
     if (s.reduction == "set") {
       k.out += store(s.dtype, address, load(s.dtype, k.address(x, "o1"))) + "\n";
@@ -120,6 +120,7 @@ void scatter_unordered(const Request& request, const Scatter& s) {
       k.out += type_of(wide) + " x=" + k.source.convert(s.dtype, wide, load(s.dtype, k.address(x, "o1"))) + ";\n";
       combine_atomically(k, s.reduction, s.dtype, address);
     }
+    k.out += "}\n";
     k.end_loop();
   });
 }
@@ -152,9 +153,9 @@ void scatter_ordered(const Request& request, const Scatter& s) {
       k.locate(axes, "o", axes.index_type() + "(line)", false);
       k.out += "B32(" + k.address(order, "int64_t(i)*4l") + ").v=j;B32(" + k.address(keys, "int64_t(i)*4l") +
                ").v=0xffffffffu;\n";
-      checked_index(k, s.index_dtype, k.address(indices, "int64_t(o0)+int64_t(j)*" + k.at(step)), extent_slot, fault, 0,
-                    "int64_t(o3)+int64_t(j)*" + k.at(position_step), "if(k<=-100000l)continue;");
-      k.out += "B32(" + k.address(keys, "int64_t(i)*4l") + ").v=uint(k);\n";
+      begin_checked(k, s.index_dtype, k.address(indices, "int64_t(o0)+int64_t(j)*" + k.at(step)), extent_slot, fault, 0,
+                    "int64_t(o3)+int64_t(j)*" + k.at(position_step));
+      k.out += "B32(" + k.address(keys, "int64_t(i)*4l") + ").v=uint(k);}\n";
       k.end_loop();
     });
   }
