@@ -29,14 +29,18 @@ command -v cmake >/dev/null || packages_to_run+=(cmake)
 packages_to_test=(
   abigail-tools
   clang-format-14
+  glslang-dev
   glslang-tools
   libclblast-dev
   libgtest-dev
   libopenblas0-openmp
+  libvulkan-dev
+  mesa-vulkan-drivers
   mpich
   oclgrind
   python3-dev
   python3-numpy
+  spirv-tools
   valgrind
   zlib1g-dev
 )

@@ -13,6 +13,7 @@ VULKAN_GLOBAL_FUNCTIONS(VULKAN_DEFINE)
 VULKAN_INSTANCE_FUNCTIONS(VULKAN_DEFINE)
 VULKAN_DEVICE_FUNCTIONS(VULKAN_DEFINE)
 #undef VULKAN_DEFINE
+PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr;
 
 void check(VkResult result, const char* what) {
   if (result == VK_SUCCESS) return;
@@ -70,12 +71,12 @@ struct Loader {
       }
     }
     if (library == nullptr) return;
-    const auto get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
-    if (get == nullptr) {
+    vkGetInstanceProcAddr = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+    if (vkGetInstanceProcAddr == nullptr) {
       report.error = "the library has no vkGetInstanceProcAddr";
       return;
     }
-#define VULKAN_LOAD(name) name = reinterpret_cast<PFN_##name>(get(VK_NULL_HANDLE, #name));
+#define VULKAN_LOAD(name) name = reinterpret_cast<PFN_##name>(vkGetInstanceProcAddr(VK_NULL_HANDLE, #name));
     VULKAN_GLOBAL_FUNCTIONS(VULKAN_LOAD)
 #undef VULKAN_LOAD
     uint32_t version = VK_API_VERSION_1_0;
@@ -98,7 +99,7 @@ struct Loader {
       report.error = "vkCreateInstance returned VkResult " + std::to_string(result);
       return;
     }
-#define VULKAN_LOAD(name) name = reinterpret_cast<PFN_##name>(get(instance, #name));
+#define VULKAN_LOAD(name) name = reinterpret_cast<PFN_##name>(vkGetInstanceProcAddr(instance, #name));
     VULKAN_INSTANCE_FUNCTIONS(VULKAN_LOAD)
     VULKAN_DEVICE_FUNCTIONS(VULKAN_LOAD)
 #undef VULKAN_LOAD

@@ -67,6 +67,8 @@ VULKAN_INSTANCE_FUNCTIONS(VULKAN_DECLARE)
 VULKAN_DEVICE_FUNCTIONS(VULKAN_DECLARE)
 #undef VULKAN_DECLARE
 
+extern PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr;
+
 struct LoaderReport {
   std::string tried;  // names, one per line
   std::string found;  // "" if the loader was not found

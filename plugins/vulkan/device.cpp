@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "compiler.hpp"
@@ -37,7 +35,12 @@ Device::Device(const Physical& p) : physical(p), caps() {
   f.pNext = &f11;
   f.features.shaderInt64 = f.features.shaderInt16 = VK_TRUE;
   f.features.shaderFloat64 = p.features.float64 ? VK_TRUE : VK_FALSE;
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {};
+  size_control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
+  size_control.computeFullSubgroups = VK_TRUE;
+  if (p.features.shuffle) f12.pNext = &size_control;
   std::vector<const char*> extensions;
+  if (p.features.shuffle) extensions.push_back(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
   if (p.has_times) extensions.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
   VkDeviceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
@@ -200,7 +203,6 @@ Buffer* Device::allocate(uint32_t memory_type, int64_t bytes, int64_t most_bytes
   buffer->address = vkGetBufferDeviceAddress(handle, &address);
   const std::unique_lock lock(buffers_mutex_);
   by_address_[buffer->address] = buffer.get();
-  if (buffer->host != nullptr) by_host_[to_handle(buffer->host)] = buffer.get();
   return buffer.release();
 }
 
@@ -216,53 +218,22 @@ void Device::free(Buffer* buffer) {
   {
     const std::unique_lock lock(buffers_mutex_);
     by_address_.erase(buffer->address);
-    if (buffer->host != nullptr) by_host_.erase(to_handle(buffer->host));
   }
   vkDestroyBuffer(handle, buffer->buffer, nullptr);
   vkFreeMemory(handle, buffer->memory, nullptr);
   delete buffer;
 }
 
-namespace {
-
-Buffer* find_in(const std::map<uint64_t, Buffer*>& buffers, uint64_t place, int64_t* offset) {
-  auto at = buffers.upper_bound(place);
-  if (at == buffers.begin()) return nullptr;
-  --at;
-  *offset = static_cast<int64_t>(place - at->first);
-  return *offset < at->second->size ? at->second : nullptr;
-}
-
-}  // namespace
-
 Buffer& Device::find(const compute_plugin_operand& operand, int64_t* offset) {
   const std::shared_lock lock(buffers_mutex_);
-  const bool of_device = (operand.buffer & kOfDevice) != 0;
-  Buffer* buffer = find_in(of_device ? by_address_ : by_host_,
-                           (operand.buffer & ~kOfDevice) + static_cast<uint64_t>(operand.offset_bytes), offset);
-  if (buffer == nullptr) throw Failure(COMPUTE_ERROR_INTERNAL, "vulkan: an operand is in no buffer of the device");
-  return *buffer;
-}
-
-Buffer* Device::find_host(const void* data, int64_t size_bytes, int64_t* offset) {
-  const std::shared_lock lock(buffers_mutex_);
-  Buffer* buffer = find_in(by_host_, reinterpret_cast<uintptr_t>(data), offset);
-  return buffer != nullptr && *offset + size_bytes <= buffer->size ? buffer : nullptr;
-}
-
-uint64_t Device::address(const compute_plugin_operand& operand) {
-  if ((operand.buffer & kOfDevice) != 0)
-    return (operand.buffer & ~kOfDevice) + static_cast<uint64_t>(operand.offset_bytes);
-  int64_t offset = 0;
-  return find(operand, &offset).address + static_cast<uint64_t>(offset);
-}
-
-std::byte* Device::host_address(uint64_t buffer, int64_t offset_bytes) {
-  if ((buffer & kOfDevice) == 0) return reinterpret_cast<std::byte*>(buffer) + offset_bytes;
-  int64_t offset = 0;
-  Buffer& found = find({buffer, offset_bytes}, &offset);
-  if (found.host == nullptr) throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: the host cannot see this memory");
-  return found.host + offset;
+  const uint64_t place = address_of(operand);
+  auto at = by_address_.upper_bound(place);
+  if (at != by_address_.begin()) {
+    --at;
+    *offset = static_cast<int64_t>(place - at->first);
+    if (*offset < at->second->size) return *at->second;
+  }
+  throw Failure(COMPUTE_ERROR_INTERNAL, "vulkan: an operand is in no buffer of the device");
 }
 
 void Device::memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) const {
@@ -283,7 +254,8 @@ void Device::memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) co
 // ---- Kernels --------------------------------------------------------------------------------------------------------
 
 VkPipeline Device::make_pipeline(const std::vector<uint32_t>& spirv, const char* entry, VkPipelineLayout with_layout,
-                                 const VkSpecializationInfo* constants, std::string* cache_data) {
+                                 const VkSpecializationInfo* constants, std::string* cache_data,
+                                 bool full_subgroups) {
   VkShaderModuleCreateInfo module_info = {};
   module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   module_info.codeSize = spirv.size() * sizeof(uint32_t);
@@ -300,6 +272,7 @@ VkPipeline Device::make_pipeline(const std::vector<uint32_t>& spirv, const char*
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
+  if (full_subgroups) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
   info.stage.pName = entry;
   info.stage.pSpecializationInfo = constants;
   info.layout = with_layout;
@@ -325,8 +298,7 @@ Kernel* Device::find_kernel(const std::string& key) {
   return found == kernels_.end() ? nullptr : found->second.get();
 }
 
-Kernel* Device::add_kernel(const std::string& key, const std::string& source, int64_t* compiled) {
-  if (getenv("VKDUMP")) fprintf(stderr, "%s\n", source.c_str());  // TEMPORARY
+Kernel* Device::add_kernel(const std::string& key, const std::string& source, bool full_subgroups, int64_t* compiled) {
   const SignalsBlocked blocked;
   const auto start = std::chrono::steady_clock::now();
   // A stored kernel is its SPIR-V, preceded by the number of words, then what the driver made of it.
@@ -353,7 +325,7 @@ Kernel* Device::add_kernel(const std::string& key, const std::string& source, in
   if (!is_stored) spirv = compile_glsl(source, physical.features);
   const std::string before = cache_data;
   auto kernel = std::make_unique<Kernel>();
-  kernel->pipeline = make_pipeline(spirv, "main", layout, nullptr, &cache_data);
+  kernel->pipeline = make_pipeline(spirv, "main", layout, nullptr, &cache_data, full_subgroups);
   if (!is_stored || cache_data != before) {
     const uint64_t words = spirv.size();
     blob.assign(reinterpret_cast<const char*>(&words), sizeof words);

@@ -40,9 +40,10 @@ struct Kernel {
   VkPipeline pipeline = VK_NULL_HANDLE;
 };
 
-// Heap 0 holds tensors. Its handles are device addresses with this bit, so that they differ from the host addresses
-// that are the handles of the other heaps.
-constexpr uint64_t kOfDevice = uint64_t{1} << 63;
+// The place of an operand in the memory of the device: the handle of a buffer is its device address.
+inline uint64_t address_of(const compute_plugin_operand& operand) {
+  return operand.buffer + static_cast<uint64_t>(operand.offset_bytes);
+}
 
 struct Device {
   explicit Device(const Physical& physical);
@@ -67,17 +68,13 @@ struct Device {
   void free(Buffer* buffer);
   // The buffer that contains the place of an operand, and the offset in it.
   Buffer& find(const compute_plugin_operand& operand, int64_t* offset);
-  // The buffer of a host heap that contains the bytes at `data`, or NULL.
-  Buffer* find_host(const void* data, int64_t size_bytes, int64_t* offset);
-  uint64_t address(const compute_plugin_operand& operand);
-  std::byte* host_address(uint64_t buffer, int64_t offset_bytes);
   void memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) const;
 
   // Kernels. `key` names everything that the text depends on; text() makes it at the first use of the key.
   Kernel* find_kernel(const std::string& key);
-  Kernel* add_kernel(const std::string& key, const std::string& source, int64_t* compiled);
+  Kernel* add_kernel(const std::string& key, const std::string& source, bool full_subgroups, int64_t* compiled);
   VkPipeline make_pipeline(const std::vector<uint32_t>& spirv, const char* entry, VkPipelineLayout layout,
-                           const VkSpecializationInfo* constants, std::string* cache_data);
+                           const VkSpecializationInfo* constants, std::string* cache_data, bool full_subgroups = false);
   VkPipelineLayout layout = VK_NULL_HANDLE;  // features.push_bytes of push constants
 
   std::mutex user_kernels_mutex;
@@ -95,7 +92,7 @@ struct Device {
   uint32_t argument_type_ = 0;
   std::array<compute_plugin_heap, 3> heaps_ = {};
   std::shared_mutex buffers_mutex_;
-  std::map<uint64_t, Buffer*> by_address_, by_host_;
+  std::map<uint64_t, Buffer*> by_address_;
 
   std::shared_mutex kernels_mutex_;
   std::unordered_map<std::string, std::unique_ptr<Kernel>> kernels_;

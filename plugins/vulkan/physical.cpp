@@ -122,10 +122,13 @@ Physical describe(VkPhysicalDevice handle) {
   f12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   VkPhysicalDeviceVulkan11Features f11 = {};
   f11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control = {};
+  size_control.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
   VkPhysicalDeviceFeatures2 f = {};
   f.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   f.pNext = &f11;
   f11.pNext = &f12;
+  if (has(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME)) f12.pNext = &size_control;
   vkGetPhysicalDeviceFeatures2(handle, &f);
 
   Features& features = p.features;
@@ -133,7 +136,8 @@ Physical describe(VkPhysicalDevice handle) {
   features.float64 = f.features.shaderFloat64 == VK_TRUE;
   features.int64_atomics = f12.shaderBufferInt64Atomics == VK_TRUE;
   features.shuffle = (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-                     (p11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+                     (p11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0 &&
+                     size_control.computeFullSubgroups == VK_TRUE;
   features.keeps_subnormals[0] = p12.shaderDenormPreserveFloat32 == VK_TRUE;
   features.keeps_subnormals[1] = p12.shaderDenormPreserveFloat64 == VK_TRUE;
   features.rounds_to_even[0] = p12.shaderRoundingModeRTEFloat32 == VK_TRUE;

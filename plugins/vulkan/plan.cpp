@@ -88,7 +88,9 @@ void kernel_op(const Request& request) {
     }
     user.kernel = kernel;
   }
-  user.kernel->pipeline(size.data());
+  std::vector<uint32_t> constants;
+  for (const int64_t extent : size) constants.push_back(static_cast<uint32_t>(extent));
+  user.kernel->pipeline(constants);
   request.plan.user = std::move(user);
 }
 
@@ -111,9 +113,9 @@ void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run) {
     return;
   }
   Device& device = stream.device;
-  const uint64_t workspace = plan.workspace_bytes > 0 ? device.address(run.workspace) : 0;
+  const uint64_t workspace = plan.workspace_bytes > 0 ? address_of(run.workspace) : 0;
   uint64_t fault = 0;
-  if (plan.reports_faults) fault = run.fault.buffer != 0 ? device.address(run.fault) : stream.own_fault();
+  if (plan.reports_faults) fault = run.fault.buffer != 0 ? address_of(run.fault) : stream.own_fault();
   const uint32_t push_bytes = device.physical.features.push_bytes;
   for (const Launch& launch : plan.launches) {
     const size_t bytes = launch.words.size() * sizeof(int64_t);
@@ -131,7 +133,7 @@ void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run) {
       int64_t* word = words + binding.slot;
       switch (binding.kind) {
         case Binding::kTensor:
-          *word = static_cast<int64_t>(device.address(run.tensors[binding.value]));
+          *word = static_cast<int64_t>(address_of(run.tensors[binding.value]));
           break;
         case Binding::kWorkspace:
           *word = static_cast<int64_t>(workspace) + binding.value;

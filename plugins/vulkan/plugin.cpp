@@ -3,6 +3,7 @@
 #include <compute/plugin.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -26,12 +27,15 @@ namespace {
 const compute_plugin_caps* device_caps(uint64_t device) { return &from_handle<Device>(device).caps; }
 void device_close(uint64_t device) { delete &from_handle<Device>(device); }
 
-compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer) {
+compute_error* memory_allocate(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
+                               void** out_data) {
   *out_buffer = 0;
+  *out_data = nullptr;
   return guard([&] {
     understand(*request, "the allocation");
     const Buffer* buffer = from_handle<Device>(device).allocate_in_heap(request->heap, request->size_bytes);
-    *out_buffer = request->heap == 0 ? buffer->address | kOfDevice : to_handle(buffer->host);
+    *out_buffer = buffer->address;
+    if (request->heap > 0) *out_data = buffer->host;
   });
 }
 
@@ -50,7 +54,12 @@ compute_error* memory_info(uint64_t device, int32_t heap, int64_t* out_free, int
 compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t,
                           void** out_data) {
   *out_data = nullptr;
-  return guard([&] { *out_data = from_handle<Device>(device).host_address(buffer, offset_bytes); });
+  return guard([&] {
+    int64_t offset = 0;
+    const Buffer& found = from_handle<Device>(device).find({buffer, offset_bytes}, &offset);
+    if (found.host == nullptr) throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: the host cannot see this memory");
+    *out_data = found.host + offset;
+  });
 }
 // All memory that the host sees is coherent and stays mapped.
 void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
@@ -190,36 +199,38 @@ compute_error* device_clock(uint64_t handle, int64_t* out_device_ns, int64_t* ou
 
 // ---- Copies ---------------------------------------------------------------------------------------------------------
 
-compute_error* copy_from_host(uint64_t handle, const void* src, const compute_plugin_operand* dst, int64_t size_bytes) {
+compute_error* copy_from_host(uint64_t handle, const void* src, const compute_plugin_operand* pinned,
+                              const compute_plugin_operand* dst, int64_t size_bytes) {
   return submit(handle, [&](Stream& self) {
     int64_t to_offset = 0, from_offset = 0;
     const Buffer& to = self.device.find(*dst, &to_offset);
-    const Buffer* from = self.device.find_host(src, size_bytes, &from_offset);
-    if (from == nullptr) {
-      Buffer& staging = self.staging(size_bytes, self.device.caps.heap_count - 1);
-      std::memcpy(staging.host, src, static_cast<size_t>(size_bytes));
-      from = &staging;
-      from_offset = 0;
+    if (pinned != nullptr) {
+      const Buffer& from = self.device.find(*pinned, &from_offset);
+      self.copy(from, from_offset, to, to_offset, size_bytes);
+      return;
     }
-    self.copy(*from, from_offset, to, to_offset, size_bytes);
+    const Buffer& staging = self.staging(size_bytes, self.device.caps.heap_count - 1);
+    std::memcpy(staging.host, src, static_cast<size_t>(size_bytes));
+    self.copy(staging, 0, to, to_offset, size_bytes);
   });
 }
 
-compute_error* copy_to_host(uint64_t handle, const compute_plugin_operand* src, void* dst, int64_t size_bytes) {
+compute_error* copy_to_host(uint64_t handle, const compute_plugin_operand* src, void* dst,
+                            const compute_plugin_operand* pinned, int64_t size_bytes) {
   return guard([&] {
     Stream& self = from_handle<Stream>(handle);
     std::unique_lock lock(self.mutex);
     if (self.failed()) return;
     int64_t to_offset = 0, from_offset = 0;
     const Buffer& from = self.device.find(*src, &from_offset);
-    if (const Buffer* to = self.device.find_host(dst, size_bytes, &to_offset)) {
-      self.copy(from, from_offset, *to, to_offset, size_bytes);
+    if (pinned != nullptr) {
+      const Buffer& to = self.device.find(*pinned, &to_offset);
+      self.copy(from, from_offset, to, to_offset, size_bytes);
       return;
     }
     // Memory that the device cannot reach: finished here.
-    Buffer* staging = self.device.allocate_in_heap(1, size_bytes);
     const auto free = [&](Buffer* buffer) { self.device.free(buffer); };
-    const std::unique_ptr<Buffer, decltype(free)> owner(staging, free);
+    const std::unique_ptr<Buffer, decltype(free)> staging(self.device.allocate_in_heap(1, size_bytes), free);
     self.copy(from, from_offset, *staging, 0, size_bytes);
     const uint64_t value = self.flush();
     lock.unlock();
@@ -480,11 +491,80 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
   });
 }
 
+// ---- Native handles -------------------------------------------------------------------------------------------------
+
+// Fills in the struct of the kind, which core has set to zero, as far as it is long.
+template <class F>
+compute_error* native(uint32_t kind, void* out_handle, F&& fill_in) {
+  return guard([&] {
+    if (kind != COMPUTE_NATIVE_VULKAN)
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: there are no native handles of this kind");
+    auto* out = static_cast<compute_native_vulkan*>(out_handle);
+    compute_native_vulkan made = {};
+    const size_t header = offsetof(compute_native_vulkan, get_instance_proc_addr);
+    fill_in(made);
+    std::memcpy(reinterpret_cast<char*>(out) + header, reinterpret_cast<const char*>(&made) + header,
+                std::min<size_t>(out->struct_size, sizeof made) - header);
+  });
+}
+
+// Handles are pointers, or on some platforms numbers of 64 bits.
+template <class T>
+uint64_t number_of(T handle) {
+  return (uint64_t)handle;
+}
+
+void fill_device(const Device& device, compute_native_vulkan& out) {
+  out.get_instance_proc_addr = number_of(vkGetInstanceProcAddr);
+  out.instance = number_of(open_api(nullptr));
+  out.physical_device = number_of(device.physical.handle);
+  out.device = number_of(device.handle);
+  out.queue_family = device.physical.queue_family;
+}
+
+compute_error* native_device(uint64_t device, uint32_t kind, void* out_handle) {
+  return native(kind, out_handle, [&](auto& out) { fill_device(from_handle<Device>(device), out); });
+}
+
+compute_error* native_stream(uint64_t stream, uint32_t kind, void* out_handle) {
+  return native(kind, out_handle, [&](auto& out) {
+    Stream& self = from_handle<Stream>(stream);
+    const std::lock_guard lock(self.mutex);
+    fill_device(self.device, out);
+    out.semaphore_value = self.flush();
+    out.semaphore = number_of(self.semaphore());
+    out.queue = number_of(self.queue());
+    out.queue_lock = self.queue_mutex();
+    out.lock_queue = [](void* mutex) { static_cast<std::mutex*>(mutex)->lock(); };
+    out.unlock_queue = [](void* mutex) { static_cast<std::mutex*>(mutex)->unlock(); };
+  });
+}
+
+compute_error* native_buffer(uint64_t device, const compute_plugin_operand* place, uint32_t kind, void* out_handle) {
+  return native(kind, out_handle, [&](auto& out) {
+    Device& self = from_handle<Device>(device);
+    fill_device(self, out);
+    int64_t offset = 0;
+    out.buffer = number_of(self.find(*place, &offset).buffer);
+    out.offset_bytes = offset;
+    out.address = address_of(*place);
+  });
+}
+
+constexpr compute_plugin_native_table kNativeTable = {sizeof(compute_plugin_native_table), native_device, native_stream,
+                                                      native_buffer};
+
+const void* get_extension(uint64_t, const char* name, int64_t name_size) {
+  const bool is_native = std::string_view(name, static_cast<size_t>(name_size)) == COMPUTE_PLUGIN_EXT_NATIVE_V1;
+  return is_native ? &kNativeTable : nullptr;
+}
+
 constexpr compute_plugin_table plugin_table() {
   compute_plugin_table table = {};
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
+  table.get_extension = get_extension;
   return table;
 }
 constexpr compute_plugin_table kPluginTable = plugin_table();

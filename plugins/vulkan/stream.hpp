@@ -59,6 +59,10 @@ struct Stream {
   bool wait_until(uint64_t value, int64_t timeout_ns) const;  // without the lock
   std::optional<int64_t> take_time(uint64_t number, bool wanted, std::unique_lock<std::mutex>& lock);
 
+  VkSemaphore semaphore() const { return semaphore_; }
+  VkQueue queue() const { return queue_; }
+  std::mutex* queue_mutex() const { return queue_mutex_; }
+
   bool is_idle() const;
   void begin_again();
   void fail(const Failure& failure);

@@ -33,7 +33,7 @@ void try_fused(Device& device) {
   const double wide = 1.0 + 0x1p-27;
   std::memcpy(scalar.bits, &single, sizeof single);
   std::memcpy(scalar.bits + 8, &wide, sizeof wide);
-  const compute_plugin_operand place = {to_handle(results->host), 0};
+  const compute_plugin_operand place = {results->address, 0};
   compute_plugin_run run = {};
   run.tensors = &place;
   run.scalars = &scalar;

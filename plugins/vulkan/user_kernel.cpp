@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "user_kernel.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "compiler.hpp"
@@ -36,15 +38,18 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, std::string_view
   return kernel;
 }
 
-VkPipeline UserKernel::pipeline(const int64_t* group_size) {
-  std::array<uint32_t, 3> size;
-  for (size_t i = 0; i < size.size(); ++i) size[i] = static_cast<uint32_t>(group_size[i]);
+VkPipeline UserKernel::pipeline(const std::vector<uint32_t>& constants) {
   const std::lock_guard lock(mutex);
-  VkPipeline& slot = pipelines[size];
+  VkPipeline& slot = pipelines[constants];
   if (slot != VK_NULL_HANDLE) return slot;
-  const VkSpecializationMapEntry entries[3] = {{0, 0, 4}, {1, 4, 4}, {2, 8, 4}};
-  const VkSpecializationInfo constants = {3, entries, sizeof size, size.data()};
-  slot = device.make_pipeline(spirv, entry.c_str(), device.layout, &constants, nullptr);
+  std::vector<VkSpecializationMapEntry> entries;
+  for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, 4 * i, 4});
+  VkSpecializationInfo info = {};
+  info.mapEntryCount = static_cast<uint32_t>(entries.size());
+  info.pMapEntries = entries.data();
+  info.dataSize = 4 * constants.size();
+  info.pData = constants.data();
+  slot = device.make_pipeline(spirv, entry.c_str(), device.layout, &info, nullptr);
   return slot;
 }
 
@@ -59,10 +64,12 @@ void launch_user_kernel(UserKernel& kernel, Stream& stream, const compute_plugin
       throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "vulkan: the launch is larger than the device allows");
   }
   if (items > features.group_size) throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "vulkan: the groups are too large");
+  std::vector<uint32_t> constants;
+  for (int i = 0; i < 3; ++i) constants.push_back(static_cast<uint32_t>(launch.group_size[i]));
   std::array<std::byte, 256> push = {};
   size_t used = 0;
   const auto append = [&](const void* data, size_t size) {
-    const size_t alignment = size >= 8 ? 8 : size > 0 ? size : 1;
+    const size_t alignment = std::clamp<size_t>(size, 1, 16);
     used = (used + alignment - 1) / alignment * alignment;
     if (used + size > features.push_bytes) {
       throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: the arguments are more than the device's push constants, " +
@@ -75,19 +82,21 @@ void launch_user_kernel(UserKernel& kernel, Stream& stream, const compute_plugin
     const compute_plugin_kernel_argument& argument = element(launch.arguments, i);
     understand(argument, "an argument of the launch");
     if (argument.kind == COMPUTE_PLUGIN_ARGUMENT_TENSOR) {
-      const uint64_t address = device.address(argument.tensor);
+      const uint64_t address = address_of(argument.tensor);
       append(&address, sizeof address);
     } else if (argument.kind == COMPUTE_PLUGIN_ARGUMENT_VALUE) {
       append(argument.value, static_cast<size_t>(argument.value_size));
+    } else if (argument.kind == COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY) {
+      constants.push_back(static_cast<uint32_t>(argument.value_size));
     } else {
-      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: shaders declare their shared memory themselves");
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: an argument of an unknown kind");
     }
   }
   if (launch.local_memory_bytes != 0)
     throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: shaders declare their shared memory themselves");
   const uint32_t groups[3] = {static_cast<uint32_t>(launch.groups[0]), static_cast<uint32_t>(launch.groups[1]),
                               static_cast<uint32_t>(launch.groups[2])};
-  stream.dispatch(kernel.pipeline(launch.group_size), device.layout, push.data(), static_cast<uint32_t>((used + 3) / 4 * 4), groups);
+  stream.dispatch(kernel.pipeline(constants), device.layout, push.data(), static_cast<uint32_t>((used + 3) / 4 * 4), groups);
 }
 
 }  // namespace vulkan

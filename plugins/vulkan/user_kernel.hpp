@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of programs, in GLSL or SPIR-V.
-//
-// The arguments are the members of the push constants, in order: the address of a tensor as a uint64_t or a buffer
-// reference, a value with its own size and alignment. The size of a group is in the specialization constants 0, 1 and 2:
-//   layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
+// Kernels of programs, in SPIR-V or in GLSL. plugin.h states where they find their arguments and the size of a group.
 #pragma once
 
 #include <compute/plugin.h>
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,9 +29,10 @@ struct UserKernel {
   std::vector<uint32_t> spirv;
   std::string entry;
   std::mutex mutex;
-  std::map<std::array<uint32_t, 3>, VkPipeline> pipelines;  // by the size of a group
+  std::map<std::vector<uint32_t>, VkPipeline> pipelines;  // by the specialization constants
 
-  VkPipeline pipeline(const int64_t* group_size);
+  // The constants are the size of a group, then the bytes of each array in local memory.
+  VkPipeline pipeline(const std::vector<uint32_t>& constants);
 };
 
 bool is_kernel_language(std::string_view language);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "builder.hpp"
 
+#include "accumulator.hpp"
+
 namespace vulkan {
 
 int64_t product(const Shape& shape) {
@@ -221,6 +223,51 @@ void KernelBuilder::begin_loop(int count_slot, const std::string& type) {
          "(gl_GlobalInvocationID.x);i<n;i+=" + type + "(gl_NumWorkGroups.x*" + std::to_string(local_) + "u)){\n";
 }
 
+// Subgroups of the largest size fill the group, and hold the types of the state.
+bool KernelBuilder::can_shuffle(const Accumulator& state) const {
+  const Features& features = device.physical.features;
+  if (!features.shuffle || features.subgroup_size_max == 0) return false;
+  for (size_t i = 0; i < state.parts(); ++i) {
+    const char c = class_of(state.part_dtype(i));
+    if (c == 'l' || c == 'm' || c == 'z') return false;
+  }
+  return local_ % static_cast<int>(features.subgroup_size_max) == 0;
+}
+
+void KernelBuilder::declare_shared(const Accumulator& state, const std::string& h) {
+  for (size_t i = 0; i < state.parts(); ++i)
+    out += "shared " + state.type(i) + " " + h + std::to_string(i) + "[" + std::to_string(local_) + "];\n";
+}
+
+void KernelBuilder::combine_group(const Accumulator& state, const std::string& q, const std::string& h) {
+  std::vector<std::string> theirs, first;
+  if (can_shuffle(state)) {
+    shuffles_ = true;
+    out += "for(uint d=gl_SubgroupSize/2u;d>0u;d>>=1){";
+    for (size_t i = 0; i < state.parts(); ++i) {
+      theirs.push_back("t" + std::to_string(i));
+      out += state.type(i) + " " + theirs[i] + "=subgroupShuffleXor(" + q + std::to_string(i) + ",d);";
+    }
+    out += state.merge(q, theirs) + "}\nif(gl_SubgroupInvocationID==0u){";
+    for (size_t i = 0; i < state.parts(); ++i) {
+      out += h + std::to_string(i) + "[gl_SubgroupID]=" + q + std::to_string(i) + ";";
+      first.push_back(h + std::to_string(i) + "[0]");
+      theirs[i] = h + std::to_string(i) + "[g]";
+    }
+    out += "}barrier();\n" + state.assign(q, first) + "for(uint g=1u;g<gl_NumSubgroups;++g){" + state.merge(q, theirs) + "}\n";
+    return;
+  }
+  for (size_t i = 0; i < state.parts(); ++i) {
+    const std::string array = h + std::to_string(i);
+    theirs.push_back(array + "[lid+d]");
+    first.push_back(array + "[0]");
+    out += array + "[lid]=" + q + std::to_string(i) + ";";
+  }
+  out += "barrier();\nfor(uint d=" + std::to_string(local_ / 2) + "u;d>0u;d>>=1){if(lid<d){" + state.merge(q, theirs);
+  for (size_t i = 0; i < state.parts(); ++i) out += h + std::to_string(i) + "[lid]=" + q + std::to_string(i) + ";";
+  out += "}barrier();}\n" + state.assign(q, first) + "\n";
+}
+
 std::string KernelBuilder::complete_text() const {
   const Features& features = device.physical.features;
   std::string text =
@@ -231,7 +278,7 @@ std::string KernelBuilder::complete_text() const {
       "#extension GL_EXT_shader_16bit_storage:require\n"
       "#extension GL_EXT_control_flow_attributes:require\n";
   if (features.float64) text += "#extension GL_EXT_shader_explicit_arithmetic_types_float64:require\n";
-  if (features.shuffle) text += "#extension GL_KHR_shader_subgroup_shuffle:require\n";
+  if (shuffles_) text += "#extension GL_KHR_shader_subgroup_basic:require\n#extension GL_KHR_shader_subgroup_shuffle:require\n";
   if (features.int64_atomics) text += "#extension GL_EXT_shader_atomic_int64:require\n";
   text += "#define HAS_FLOAT64 " + std::string(features.float64 ? "1\n" : "0\n");
   text += "#define FUSED_32 " + std::string(device.is_fused[0] ? "1\n" : "0\n") + "#define FUSED_64 " +
@@ -261,7 +308,7 @@ void KernelBuilder::finish(int64_t groups_x, const std::function<void()>& text, 
   launch_.kernel = device.find_kernel(key_);
   if (launch_.kernel == nullptr) {
     text();  // refuses what cannot be expressed
-    if (!query_) launch_.kernel = device.add_kernel(key_, complete_text(), &plan_.kernels_compiled);
+    if (!query_) launch_.kernel = device.add_kernel(key_, complete_text(), shuffles_, &plan_.kernels_compiled);
   }
   plan_.launches.push_back(std::move(launch_));
 }

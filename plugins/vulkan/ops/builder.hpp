@@ -19,6 +19,8 @@
 
 namespace vulkan {
 
+class Accumulator;
+
 using Shape = std::vector<int64_t>;
 
 int64_t product(const Shape& shape);
@@ -119,14 +121,20 @@ class KernelBuilder {
   void finish(int64_t groups_x, const std::function<void()>& text, int64_t groups_y = 1, int64_t groups_z = 1);
   void finish_loop(int64_t count, const std::function<void()>& text);
   void use_group_size(int local) { local_ = local; }
+  // Combines the values of an accumulator's state <q>0, <q>1, … over a group, and leaves the result in all items. The
+  // group has shared arrays <h>0, <h>1, …, which declare_shared() declares.
+  void declare_shared(const Accumulator& state, const std::string& h);
+  void combine_group(const Accumulator& state, const std::string& q, const std::string& h);
 
  private:
   std::string complete_text() const;
+  bool can_shuffle(const Accumulator& state) const;
 
   Plan& plan_;
   bool query_;
   std::string key_;
   int local_;
+  bool shuffles_ = false;
   Launch launch_;
 };
 

@@ -57,7 +57,6 @@ struct Loader {
   int vector;                                                   // 4: aligned runs of four elements of 4 bytes, else 1
   std::function<std::string(const std::string& r, const std::string& d)> value;    // text of one element
   std::function<std::string(const std::string& r, const std::string& d)> address;  // of the run, for vector 4
-  std::string prepare = {};  // declarations at the beginning of the kernel
 };
 
 struct Product {
@@ -68,82 +67,122 @@ struct Product {
   // Text that stores the value `v` at row r and column c.
   std::function<std::string(const std::string& r, const std::string& c, const std::string& v)> store;
   std::string begin;  // declarations for the batch in gl_WorkGroupID.z
+  // Shared memory holds vec4.
+  bool has_vectors = false;
 };
 
 std::string number(int x) { return std::to_string(x); }
 
-// Copies a tile of `extent` rows (or columns) and tile.depth of the depth into the array s[depth][extent + 4].
-void write_load(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& s, int extent,
-                const std::string& first, const std::string& limit) {
-  const Tile& tile = p.tile;
-  const int items = tile.items();
-  const std::string T = type_of(p.accumulator), zero = T + "(0)";
+bool has_vectors(const Product& p) { return class_of(p.accumulator) == 'f' && p.tile.item_rows >= 4; }
+
+// How many elements, or runs of four, of a tile of `extent` rows or columns an item loads.
+int loads_of(const Product& p, const Loader& loader, int extent) {
+  return extent * p.tile.depth / loader.vector / p.tile.items();
+}
+
+// The place of load number `i` of an item in its tile: declares r and d.
+std::string place_of_load(const Product& p, const Loader& loader, int extent) {
+  const int run = loader.vector, across = (loader.depth_is_contiguous ? p.tile.depth : extent) / run;
+  const std::string q = "uint q=lid+uint(i)*" + number(p.tile.items()) + "u,";
+  const std::string along = "(q%" + number(across) + "u)*" + number(run) + "u", other = "q/" + number(across) + "u";
+  return q + (loader.depth_is_contiguous ? "r=" + other + ",d=" + along : "d=" + other + ",r=" + along) + ";";
+}
+
+// Loads a tile into registers: `name`, of which every item has its part. Elements beyond the operand are 0.
+void write_fetch(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& name, int extent,
+                 const std::string& first, const std::string& limit, const std::string& depth_first) {
+  const std::string T = type_of(p.accumulator);
+  k.out += "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" + place_of_load(p, loader, extent) +
+           "uint rr=" + first + "+r,dd=" + depth_first + "+d;";
   if (loader.vector == 4) {
-    const int vectors = extent * tile.depth / 4;
-    for (int i = 0; i < vectors; i += items) {
-      // Along the depth, four values go to four rows of s; else they are one run of a row.
-      const std::string v = "(lid+" + number(i) + "u)";
-      k.out += "{uint q=" + v + ";";
-      if (vectors % items != 0) k.out += "if(q<" + number(vectors) + "u)";
-      if (loader.depth_is_contiguous) {
-        k.out += "{uint r=q/" + number(tile.depth / 4) + "u,d=(q%" + number(tile.depth / 4) + "u)*4u;uvec4 x=uvec4(0u);" +
-                 "if(" + first + "+r<" + limit + "&&d0+d<depth)x=W4(" + loader.address("(" + first + "+r)", "(d0+d)") + ").v;" +
-                 "[[unroll]] for(int e=0;e<4;++e)" + s + "[(d+uint(e))*" + number(extent + 4) + "u+r]=uintBitsToFloat(x[e]);}}\n";
-      } else {
-        k.out += "{uint d=q/" + number(extent / 4) + "u,r=(q%" + number(extent / 4) + "u)*4u;uvec4 x=uvec4(0u);" +
-                 "if(" + first + "+r<" + limit + "&&d0+d<depth)x=W4(" + loader.address("(" + first + "+r)", "(d0+d)") + ").v;" +
-                 "[[unroll]] for(int e=0;e<4;++e)" + s + "[d*" + number(extent + 4) + "u+r+uint(e)]=uintBitsToFloat(x[e]);}}\n";
-      }
-    }
-    return;
+    k.out += name + "[i]=uvec4(0u);if(rr<" + limit + "&&dd<depth)" + name + "[i]=W4(" + loader.address("rr", "dd") + ").v;}\n";
+  } else {
+    k.out += T + " x=" + T + "(0);if(rr<" + limit + "&&dd<depth){" + loader.value("rr", "dd") + "}" + name + "[i]=x;}\n";
   }
-  const int all = extent * tile.depth;
-  k.out += "[[unroll]] for(uint q=lid;q<" + number(all) + "u;q+=" + number(items) + "u){";
-  if (loader.depth_is_contiguous)
-    k.out += "uint r=q/" + number(tile.depth) + "u,d=q%" + number(tile.depth) + "u;";
-  else
-    k.out += "uint d=q/" + number(extent) + "u,r=q%" + number(extent) + "u;";
-  k.out += T + " x=" + zero + ";if(" + first + "+r<" + limit + "&&d0+d<depth){uint rr=" + first + "+r,dd=d0+d;" +
-           loader.value("rr", "dd") + "}" + s + "[d*" + number(extent + 4) + "u+r]=x;}\n";
+}
+
+// Copies these registers into shared memory: element (r, d) is number r of row d. Rows have four more elements, so that
+// neighbours along the depth lie in different banks.
+void write_put(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& name, const std::string& shared,
+               int extent) {
+  const std::string step = number(extent + 4) + "u";
+  const auto target = [&](const std::string& at) {
+    return p.has_vectors ? shared + "[(" + at + ")>>2][(" + at + ")&3u]" : shared + "[" + at + "]";
+  };
+  k.out += "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" + place_of_load(p, loader, extent);
+  if (loader.vector == 1) {
+    k.out += target("d*" + step + "+r") + "=" + name + "[i];}\n";
+  } else if (loader.depth_is_contiguous) {
+    k.out += "[[unroll]] for(int e=0;e<4;++e)" + target("(d+uint(e))*" + step + "+r") + "=uintBitsToFloat(" + name + "[i][e]);}\n";
+  } else {
+    k.out += shared + "[(d*" + step + "+r)>>2]=uintBitsToFloat(" + name + "[i]);}\n";
+  }
 }
 
 void write_product(KernelBuilder& k, const Product& p) {
   const Tile& t = p.tile;
   const std::string T = type_of(p.accumulator);
-  const int a_step = t.rows + 4, b_step = t.columns + 4;
-  k.out += "shared " + T + " sa[" + number(t.depth * a_step) + "],sb[" + number(t.depth * b_step) + "];\n";
-  const int across = t.columns / t.item_columns;
+  const int a_step = t.rows + 4, b_step = t.columns + 4, across = t.columns / t.item_columns, down = t.rows / t.item_rows;
+  if (p.has_vectors)
+    k.out += "shared vec4 sa[" + number(t.depth * a_step / 4) + "],sb[" + number(t.depth * b_step / 4) + "];\n";
+  else
+    k.out += "shared " + T + " sa[" + number(t.depth * a_step) + "],sb[" + number(t.depth * b_step) + "];\n";
   k.out += "void main(){\nuint lid=gl_LocalInvocationID.x,rows=" + k.number(p.rows_slot, "uint") + ",columns=" +
            k.number(p.columns_slot, "uint") + ",depth=" + k.number(p.depth_slot, "uint") + ";\n";
   k.out += "uint tiles_across=(columns+" + number(t.columns - 1) + "u)/" + number(t.columns) + "u;\n";
   // Neighbouring groups share a band of rows of either operand, which caches then hold.
-  k.out += "uint tiles_down=(rows+" + number(t.rows - 1) + "u)/" + number(t.rows) + "u,band=8u*tiles_across,id=gl_WorkGroupID.x," +
-           "group_row=id/band*8u,height=min(8u,tiles_down-group_row),within=id%band;\n" +
+  k.out += "uint tiles_down=(rows+" + number(t.rows - 1) + "u)/" + number(t.rows) +
+           "u,band=8u*tiles_across,id=gl_WorkGroupID.x,group_row=id/band*8u,height=min(8u,tiles_down-group_row),within=id%band;\n" +
            "uint r0=(group_row+within%height)*" + number(t.rows) + "u,c0=within/height*" + number(t.columns) + "u;\n" +
-           "uint tr=lid/" + number(across) + "u,tc=lid%" + number(across) + "u;\n" + p.begin + p.a.prepare + p.b.prepare;
+           "uint tr=lid/" + number(across) + "u,tc=lid%" + number(across) + "u;\n" + p.begin;
   k.out += T + " acc[" + number(t.item_rows) + "][" + number(t.item_columns) + "];\n[[unroll]] for(int i=0;i<" +
            number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)acc[i][j]=" + T + "(0);\n";
-  k.out += "for(uint d1=0u;d1<depth;d1+=" + number(t.depth * 32768) + "u)for(uint d0=d1;d0<min(depth,d1+" +
-           number(t.depth * 32768) + "u);d0+=" + number(t.depth) + "u){\n";
-  write_load(k, p, p.a, "sa", t.rows, "r0", "rows");
-  write_load(k, p, p.b, "sb", t.columns, "c0", "columns");
-  k.out += "barrier();\n[[unroll]] for(int d=0;d<" + number(t.depth) + ";++d){\n" + T + " x[" + number(t.item_rows) + "],y[" +
+  const auto declare = [&](const Loader& loader, const std::string& name, int extent) {
+    k.out += (loader.vector == 4 ? "uvec4 " : T + " ") + name + "[" + number(loads_of(p, loader, extent)) + "];\n";
+  };
+  declare(p.a, "fa", t.rows);
+  declare(p.b, "fb", t.columns);
+  // The next tile is on its way while this one is multiplied.
+  write_fetch(k, p, p.a, "fa", t.rows, "r0", "rows", "0u");
+  write_fetch(k, p, p.b, "fb", t.columns, "c0", "columns", "0u");
+  const std::string far = number(t.depth * 32768) + "u";  // some drivers end loops after 65535 rounds
+  k.out += "for(uint d1=0u;d1<depth;d1+=" + far + ")for(uint d0=d1;d0<min(depth,d1+" + far + ");d0+=" + number(t.depth) + "u){\n";
+  write_put(k, p, p.a, "fa", "sa", t.rows);
+  write_put(k, p, p.b, "fb", "sb", t.columns);
+  k.out += "barrier();\nif(d0+" + number(t.depth) + "u<depth){\n";
+  write_fetch(k, p, p.a, "fa", t.rows, "r0", "rows", "d0+" + number(t.depth) + "u");
+  write_fetch(k, p, p.b, "fb", t.columns, "c0", "columns", "d0+" + number(t.depth) + "u");
+  k.out += "}\n[[unroll]] for(int d=0;d<" + number(t.depth) + ";++d){\n" + T + " x[" + number(t.item_rows) + "],y[" +
            number(t.item_columns) + "];\n";
-  // Halves of the block lie apart, so that neighbouring items read neighbouring words.
-  const int row_part = t.item_rows >= 4 ? 4 : t.item_rows, column_part = t.item_columns >= 4 ? 4 : t.item_columns;
-  const int down = t.rows / t.item_rows;
+  // Blocks of four lie apart, so that neighbouring items read neighbouring words.
+  const int row_part = std::min(t.item_rows, 4), column_part = std::min(t.item_columns, 4);
   const auto place = [](const std::string& item, int part, int count, const std::string& i) {
     return "(" + i + "/" + number(part) + ")*" + number(part * count) + "+int(" + item + ")*" + number(part) + "+" + i + "%" +
            number(part);
   };
   const std::string row_of = place("tr", row_part, down, "i"), column_of = place("tc", column_part, across, "j");
-  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)x[i]=sa[d*" + number(a_step) + "+" + row_of + "];\n";
-  k.out += "[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)y[j]=sb[d*" + number(b_step) + "+" + column_of + "];\n";
+  const auto read = [&](const std::string& to, const std::string& from, int count, int step, const std::string& item, int items) {
+    if (p.has_vectors) {
+      for (int i = 0; i < count / 4; ++i) {
+        const std::string v = to + number(i);
+        k.out += "vec4 " + v + "=" + from + "[d*" + number(step / 4) + "+" + number(i * items) + "+int(" + item + ")];";
+        for (int e = 0; e < 4; ++e) k.out += to + "[" + number(4 * i + e) + "]=" + v + "[" + number(e) + "];";
+      }
+      k.out += "\n";
+      return;
+    }
+    const bool is_row = to == "x";
+    const std::string n = is_row ? "i" : "j";
+    k.out += "[[unroll]] for(int " + n + "=0;" + n + "<" + number(count) + ";++" + n + ")" + to + "[" + n + "]=" + from + "[d*" +
+             number(step) + "+" + (is_row ? row_of : column_of) + "];\n";
+  };
+  read("x", "sa", t.item_rows, a_step, "tr", down);
+  read("y", "sb", t.item_columns, b_step, "tc", across);
   k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) +
            ";++j){" + multiply_add(k.source, p.accumulator, "x[i]", "y[j]", "acc[i][j]") + "}\n}\nbarrier();\n}\n";
   k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i){uint r=r0+uint(" + row_of +
-           ");if(r>=rows)continue;\n[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j){uint c=c0+uint(" + column_of +
-           ");if(c>=columns)continue;\n" + T + " v=acc[i][j];\n" + p.store("r", "c", "v") + "}}}\n";
+           ");if(r<rows){\n[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j){uint c=c0+uint(" + column_of +
+           ");if(c<columns){\n" + T + " v=acc[i][j];\n" + p.store("r", "c", "v") + "}}}}}\n";
 }
 
 int64_t tiles_of(const Tile& tile, int64_t rows, int64_t columns) {
@@ -188,6 +227,7 @@ void contraction(const Request& request) {
   p.dtype = dtype;
   p.accumulator = accumulator;
   p.tile = choose_tile(request.device, rows, columns, batches, accumulator);
+  p.has_vectors = has_vectors(p);
   KernelBuilder k(request.device, request.plan, request.query, "contraction");
   k.use_group_size(p.tile.items());
   k.sign(p.tile.rows);
@@ -214,7 +254,7 @@ void contraction(const Request& request) {
   const Axes axes = k.axes(batch);
   const int64_t size = bytes_of(dtype);
   const auto vector_of = [&](const Tensor& tensor, size_t t, size_t run, size_t other, int64_t extent) {
-    if (bits_of(dtype) != 32 || class_of(dtype) != 'f' || tensor.alignment < 16 || extent % 4 != 0) return 1;
+    if (p.tile.items() * 4 > p.tile.rows * p.tile.depth || class_of(dtype) != 'f' || tensor.alignment < 16 || extent % 4 != 0) return 1;
     if (tensor.strides[run] != size || tensor.strides[other] % 16 != 0) return 1;
     for (const int64_t stride : batch.strides[t])
       if (stride % 16 != 0) return 1;
@@ -301,6 +341,7 @@ void convolution(const Request& request) {
     p.dtype = dtype;
     p.accumulator = accumulator;
     p.tile = choose_tile(request.device, rows, columns, w.groups, accumulator);
+    p.has_vectors = has_vectors(p);
     KernelBuilder k(request.device, request.plan, request.query, "convolution");
     k.use_group_size(p.tile.items());
     k.sign(p.tile.rows);

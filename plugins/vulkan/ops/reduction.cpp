@@ -58,7 +58,31 @@ struct Layout {
   bool by_group = false;
   int local = 64;
   int64_t parts = 1;
+  bool takes_runs = false;      // four neighbours at once, with loads of up to 16 bytes
+  std::vector<bool> is_run;     // per operand; the others do not move along the last reduced axis
 };
+
+// Whether the last reduced axis can be walked in runs of four.
+void choose_runs(const Reduction& r, Layout& layout) {
+  if (!layout.by_group || r.reduced.shape.empty() || r.reduced.shape.back() % kRun != 0) return;
+  const size_t last = r.reduced.shape.size() - 1;
+  const size_t operands = r.input_count() + r.final_outputs();
+  for (size_t t = 0; t < operands; ++t) {
+    const Tensor& tensor = r.op.tensors()[t];
+    const int64_t size = bytes_of(tensor.dtype), stride = r.reduced.strides[t][last];
+    const bool is_run = stride == size;
+    layout.is_run.push_back(is_run);
+    if (!is_run && (stride != 0 || t >= r.input_count())) return;
+    if (!is_run) continue;
+    const int64_t alignment = std::min<int64_t>(kRun * size, 16);
+    if (size > 8 || tensor.alignment < alignment) return;
+    for (size_t axis = 0; axis < last; ++axis)
+      if (r.reduced.strides[t][axis] % alignment != 0) return;
+    for (const int64_t kept : r.kept.strides[t])
+      if (kept % alignment != 0) return;
+  }
+  layout.takes_runs = true;
+}
 
 // Whether neighbours along the reduced axes are closer in memory than those along the kept ones.
 bool reduces_along_memory(const Reduction& r) {
@@ -81,6 +105,7 @@ Layout choose_layout(const Device& device, const Reduction& r) {
   const bool along_memory = reduces_along_memory(r);
   layout.by_group = terms >= 64 && (along_memory || points < 2048);
   if (layout.by_group) layout.local = terms >= 1024 && !is_processor ? 256 : 64;
+  choose_runs(r, layout);
   if (r.is_row) return layout;
   if (layout.by_group) {
     constexpr int64_t kGroups = 1024;
@@ -115,9 +140,15 @@ class Writer {
     if (r_.positions)
       for (const int at : r_.place) k_.sign(at);
     k_.use_group_size(layout_.local);
+    if (layout_.takes_runs) {
+      for (const bool is_run : layout_.is_run) k_.sign(is_run ? "r" : "e");
+      r_.reduced.shape.back() /= kRun;
+      for (Shape& strides : r_.reduced.strides) strides.back() *= kRun;
+    }
     for (size_t t = 0; t < r_.op.tensors().size(); ++t) slots_.push_back(k_.tensor(static_cast<int32_t>(t)));
     scalars_ = k_.scalars(0, r_.op.scalar_count());
-    const int64_t points = r_.kept.count(), terms = r_.reduced.count(), parts = layout_.parts;
+    const int64_t points = r_.kept.count(), terms = r_.reduced.count();
+    const int64_t parts = layout_.parts = std::min(layout_.parts, std::max<int64_t>(terms, 1));
     const int64_t per_part = (terms + parts - 1) / parts;
     points_slot_ = k_.word(points * parts);
     terms_slot_ = k_.word(terms);
@@ -167,15 +198,48 @@ class Writer {
     made.input = [this, in_loop](int32_t i, int32_t dtype) -> std::string {
       const auto t = static_cast<size_t>(i);
       if (t >= r_.input_count()) return "result" + std::to_string(t - r_.input_count());
-      const std::string n = std::to_string(i);
-      return load(dtype, k_.address(slots_[t], "int64_t(k" + n + ")" + (in_loop ? "+int64_t(r" + n + ")" : "")));
+      if (in_loop && layout_.takes_runs)
+        return layout_.is_run[t] ? from_run(dtype, "w" + std::to_string(t), "k") : "e" + std::to_string(t);
+      return load(dtype, place(t, in_loop));
     };
     made.scalar = [this, first_scalar](int32_t i, int32_t dtype) { return k_.scalar(scalars_, first_scalar + i, dtype); };
     made.index = [this](int32_t axis) {
       const int at = r_.place[static_cast<size_t>(axis)];
-      return at < 0 ? "rx" + std::to_string(-1 - at) : "kx" + std::to_string(at);
+      const std::string x = at < 0 ? "rx" + std::to_string(-1 - at) : "kx" + std::to_string(at);
+      const bool is_walked = layout_.takes_runs && at < 0 && -1 - at == reduced_.rank - 1;
+      return is_walked ? "(4*" + x + "+" + reduced_.index_type() + "(k))" : x;
     };
     return made;
+  }
+
+  std::string place(size_t t, bool in_loop) const {
+    const std::string n = std::to_string(t);
+    return k_.address(slots_[t], "int64_t(k" + n + ")" + (in_loop ? "+int64_t(r" + n + ")" : ""));
+  }
+
+  // Loads what `used` says of the inputs at the position of the loop, and runs `body` for each of the four points.
+  void each_point(const compute_plugin_expression& used, const std::function<void()>& body) {
+    if (!layout_.takes_runs) {
+      body();
+      return;
+    }
+    std::vector<bool> is_used(r_.input_count());
+    for (int32_t i = 0; i < used.node_count; ++i) {
+      const auto input = static_cast<size_t>(used.nodes[i].value);
+      if (used.nodes[i].kind == COMPUTE_PLUGIN_NODE_INPUT && input < is_used.size()) is_used[input] = true;
+    }
+    for (size_t t = 0; t < is_used.size(); ++t) {
+      if (!is_used[t]) continue;
+      const int32_t dtype = r_.op.tensors()[t].dtype;
+      const std::string n = std::to_string(t);
+      if (layout_.is_run[t])
+        k_.out += "uint w" + n + "[" + std::to_string(words_of_run(dtype)) + "];" + load_run(dtype, "w" + n, place(t, true)) + "\n";
+      else
+        k_.out += type_of(dtype) + " e" + n + "=" + load(dtype, place(t, true)) + ";\n";
+    }
+    k_.out += "[[unroll]] for(int k=0;k<4;++k){\n";
+    body();
+    k_.out += "}\n";
   }
 
   // A loop over the reduced axes, from `first` to `end`; by a group, its items take turns.
@@ -186,12 +250,15 @@ class Writer {
     if (long_) {  // some drivers end loops after 65535 rounds
       k_.out += "for(" + I + " c=" + start + ";c<" + end + ";c+=" + I + "(" + step + ")*" + I + "(32768u))for(" + I +
                 " r=c;r<min(" + end + ",c+" + I + "(" + step + ")*" + I + "(32768u));r+=" + I + "(" + step + ")){\n";
-    } else {
+    } else if (layout_.by_group) {
       k_.out += "for(" + I + " r=" + start + ";r<" + end + ";r+=" + I + "(" + step + ")){\n";
+    } else {  // four loads at once
+      k_.out += "for(" + I + " s=" + start + ";s<" + end + ";s+=" + I + "(4))[[unroll]] for(int u=0;u<4;++u){" + I + " r=s+" + I +
+                "(u);if(r<" + end + "){\n";
     }
     k_.locate(reduced_, "r", "r", r_.positions);
     body();
-    k_.out += "}\n";
+    k_.out += layout_.by_group || long_ ? "}\n" : "}}\n";
   }
 
   void write_text() {
@@ -199,10 +266,7 @@ class Writer {
     std::vector<Accumulator> states;
     for (const Stage& stage : r_.stages) states.emplace_back(k_.source, stage.kind, stage.accumulator);
     if (layout_.by_group) {
-      for (size_t s = 0; s < states.size(); ++s)
-        for (size_t i = 0; i < states[s].parts(); ++i)
-          k_.out += "shared " + states[s].type(i) + " h" + std::to_string(s) + "_" + std::to_string(i) + "[" +
-                    std::to_string(layout_.local) + "];\n";
+      for (size_t s = 0; s < states.size(); ++s) k_.declare_shared(states[s], "h" + std::to_string(s) + "_");
     }
     if (layout_.by_group) {
       k_.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k_.number(points_slot_, I) + ";\nfor(" + I +
@@ -228,22 +292,12 @@ class Writer {
     const std::string number = std::to_string(s), q = "q" + number + "_", h = "h" + number + "_";
     k_.out += state.declare(q) + "\n";
     loop("first", "terms", [&] {
-      const auto names = k_.source.emit(k_.out, *stage.before, "b" + number + "_", leaves(stage.before_scalars, true));
-      k_.out += state.add(q, names[0]) + "\n";
+      each_point(*stage.before, [&] {
+        const auto names = k_.source.emit(k_.out, *stage.before, "b" + number + "_", leaves(stage.before_scalars, true));
+        k_.out += state.add(q, names[0]) + "\n";
+      });
     });
-    if (layout_.by_group) {
-      std::vector<std::string> mine, theirs, first;
-      for (size_t i = 0; i < state.parts(); ++i) {
-        mine.push_back(h + std::to_string(i) + "[lid]");
-        theirs.push_back(h + std::to_string(i) + "[lid+d]");
-        first.push_back(h + std::to_string(i) + "[0]");
-        k_.out += mine[i] + "=" + q + std::to_string(i) + ";";
-      }
-      k_.out += "barrier();\nfor(uint d=" + std::to_string(layout_.local / 2) + "u;d>0u;d>>=1){if(lid<d){" +
-                state.merge(q, theirs);
-      for (size_t i = 0; i < state.parts(); ++i) k_.out += mine[i] + "=" + q + std::to_string(i) + ";";
-      k_.out += "}barrier();}\n" + state.assign(q, first) + "\n";
-    }
+    if (layout_.by_group) k_.combine_group(state, q, h);
     if (layout_.parts > 1) {
       if (layout_.by_group) k_.out += "if(lid==0u){";
       for (size_t i = 0; i < state.parts(); ++i)
@@ -292,12 +346,22 @@ class Writer {
     }
     if (r_.final == nullptr) return;
     loop("first", "terms", [&] {
-      const auto names = k_.source.emit(k_.out, *r_.final, "f", leaves(r_.final_scalars, true));
-      for (size_t i = 0; i < names.size(); ++i) {
-        const std::string n = std::to_string(r_.input_count() + i);
-        k_.out += store(r_.op.tensors()[r_.input_count() + i].dtype,
-                        k_.address(slots_[r_.input_count() + i], "int64_t(k" + n + ")+int64_t(r" + n + ")"), names[i]) + "\n";
+      const auto words = [&](size_t i) { return "w" + std::to_string(r_.input_count() + i); };
+      const auto dtype_of = [&](size_t i) { return r_.op.tensors()[r_.input_count() + i].dtype; };
+      for (size_t i = 0; layout_.takes_runs && i < r_.final_outputs(); ++i) {
+        const int count = words_of_run(dtype_of(i));
+        k_.out += "uint " + words(i) + "[" + std::to_string(count) + "];";
+        for (int w = 0; w < count; ++w) k_.out += words(i) + "[" + std::to_string(w) + "]=0u;";
       }
+      each_point(*r_.final, [&] {
+        const auto names = k_.source.emit(k_.out, *r_.final, "f", leaves(r_.final_scalars, true));
+        for (size_t i = 0; i < names.size(); ++i) {
+          k_.out += (layout_.takes_runs ? to_run(dtype_of(i), words(i), "k", names[i])
+                                        : store(dtype_of(i), place(r_.input_count() + i, true), names[i])) + "\n";
+        }
+      });
+      for (size_t i = 0; layout_.takes_runs && i < r_.final_outputs(); ++i)
+        k_.out += store_run(dtype_of(i), words(i), place(r_.input_count() + i, true)) + "\n";
     });
   }
 
@@ -329,8 +393,7 @@ class Writer {
       const Accumulator state(k.source, stage.kind, stage.accumulator);
       const std::string I = axes.index_type();
       if (by_group) {
-        for (size_t i = 0; i < state.parts(); ++i)
-          k.out += "shared " + state.type(i) + " h" + std::to_string(i) + "[" + std::to_string(local) + "];\n";
+        k.declare_shared(state, "h");
         k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k.number(count, I) + ";\nfor(" + I + " i=" + I +
                  "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
       } else {
@@ -348,14 +411,8 @@ class Writer {
       }
       k.out += state.merge("q", loaded) + "}\n";
       if (by_group) {
-        std::vector<std::string> theirs;
-        for (size_t i = 0; i < state.parts(); ++i) {
-          theirs.push_back("h" + std::to_string(i) + "[lid+d]");
-          k.out += "h" + std::to_string(i) + "[lid]=q" + std::to_string(i) + ";";
-        }
-        k.out += "barrier();\nfor(uint d=" + std::to_string(local / 2) + "u;d>0u;d>>=1){if(lid<d){" + state.merge("q", theirs);
-        for (size_t i = 0; i < state.parts(); ++i) k.out += "h" + std::to_string(i) + "[lid]=q" + std::to_string(i) + ";";
-        k.out += "}barrier();}\nif(lid==0u){\n";
+        k.combine_group(state, "q", "h");
+        k.out += "if(lid==0u){\n";
       }
       k.out += type_of(stage.accumulator) + " total=" + state.result("q") + ";\n";
       Source::Leaves from;
