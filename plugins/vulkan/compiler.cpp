@@ -8,9 +8,6 @@
 
 #include "core.hpp"
 
-
-
-
 namespace vulkan {
 namespace {
 
@@ -79,7 +76,7 @@ std::vector<uint32_t> make_exact(const std::vector<uint32_t>& spirv, const Featu
     }
   });
   std::vector<uint32_t> capabilities, modes;
-  const auto add_mode = [&](const bool (&has)[2], const uint32_t (&numbers)[2]) {
+  const auto add_mode = [&](const bool(&has)[2], const uint32_t(&numbers)[2]) {
     bool any = false;
     for (int size = 0; size < (has_float64 ? 2 : 1); ++size) {
       if (!has[size]) continue;

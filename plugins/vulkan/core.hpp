@@ -33,9 +33,7 @@ struct Refused {
 };
 
 inline compute_string text(std::string_view view) { return {view.data(), static_cast<int64_t>(view.size())}; }
-inline std::string_view view(const compute_string& string) {
-  return {string.data, static_cast<size_t>(string.size)};
-}
+inline std::string_view view(const compute_string& string) { return {string.data, static_cast<size_t>(string.size)}; }
 
 compute_error* make_error(compute_error_code code, std::string_view message, int64_t native_code);
 

@@ -121,12 +121,12 @@ void Device::choose_memory() {
     throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: the driver offers no coherent memory that the host can see");
   };
   const int unified = physical.is_unified ? choose(kLocal | kCached, kSpecial) : -1;
-  heap_types_[0] = first_of({unified, choose(kLocal, kVisible | kSpecial), choose(kLocal, kSpecial),
-                             choose(kVisible, kSpecial)});
-  heap_types_[1] = first_of({choose(kCached, kLocal | kSpecial), choose(kCached, kSpecial), choose(kVisible, kSpecial)});
+  heap_types_[0] =
+      first_of({unified, choose(kLocal, kVisible | kSpecial), choose(kLocal, kSpecial), choose(kVisible, kSpecial)});
+  heap_types_[1] =
+      first_of({choose(kCached, kLocal | kSpecial), choose(kCached, kSpecial), choose(kVisible, kSpecial)});
   heap_types_[2] = first_of({choose(kVisible, VK_MEMORY_PROPERTY_HOST_CACHED_BIT | kLocal | kSpecial),
-                             choose(kVisible, kLocal | kSpecial),
-                             choose(kVisible, kSpecial)});
+                             choose(kVisible, kLocal | kSpecial), choose(kVisible, kSpecial)});
   argument_type_ = first_of({choose(kLocal | kVisible, kSpecial), choose(kVisible, kSpecial)});
   // Write-combined memory serves uploads alone. If the device has no such type, one heap serves both directions.
   const VkMemoryType& upload = memory_.memoryTypes[heap_types_[2]];
@@ -186,8 +186,7 @@ Buffer* Device::allocate(uint32_t memory_type, int64_t bytes, int64_t most_bytes
   if (result == VK_SUCCESS) result = vkBindBufferMemory(handle, buffer->buffer, buffer->memory, 0);
   if (result == VK_SUCCESS &&
       (memory_.memoryTypes[memory_type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
-    result =
-        vkMapMemory(handle, buffer->memory, 0, VK_WHOLE_SIZE, 0, reinterpret_cast<void**>(&buffer->host));
+    result = vkMapMemory(handle, buffer->memory, 0, VK_WHOLE_SIZE, 0, reinterpret_cast<void**>(&buffer->host));
   }
   if (result != VK_SUCCESS) {
     if (buffer->memory != VK_NULL_HANDLE) vkFreeMemory(handle, buffer->memory, nullptr);
@@ -254,8 +253,7 @@ void Device::memory_info(int32_t heap, int64_t* out_free, int64_t* out_total) co
 // ---- Kernels --------------------------------------------------------------------------------------------------------
 
 VkPipeline Device::make_pipeline(const std::vector<uint32_t>& spirv, const char* entry, VkPipelineLayout with_layout,
-                                 const VkSpecializationInfo* constants, std::string* cache_data,
-                                 bool full_subgroups) {
+                                 const VkSpecializationInfo* constants, std::string* cache_data, bool full_subgroups) {
   VkShaderModuleCreateInfo module_info = {};
   module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   module_info.codeSize = spirv.size() * sizeof(uint32_t);
@@ -264,7 +262,8 @@ VkPipeline Device::make_pipeline(const std::vector<uint32_t>& spirv, const char*
   check(vkCreateShaderModule(handle, &module_info, nullptr, &module), "vkCreateShaderModule");
   VkPipelineCacheCreateInfo cache_info = {};
   cache_info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  if (cache_data != nullptr) cache_info.initialDataSize = cache_data->size(), cache_info.pInitialData = cache_data->data();
+  if (cache_data != nullptr)
+    cache_info.initialDataSize = cache_data->size(), cache_info.pInitialData = cache_data->data();
   VkPipelineCache cache = VK_NULL_HANDLE;
   if (cache_data != nullptr) vkCreatePipelineCache(handle, &cache_info, nullptr, &cache);
   VkComputePipelineCreateInfo info = {};

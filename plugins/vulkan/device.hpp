@@ -61,7 +61,6 @@ struct Device {
   compute_plugin_caps caps;
   bool is_fused[2] = {};  // fma of float32 and of float64 rounds once
 
-
   // Memory.
   Buffer* allocate_in_heap(int32_t heap, int64_t bytes);
   Buffer* allocate_arguments(int64_t bytes);  // the host writes, kernels read

@@ -32,10 +32,18 @@ void queue_fill(Stream& stream, const compute_plugin_operand& dst, int64_t size_
     const std::string step = std::to_string(pattern_size) + "l";
     const std::string place = k.address(y, "int64_t(i)*" + step), low = "uint64_t(" + k.at(value) + ")";
     switch (pattern_size) {
-      case 1: k.out += "B8(" + place + ").v=uint8_t(" + low + ");\n"; break;
-      case 2: k.out += "B16(" + place + ").v=uint16_t(" + low + ");\n"; break;
-      case 4: k.out += "B32(" + place + ").v=uint(" + low + ");\n"; break;
-      case 8: k.out += "B64(" + place + ").v=" + low + ";\n"; break;
+      case 1:
+        k.out += "B8(" + place + ").v=uint8_t(" + low + ");\n";
+        break;
+      case 2:
+        k.out += "B16(" + place + ").v=uint16_t(" + low + ");\n";
+        break;
+      case 4:
+        k.out += "B32(" + place + ").v=uint(" + low + ");\n";
+        break;
+      case 8:
+        k.out += "B64(" + place + ").v=" + low + ";\n";
+        break;
       default:
         k.out += "B64(" + place + ").v=" + low + ";B64(" + place + "+8ul).v=uint64_t(" + k.at(value + 1) + ");\n";
     }

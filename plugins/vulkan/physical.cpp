@@ -157,12 +157,12 @@ Physical describe(VkPhysicalDevice handle) {
   features.push_bytes = std::min(limits.maxPushConstantsSize, 256u);
   features.shared_bytes = limits.maxComputeSharedMemorySize;
   features.group_size = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
-  features.group_count =
-      std::min({limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1], limits.maxComputeWorkGroupCount[2]});
+  features.group_count = std::min(
+      {limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1], limits.maxComputeWorkGroupCount[2]});
 
   choose_queues(p);
-  p.has_times = has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) && f12.hostQueryReset == VK_TRUE &&
-                p.timestamp_bits >= 32;
+  p.has_times =
+      has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME) && f12.hostQueryReset == VK_TRUE && p.timestamp_bits >= 32;
   p.has_memory_budget = has(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
 
   const auto require = [&](bool present, const char* feature) {

@@ -146,8 +146,11 @@ void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run) {
           break;
       }
     }
-    if (fits) stream.dispatch(launch.kernel->pipeline, device.layout, words, static_cast<uint32_t>(bytes), launch.groups.data());
-    else stream.dispatch(launch.kernel->pipeline, device.layout, &address, sizeof address, launch.groups.data());
+    if (fits)
+      stream.dispatch(launch.kernel->pipeline, device.layout, words, static_cast<uint32_t>(bytes),
+                      launch.groups.data());
+    else
+      stream.dispatch(launch.kernel->pipeline, device.layout, &address, sizeof address, launch.groups.data());
   }
 }
 

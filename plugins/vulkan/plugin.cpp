@@ -387,16 +387,26 @@ std::string version_text(uint32_t version) {
 // PCI vendor ids, and those that Khronos assigns.
 const char* vendor_name(uint32_t id) {
   switch (id) {
-    case 0x1002: return "AMD";
-    case 0x1010: return "Imagination";
-    case 0x106b: return "Apple";
-    case 0x10de: return "NVIDIA";
-    case 0x13b5: return "Arm";
-    case 0x14e4: return "Broadcom";
-    case 0x5143: return "Qualcomm";
-    case 0x8086: return "Intel";
-    case 0x10005: return "Mesa";
-    default: return "";
+    case 0x1002:
+      return "AMD";
+    case 0x1010:
+      return "Imagination";
+    case 0x106b:
+      return "Apple";
+    case 0x10de:
+      return "NVIDIA";
+    case 0x13b5:
+      return "Arm";
+    case 0x14e4:
+      return "Broadcom";
+    case 0x5143:
+      return "Qualcomm";
+    case 0x8086:
+      return "Intel";
+    case 0x10005:
+      return "Mesa";
+    default:
+      return "";
   }
 }
 
@@ -423,8 +433,7 @@ void emit_device(const compute_plugin_sink& sink, const Physical& p, uint64_t id
   for (int32_t dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
     const bool needs_float64 = dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128;
     if (!needs_float64 || features.float64) {
-      dtypes[dtype] =
-          COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+      dtypes[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
     }
   }
   compute_plugin_device_info info = {};
@@ -466,7 +475,9 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     std::string drivers;
     for (const Physical& p : devices)
       if (drivers.find(p.driver) == std::string::npos) drivers += (drivers.empty() ? "" : ", ") + p.driver;
-    const std::string error = instance == VK_NULL_HANDLE ? report.error : devices.empty() ? "no driver has a device" : "";
+    const std::string error = instance == VK_NULL_HANDLE ? report.error
+                              : devices.empty()          ? "no driver has a device"
+                                                         : "";
     emit_requirement(*sink, "Vulkan driver", report, drivers, error,
                      "install a Vulkan driver, e.g. mesa-vulkan-drivers or the vendor's");
     for (size_t i = 0; i < devices.size(); ++i) emit_device(*sink, devices[i], i + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream: an in-order queue of work. It records commands, and submits many of them at once, because a submission costs
+// A stream: an in-order queue of work. It records commands and submits many of them at once, because a submission costs
 // several microseconds. Its timeline semaphore has one value per submission.
 #pragma once
 

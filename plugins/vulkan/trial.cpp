@@ -18,13 +18,13 @@ void try_fused(Device& device) {
   Plan plan;
   KernelBuilder k(device, plan, false, "try fused");
   const int x = k.scalars(0, 1), y = k.tensor(0);
-  // (1 + e)^2 - (1 + 2 e) is e^2 if it is rounded once, else 0. The operands are arguments, so that no compiler knows them.
+  // (1 + e)^2 - (1 + 2 e) is e^2 if it is rounded once, else 0. No compiler knows the operands, which are arguments.
   k.finish(1, [&] {
     k.out += "void main(){if(gl_GlobalInvocationID.x!=0u)return;\nfloat f=uintBitsToFloat(" + k.number(x, "uint") +
              "),e=f-1.0;B32(" + k.address(y, "0") + ").v=fma(f,f,-(1.0+2.0*e))!=0.0?1u:0u;\n";
     if (has_float64) {
-      k.out += "double b=packDouble2x32(unpackUint2x32(uint64_t(" + k.at(x + 1) + "))),g=b-1.0lf;B32(" + k.address(y, "4") +
-               ").v=fma(b,b,-(1.0lf+2.0lf*g))!=0.0lf?1u:0u;\n";
+      k.out += "double b=packDouble2x32(unpackUint2x32(uint64_t(" + k.at(x + 1) + "))),g=b-1.0lf;B32(" +
+               k.address(y, "4") + ").v=fma(b,b,-(1.0lf+2.0lf*g))!=0.0lf?1u:0u;\n";
     }
     k.out += "}\n";
   });

@@ -33,7 +33,8 @@ std::unique_ptr<UserKernel> compile_user_kernel(Device& device, std::string_view
       throw Failure(COMPUTE_ERROR_COMPILE_FAILED, "vulkan: the source is not SPIR-V");
     kernel->entry = name;
   } else {
-    throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: kernels are written in glsl or spirv, not in " + std::string(language));
+    throw Failure(COMPUTE_ERROR_UNSUPPORTED,
+                  "vulkan: kernels are written in glsl or spirv, not in " + std::string(language));
   }
   return kernel;
 }
@@ -96,7 +97,8 @@ void launch_user_kernel(UserKernel& kernel, Stream& stream, const compute_plugin
     throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: shaders declare their shared memory themselves");
   const uint32_t groups[3] = {static_cast<uint32_t>(launch.groups[0]), static_cast<uint32_t>(launch.groups[1]),
                               static_cast<uint32_t>(launch.groups[2])};
-  stream.dispatch(kernel.pipeline(constants), device.layout, push.data(), static_cast<uint32_t>((used + 3) / 4 * 4), groups);
+  stream.dispatch(kernel.pipeline(constants), device.layout, push.data(), static_cast<uint32_t>((used + 3) / 4 * 4),
+                  groups);
 }
 
 }  // namespace vulkan

@@ -18,17 +18,22 @@ std::string identity_text(std::string_view kind, int32_t dtype) {
   if (kind == "prod") return is_complex(c) ? type_of(dtype) + "(1,0)" : type_of(dtype) + "(1)";
   const bool is_min = kind == "min";
   switch (c) {
-    case 'f': return is_min ? "uintBitsToFloat(0x7f800000u)" : "uintBitsToFloat(0xff800000u)";
+    case 'f':
+      return is_min ? "uintBitsToFloat(0x7f800000u)" : "uintBitsToFloat(0xff800000u)";
     case 'd':
       return is_min ? "packDouble2x32(uvec2(0u,0x7ff00000u))" : "packDouble2x32(uvec2(0u,0xfff00000u))";
     case 'i': {
       const std::string most = std::to_string((int64_t{1} << (bits - 1)) - 1);
       return is_min ? most : "(-" + most + "-1)";
     }
-    case 'u': return is_min ? std::to_string((uint64_t{1} << bits) - 1) + "u" : "0u";
-    case 'l': return is_min ? "0x7fffffffffffffffl" : "int64_t(0x8000000000000000ul)";
-    case 'm': return is_min ? "0xfffffffffffffffful" : "0ul";
-    default: return is_min ? "true" : "false";
+    case 'u':
+      return is_min ? std::to_string((uint64_t{1} << bits) - 1) + "u" : "0u";
+    case 'l':
+      return is_min ? "0x7fffffffffffffffl" : "int64_t(0x8000000000000000ul)";
+    case 'm':
+      return is_min ? "0xfffffffffffffffful" : "0ul";
+    default:
+      return is_min ? "true" : "false";
   }
 }
 
@@ -63,8 +68,7 @@ std::vector<std::string> Accumulator::names(const std::string& name) const {
 
 std::string Accumulator::declare(const std::string& name) const {
   std::string text;
-  for (size_t i = 0; i < parts(); ++i)
-    text += types_[i] + " " + name + std::to_string(i) + "=" + identities_[i] + ";";
+  for (size_t i = 0; i < parts(); ++i) text += types_[i] + " " + name + std::to_string(i) + "=" + identities_[i] + ";";
   return text;
 }
 

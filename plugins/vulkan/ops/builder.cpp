@@ -77,8 +77,7 @@ void Op::allow(std::initializer_list<std::string_view> attributes, int32_t expre
     const compute_attribute& attribute = element(op_.attributes, i);
     const std::string_view name(attribute.name, static_cast<size_t>(attribute.name_size));
     if (std::find(attributes.begin(), attributes.end(), name) == attributes.end()) {
-      throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
-                    "the plugin does not know the attribute " + std::string(name)};
+      throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "the plugin does not know the attribute " + std::string(name)};
     }
   }
   if (op_.expression_count > expressions)
@@ -89,7 +88,8 @@ void require_dtypes(const Device& device, const compute_plugin_op& op) {
   if (device.physical.features.float64) return;
   const auto require = [](int32_t dtype, int32_t argument) {
     if (needs_float64(dtype))
-      throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, argument, "float64 needs the feature shaderFloat64", "cast to float32"};
+      throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, argument, "float64 needs the feature shaderFloat64",
+                    "cast to float32"};
   };
   for (int32_t i = 0; i < op.input_count + op.output_count; ++i) {
     const compute_plugin_tensor& tensor = element(op.tensors, i);
@@ -209,7 +209,8 @@ void KernelBuilder::locate(const Axes& axes, const std::string& prefix, const st
     int row = 0;
     for (size_t t = 0; t < operands; ++t) {
       if (axes.is_zero[t]) continue;
-      out += prefix + std::to_string(t) + "+=" + O + "(p)*" + number(axes.stride_slot + row * axes.rank + axis, O) + ";";
+      out +=
+          prefix + std::to_string(t) + "+=" + O + "(p)*" + number(axes.stride_slot + row * axes.rank + axis, O) + ";";
       ++row;
     }
     if (positions) out += prefix + "x" + std::to_string(axis) + "=p;";
@@ -254,7 +255,8 @@ void KernelBuilder::combine_group(const Accumulator& state, const std::string& q
       first.push_back(h + std::to_string(i) + "[0]");
       theirs[i] = h + std::to_string(i) + "[g]";
     }
-    out += "}barrier();\n" + state.assign(q, first) + "for(uint g=1u;g<gl_NumSubgroups;++g){" + state.merge(q, theirs) + "}\n";
+    out += "}barrier();\n" + state.assign(q, first) + "for(uint g=1u;g<gl_NumSubgroups;++g){" + state.merge(q, theirs) +
+           "}\n";
     return;
   }
   for (size_t i = 0; i < state.parts(); ++i) {
@@ -278,7 +280,8 @@ std::string KernelBuilder::complete_text() const {
       "#extension GL_EXT_shader_16bit_storage:require\n"
       "#extension GL_EXT_control_flow_attributes:require\n";
   if (features.float64) text += "#extension GL_EXT_shader_explicit_arithmetic_types_float64:require\n";
-  if (shuffles_) text += "#extension GL_KHR_shader_subgroup_basic:require\n#extension GL_KHR_shader_subgroup_shuffle:require\n";
+  if (shuffles_)
+    text += "#extension GL_KHR_shader_subgroup_basic:require\n#extension GL_KHR_shader_subgroup_shuffle:require\n";
   if (features.int64_atomics) text += "#extension GL_EXT_shader_atomic_int64:require\n";
   text += "#define HAS_FLOAT64 " + std::string(features.float64 ? "1\n" : "0\n");
   text += "#define FUSED_32 " + std::string(device.is_fused[0] ? "1\n" : "0\n") + "#define FUSED_64 " +

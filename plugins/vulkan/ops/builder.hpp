@@ -92,12 +92,15 @@ class KernelBuilder {
   Source source;
   std::string out;  // the text of the kernel
 
-  void sign(std::string_view text) { key_ += text; key_ += '/'; }
+  void sign(std::string_view text) {
+    key_ += text;
+    key_ += '/';
+  }
   void sign(int64_t number) { sign(std::to_string(number)); }
 
   int word(int64_t value);
-  int tensor(int32_t position);        // its address
-  int workspace(int64_t offset);       // its address
+  int tensor(int32_t position);   // its address
+  int workspace(int64_t offset);  // its address
   int scalars(int32_t first, int32_t count);
   int fault();
   Axes axes(const Space& space);

@@ -26,7 +26,8 @@ bool fits(const Device& device, const Tile& tile, int32_t dtype) {
 // The largest tile that leaves no unit of the device without work, as far as that is known.
 Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t batch, int32_t dtype) {
   constexpr int64_t kEnough = 128;
-  if (device.physical.kind == COMPUTE_DEVICE_KIND_CPU) return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 ? kMiddle : kSmall;
+  if (device.physical.kind == COMPUTE_DEVICE_KIND_CPU)
+    return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 ? kMiddle : kSmall;
   for (const Tile& tile : {kLarge, kMiddle}) {
     const int64_t tiles = (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns) * batch;
     const bool wasteful = rows * 2 <= tile.rows || columns * 2 <= tile.columns;
@@ -40,12 +41,13 @@ Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t ba
 // The dtype in which products are added.
 int32_t accumulator_of(int32_t dtype) { return class_of(dtype) == 'h' ? COMPUTE_DTYPE_FLOAT32 : dtype; }
 
-std::string multiply_add(Source& source, int32_t dtype, const std::string& a, const std::string& b, const std::string& c) {
+std::string multiply_add(Source& source, int32_t dtype, const std::string& a, const std::string& b,
+                         const std::string& c) {
   const char cls = class_of(dtype);
   if (is_real(cls)) return c + "=fma(" + a + "," + b + "," + c + ");";
   if (cls == 'c' || cls == 'z') {
-    return c + ".x=fma(" + a + ".x," + b + ".x,fma(-" + a + ".y," + b + ".y," + c + ".x));" + c + ".y=fma(" + a + ".x," +
-           b + ".y,fma(" + a + ".y," + b + ".x," + c + ".y));";
+    return c + ".x=fma(" + a + ".x," + b + ".x,fma(-" + a + ".y," + b + ".y," + c + ".x));" + c + ".y=fma(" + a +
+           ".x," + b + ".y,fma(" + a + ".y," + b + ".x," + c + ".y));";
   }
   return c + "=" + source.combine("sum", dtype, c, "(" + source.combine("prod", dtype, a, b) + ")") + ";";
 }
@@ -53,8 +55,8 @@ std::string multiply_add(Source& source, int32_t dtype, const std::string& a, co
 // How a tile of an operand reaches shared memory. `load` returns the value at (row, depth) or (depth, column) in terms
 // of the variables r and d, which are within the operand.
 struct Loader {
-  bool depth_is_contiguous;                                     // neighbouring items take neighbours along the depth
-  int vector;                                                   // 4: aligned runs of four elements of 4 bytes, else 1
+  bool depth_is_contiguous;  // neighbouring items take neighbours along the depth
+  int vector;                // 4: aligned runs of four elements of 4 bytes, else 1
   std::function<std::string(const std::string& r, const std::string& d)> value;    // text of one element
   std::function<std::string(const std::string& r, const std::string& d)> address;  // of the run, for vector 4
 };
@@ -92,28 +94,32 @@ std::string place_of_load(const Product& p, const Loader& loader, int extent) {
 void write_fetch(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& name, int extent,
                  const std::string& first, const std::string& limit, const std::string& depth_first) {
   const std::string T = type_of(p.accumulator);
-  k.out += "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" + place_of_load(p, loader, extent) +
-           "uint rr=" + first + "+r,dd=" + depth_first + "+d;";
+  k.out += "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" +
+           place_of_load(p, loader, extent) + "uint rr=" + first + "+r,dd=" + depth_first + "+d;";
   if (loader.vector == 4) {
-    k.out += name + "[i]=uvec4(0u);if(rr<" + limit + "&&dd<depth)" + name + "[i]=W4(" + loader.address("rr", "dd") + ").v;}\n";
+    k.out += name + "[i]=uvec4(0u);if(rr<" + limit + "&&dd<depth)" + name + "[i]=W4(" + loader.address("rr", "dd") +
+             ").v;}\n";
   } else {
-    k.out += T + " x=" + T + "(0);if(rr<" + limit + "&&dd<depth){" + loader.value("rr", "dd") + "}" + name + "[i]=x;}\n";
+    k.out +=
+        T + " x=" + T + "(0);if(rr<" + limit + "&&dd<depth){" + loader.value("rr", "dd") + "}" + name + "[i]=x;}\n";
   }
 }
 
 // Copies these registers into shared memory: element (r, d) is number r of row d. Rows have four more elements, so that
 // neighbours along the depth lie in different banks.
-void write_put(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& name, const std::string& shared,
-               int extent) {
+void write_put(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& name,
+               const std::string& shared, int extent) {
   const std::string step = number(extent + 4) + "u";
   const auto target = [&](const std::string& at) {
     return p.has_vectors ? shared + "[(" + at + ")>>2][(" + at + ")&3u]" : shared + "[" + at + "]";
   };
-  k.out += "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" + place_of_load(p, loader, extent);
+  k.out +=
+      "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" + place_of_load(p, loader, extent);
   if (loader.vector == 1) {
     k.out += target("d*" + step + "+r") + "=" + name + "[i];}\n";
   } else if (loader.depth_is_contiguous) {
-    k.out += "[[unroll]] for(int e=0;e<4;++e)" + target("(d+uint(e))*" + step + "+r") + "=uintBitsToFloat(" + name + "[i][e]);}\n";
+    k.out += "[[unroll]] for(int e=0;e<4;++e)" + target("(d+uint(e))*" + step + "+r") + "=uintBitsToFloat(" + name +
+             "[i][e]);}\n";
   } else {
     k.out += shared + "[(d*" + step + "+r)>>2]=uintBitsToFloat(" + name + "[i]);}\n";
   }
@@ -122,21 +128,24 @@ void write_put(KernelBuilder& k, const Product& p, const Loader& loader, const s
 void write_product(KernelBuilder& k, const Product& p) {
   const Tile& t = p.tile;
   const std::string T = type_of(p.accumulator);
-  const int a_step = t.rows + 4, b_step = t.columns + 4, across = t.columns / t.item_columns, down = t.rows / t.item_rows;
+  const int a_step = t.rows + 4, b_step = t.columns + 4, across = t.columns / t.item_columns,
+            down = t.rows / t.item_rows;
   if (p.has_vectors)
     k.out += "shared vec4 sa[" + number(t.depth * a_step / 4) + "],sb[" + number(t.depth * b_step / 4) + "];\n";
   else
     k.out += "shared " + T + " sa[" + number(t.depth * a_step) + "],sb[" + number(t.depth * b_step) + "];\n";
-  k.out += "void main(){\nuint lid=gl_LocalInvocationID.x,rows=" + k.number(p.rows_slot, "uint") + ",columns=" +
-           k.number(p.columns_slot, "uint") + ",depth=" + k.number(p.depth_slot, "uint") + ";\n";
+  k.out += "void main(){\nuint lid=gl_LocalInvocationID.x,rows=" + k.number(p.rows_slot, "uint") +
+           ",columns=" + k.number(p.columns_slot, "uint") + ",depth=" + k.number(p.depth_slot, "uint") + ";\n";
   k.out += "uint tiles_across=(columns+" + number(t.columns - 1) + "u)/" + number(t.columns) + "u;\n";
   // Neighbouring groups share a band of rows of either operand, which caches then hold.
   k.out += "uint tiles_down=(rows+" + number(t.rows - 1) + "u)/" + number(t.rows) +
-           "u,band=8u*tiles_across,id=gl_WorkGroupID.x,group_row=id/band*8u,height=min(8u,tiles_down-group_row),within=id%band;\n" +
+           "u,band=8u*tiles_across,id=gl_WorkGroupID.x,group_row=id/"
+           "band*8u,height=min(8u,tiles_down-group_row),within=id%band;\n" +
            "uint r0=(group_row+within%height)*" + number(t.rows) + "u,c0=within/height*" + number(t.columns) + "u;\n" +
            "uint tr=lid/" + number(across) + "u,tc=lid%" + number(across) + "u;\n" + p.begin;
   k.out += T + " acc[" + number(t.item_rows) + "][" + number(t.item_columns) + "];\n[[unroll]] for(int i=0;i<" +
-           number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)acc[i][j]=" + T + "(0);\n";
+           number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)acc[i][j]=" + T +
+           "(0);\n";
   const auto declare = [&](const Loader& loader, const std::string& name, int extent) {
     k.out += (loader.vector == 4 ? "uvec4 " : T + " ") + name + "[" + number(loads_of(p, loader, extent)) + "];\n";
   };
@@ -146,7 +155,8 @@ void write_product(KernelBuilder& k, const Product& p) {
   write_fetch(k, p, p.a, "fa", t.rows, "r0", "rows", "0u");
   write_fetch(k, p, p.b, "fb", t.columns, "c0", "columns", "0u");
   const std::string far = number(t.depth * 32768) + "u";  // some drivers end loops after 65535 rounds
-  k.out += "for(uint d1=0u;d1<depth;d1+=" + far + ")for(uint d0=d1;d0<min(depth,d1+" + far + ");d0+=" + number(t.depth) + "u){\n";
+  k.out += "for(uint d1=0u;d1<depth;d1+=" + far + ")for(uint d0=d1;d0<min(depth,d1+" + far +
+           ");d0+=" + number(t.depth) + "u){\n";
   write_put(k, p, p.a, "fa", "sa", t.rows);
   write_put(k, p, p.b, "fb", "sb", t.columns);
   k.out += "barrier();\nif(d0+" + number(t.depth) + "u<depth){\n";
@@ -157,11 +167,12 @@ void write_product(KernelBuilder& k, const Product& p) {
   // Blocks of four lie apart, so that neighbouring items read neighbouring words.
   const int row_part = std::min(t.item_rows, 4), column_part = std::min(t.item_columns, 4);
   const auto place = [](const std::string& item, int part, int count, const std::string& i) {
-    return "(" + i + "/" + number(part) + ")*" + number(part * count) + "+int(" + item + ")*" + number(part) + "+" + i + "%" +
-           number(part);
+    return "(" + i + "/" + number(part) + ")*" + number(part * count) + "+int(" + item + ")*" + number(part) + "+" + i +
+           "%" + number(part);
   };
   const std::string row_of = place("tr", row_part, down, "i"), column_of = place("tc", column_part, across, "j");
-  const auto read = [&](const std::string& to, const std::string& from, int count, int step, const std::string& item, int items) {
+  const auto read = [&](const std::string& to, const std::string& from, int count, int step, const std::string& item,
+                        int items) {
     if (p.has_vectors) {
       for (int i = 0; i < count / 4; ++i) {
         const std::string v = to + number(i);
@@ -173,13 +184,14 @@ void write_product(KernelBuilder& k, const Product& p) {
     }
     const bool is_row = to == "x";
     const std::string n = is_row ? "i" : "j";
-    k.out += "[[unroll]] for(int " + n + "=0;" + n + "<" + number(count) + ";++" + n + ")" + to + "[" + n + "]=" + from + "[d*" +
-             number(step) + "+" + (is_row ? row_of : column_of) + "];\n";
+    k.out += "[[unroll]] for(int " + n + "=0;" + n + "<" + number(count) + ";++" + n + ")" + to + "[" + n +
+             "]=" + from + "[d*" + number(step) + "+" + (is_row ? row_of : column_of) + "];\n";
   };
   read("x", "sa", t.item_rows, a_step, "tr", down);
   read("y", "sb", t.item_columns, b_step, "tc", across);
-  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) +
-           ";++j){" + multiply_add(k.source, p.accumulator, "x[i]", "y[j]", "acc[i][j]") + "}\n}\nbarrier();\n}\n";
+  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" +
+           number(t.item_columns) + ";++j){" + multiply_add(k.source, p.accumulator, "x[i]", "y[j]", "acc[i][j]") +
+           "}\n}\nbarrier();\n}\n";
   k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i){uint r=r0+uint(" + row_of +
            ");if(r<rows){\n[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j){uint c=c0+uint(" + column_of +
            ");if(c<columns){\n" + T + " v=acc[i][j];\n" + p.store("r", "c", "v") + "}}}}}\n";
@@ -199,7 +211,8 @@ void contraction(const Request& request) {
   const Tensor &a = op.input(0), &b = op.input(1), &y = op.output(0);
   const size_t rank = y.shape.size();
   const int64_t rows = y.shape[rank - 2], columns = y.shape[rank - 1], depth = a.shape[rank - 1];
-  const bool has_added = op.input_count() > 2 && !op.input(2).is_absent, has_bias = op.input_count() > 3 && !op.input(3).is_absent;
+  const bool has_added = op.input_count() > 2 && !op.input(2).is_absent,
+             has_bias = op.input_count() > 3 && !op.input(3).is_absent;
   const bool is_scaled = op.integer("scaled", 0) != 0;
   const int32_t dtype = a.dtype, accumulator = accumulator_of(dtype);
   if (class_of(dtype) == 'b') throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "products of bool are not supported"};
@@ -214,8 +227,10 @@ void contraction(const Request& request) {
   batch.shape.assign(y.shape.begin(), y.shape.end() - 2);
   for (const Tensor& tensor : op.tensors()) {
     Shape strides = tensor.strides;
-    if (!tensor.is_absent) strides.resize(rank - 2);
-    else strides.assign(rank - 2, 0);
+    if (!tensor.is_absent)
+      strides.resize(rank - 2);
+    else
+      strides.assign(rank - 2, 0);
     batch.strides.push_back(strides);
   }
   batch = batch.collapsed(false);
@@ -239,8 +254,7 @@ void contraction(const Request& request) {
     slots.push_back(tensor.is_absent ? -1 : k.tensor(static_cast<int32_t>(t)));
   }
   k.sign(is_scaled ? "scaled" : "plain");
-  if (op.expression_count() > 0)
-    k.sign(std::string_view(reinterpret_cast<const char*>(op.expression(0).digest), 16));
+  if (op.expression_count() > 0) k.sign(std::string_view(reinterpret_cast<const char*>(op.expression(0).digest), 16));
   const int scalars = k.scalars(0, op.scalar_count());
   p.rows_slot = k.word(rows);
   p.columns_slot = k.word(columns);
@@ -254,7 +268,9 @@ void contraction(const Request& request) {
   const Axes axes = k.axes(batch);
   const int64_t size = bytes_of(dtype);
   const auto vector_of = [&](const Tensor& tensor, size_t t, size_t run, size_t other, int64_t extent) {
-    if (p.tile.items() * 4 > p.tile.rows * p.tile.depth || class_of(dtype) != 'f' || tensor.alignment < 16 || extent % 4 != 0) return 1;
+    if (p.tile.items() * 4 > p.tile.rows * p.tile.depth || class_of(dtype) != 'f' || tensor.alignment < 16 ||
+        extent % 4 != 0)
+      return 1;
     if (tensor.strides[run] != size || tensor.strides[other] % 16 != 0) return 1;
     for (const int64_t stride : batch.strides[t])
       if (stride % 16 != 0) return 1;
@@ -268,8 +284,8 @@ void contraction(const Request& request) {
     const int depth_step = depth_axis == rank - 1 ? column_steps[t] : row_steps[t];
     const int line_step = line_axis == rank - 1 ? column_steps[t] : row_steps[t];
     made.address = [&k, &slots, t, depth_step, line_step](const std::string& r, const std::string& d) {
-      return k.address(slots[t], "int64_t(o" + std::to_string(t) + ")+int64_t(" + r + ")*" + k.at(line_step) + "+int64_t(" + d +
-                                     ")*" + k.at(depth_step));
+      return k.address(slots[t], "int64_t(o" + std::to_string(t) + ")+int64_t(" + r + ")*" + k.at(line_step) +
+                                     "+int64_t(" + d + ")*" + k.at(depth_step));
     };
     made.value = [&k, dtype, accumulator, address = made.address](const std::string& r, const std::string& d) {
       return "x=" + k.source.convert(dtype, accumulator, load(dtype, address(r, d))) + ";";
@@ -293,17 +309,20 @@ void contraction(const Request& request) {
       std::string made;
       Source& s = k.source;
       const auto sum = [&](const std::string& x, const std::string& z) { return s.combine("sum", accumulator, x, z); };
-      const auto prod = [&](const std::string& x, const std::string& z) { return s.combine("prod", accumulator, x, z); };
+      const auto prod = [&](const std::string& x, const std::string& z) {
+        return s.combine("prod", accumulator, x, z);
+      };
       if (is_scaled) made += "v=" + prod("(" + k.scalar(scalars, 0, accumulator) + ")", "v") + ";";
       if (has_added && is_scaled) {
         const std::string T = type_of(accumulator);
-        made += T + " beta=" + k.scalar(scalars, 1, accumulator) + ";if(beta!=" + T + "(0)){" + T + " added=" +
-                s.convert(op.input(2).dtype, accumulator, load(op.input(2).dtype, place(2))) + ";v=" +
-                sum("v", "(" + prod("beta", "added") + ")") + ";}";
+        made += T + " beta=" + k.scalar(scalars, 1, accumulator) + ";if(beta!=" + T + "(0)){" + T +
+                " added=" + s.convert(op.input(2).dtype, accumulator, load(op.input(2).dtype, place(2))) +
+                ";v=" + sum("v", "(" + prod("beta", "added") + ")") + ";}";
       }
       if (has_bias)
-        made += "{" + type_of(accumulator) + " added=" +
-                s.convert(op.input(3).dtype, accumulator, load(op.input(3).dtype, place(3))) + ";v=" + sum("v", "added") + ";}";
+        made += "{" + type_of(accumulator) +
+                " added=" + s.convert(op.input(3).dtype, accumulator, load(op.input(3).dtype, place(3))) +
+                ";v=" + sum("v", "added") + ";}";
       if (op.expression_count() > 0) {
         Source::Leaves leaves;
         leaves.input = [](int32_t, int32_t) { return std::string("v"); };
@@ -335,7 +354,8 @@ void convolution(const Request& request) {
   if (class_of(dtype) == 'b') throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "bool is not supported"};
   for (const WindowProduct& w : products) {
     const int64_t rows = w.rows, columns = w.columns(), depth = w.depth_points();
-    if (rows > kMostExtent || columns > kMostExtent || depth > kMostExtent || w.groups > request.device.physical.features.group_count)
+    if (rows > kMostExtent || columns > kMostExtent || depth > kMostExtent ||
+        w.groups > request.device.physical.features.group_count)
       throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "the convolution is too large"};
     Product p;
     p.dtype = dtype;
@@ -364,7 +384,8 @@ void convolution(const Request& request) {
       }
       return first;
     };
-    const int depth_extents = list(w.depth), column_extents = list(w.column), a_depth = list(w.a_depth), c_column = list(w.c_column);
+    const int depth_extents = list(w.depth), column_extents = list(w.column), a_depth = list(w.a_depth),
+              c_column = list(w.c_column);
     const int extent = list(w.extent), stride = list(w.stride), start = list(w.start), depth_step = list(w.depth_step),
               column_step = list(w.column_step);
     const std::string size = std::to_string(bytes_of(dtype)) + "l";
@@ -382,10 +403,9 @@ void convolution(const Request& request) {
     p.a.depth_is_contiguous = true;
     p.a.vector = p.b.vector = 1;
     p.a.value = [&](const std::string& r, const std::string& d) {
-      std::string text = positions("u", d, depth_extents) + "int64_t at=" + k.at(a_offset) + "+int64_t(gl_WorkGroupID.z)*" +
-                         k.at(a_group) + "+int64_t(" + r + ")*" + k.at(a_row);
-      for (int axis = 0; axis < 4; ++axis)
-        text += "+int64_t(u" + std::to_string(axis) + ")*" + k.at(a_depth + axis);
+      std::string text = positions("u", d, depth_extents) + "int64_t at=" + k.at(a_offset) +
+                         "+int64_t(gl_WorkGroupID.z)*" + k.at(a_group) + "+int64_t(" + r + ")*" + k.at(a_row);
+      for (int axis = 0; axis < 4; ++axis) text += "+int64_t(u" + std::to_string(axis) + ")*" + k.at(a_depth + axis);
       return text + ";x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(a, "at*" + size))) + ";";
     };
     p.b.depth_is_contiguous = depth_first;
@@ -395,10 +415,12 @@ void convolution(const Request& request) {
                          "+int64_t(w0)*" + k.at(b_column) + ";bool inside=true;";
       for (int axis = 0; axis < 3; ++axis) {
         const std::string n = std::to_string(axis + 1);
-        text += "{int64_t s=" + k.at(start + axis) + "+int64_t(u" + n + ")*" + k.at(depth_step + axis) + "+int64_t(w" + n + ")*" +
-                k.at(column_step + axis) + ";inside=inside&&s>=0l&&s<" + k.at(extent + axis) + ";at+=s*" + k.at(stride + axis) + ";}";
+        text += "{int64_t s=" + k.at(start + axis) + "+int64_t(u" + n + ")*" + k.at(depth_step + axis) + "+int64_t(w" +
+                n + ")*" + k.at(column_step + axis) + ";inside=inside&&s>=0l&&s<" + k.at(extent + axis) + ";at+=s*" +
+                k.at(stride + axis) + ";}";
       }
-      return text + "if(inside)x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(b, "at*" + size))) + ";";
+      return text + "if(inside)x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(b, "at*" + size))) +
+             ";";
     };
     const int64_t tiles = tiles_of(p.tile, rows, columns);
     if (tiles > request.device.physical.features.group_count)
@@ -414,9 +436,10 @@ void convolution(const Request& request) {
             text += ";";
             if (bias >= 0) {
               text += "{" + type_of(accumulator) + " added=" +
-                      k.source.convert(dtype, accumulator,
-                                       load(dtype, k.address(bias, "(int64_t(gl_WorkGroupID.z)*" + k.at(bias_group) + "+int64_t(" + r +
-                                                                       ")*" + k.at(bias_row) + ")*" + size))) +
+                      k.source.convert(
+                          dtype, accumulator,
+                          load(dtype, k.address(bias, "(int64_t(gl_WorkGroupID.z)*" + k.at(bias_group) + "+int64_t(" +
+                                                          r + ")*" + k.at(bias_row) + ")*" + size))) +
                       ";" + v + "=" + k.source.combine("sum", accumulator, v, "added") + ";}";
             }
             return text + store(dtype, k.address(c, "at*" + size), k.source.convert(accumulator, dtype, v)) + "}";

@@ -70,8 +70,8 @@ const Library& library() {
 #define CONSTANT(word, float32, float64) made->words[word] = {float32, float64};
 #define SERIES(word, variable, float32, float64) \
   made->words[#word] = {polynomial(#variable, #float32), polynomial(#variable, #float64)};
-#include "functions.inc"
 #include "complex_functions.inc"
+#include "functions.inc"
 #undef FUNCTION
 #undef CONSTANT
 #undef SERIES
@@ -96,9 +96,9 @@ std::string literals(const std::string& text, bool wide) {
       continue;
     }
     size_t end = i;
-    while (end < text.size() &&
-           (is_name(text[end]) || text[end] == '.' ||
-            ((text[end] == '-' || text[end] == '+') && (text[end - 1] == 'p' || (text[end - 1] == 'e' && text[i + 1] != 'x')))))
+    while (end < text.size() && (is_name(text[end]) || text[end] == '.' ||
+                                 ((text[end] == '-' || text[end] == '+') &&
+                                  (text[end - 1] == 'p' || (text[end - 1] == 'e' && text[i + 1] != 'x')))))
       ++end;
     std::string word = text.substr(i, end - i);
     const bool is_hex = word.size() > 1 && word[1] == 'x';
@@ -106,8 +106,10 @@ std::string literals(const std::string& text, bool wide) {
                                  : word.find('.') != std::string::npos || word.find('e') != std::string::npos;
     if (is_float) {
       bool is_wide = wide;
-      if (word.ends_with("lf")) word.resize(word.size() - 2), is_wide = true;
-      else if (word.back() == 'f') word.pop_back(), is_wide = false;
+      if (word.ends_with("lf"))
+        word.resize(word.size() - 2), is_wide = true;
+      else if (word.back() == 'f')
+        word.pop_back(), is_wide = false;
       char buffer[40];
       snprintf(buffer, sizeof buffer, is_wide ? "%.17g" : "%.9g", std::strtod(word.c_str(), nullptr));
       word = buffer;
@@ -126,14 +128,22 @@ std::string expand(std::string_view text, char cls) {
   const auto word_of = [&](std::string_view word) -> std::string {
     if (word == "T") {
       switch (cls) {
-        case 'i': return "int";
-        case 'u': return "uint";
-        case 'l': return "int64_t";
-        case 'm': return "uint64_t";
-        case 'f': return "float";
-        case 'd': return "double";
-        case 'c': return "vec2";
-        default: return "dvec2";
+        case 'i':
+          return "int";
+        case 'u':
+          return "uint";
+        case 'l':
+          return "int64_t";
+        case 'm':
+          return "uint64_t";
+        case 'f':
+          return "float";
+        case 'd':
+          return "double";
+        case 'c':
+          return "vec2";
+        default:
+          return "dvec2";
       }
     }
     if (word == "R") return wide ? "double" : "float";

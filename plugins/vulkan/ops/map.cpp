@@ -9,8 +9,8 @@ namespace {
 // How the operands of a loop lie along its innermost axis: in runs of four, or as single elements.
 struct Runs {
   bool taken = false;
-  bool has_tail = false;        // the number of points is not a multiple of four
-  std::vector<bool> is_run;     // per operand; the others do not move along the axis
+  bool has_tail = false;     // the number of points is not a multiple of four
+  std::vector<bool> is_run;  // per operand; the others do not move along the axis
 };
 
 // Four copies of long code would not pay: its time is not that of the memory.
@@ -19,9 +19,10 @@ bool is_heavy(const compute_plugin_expression& e) {
   for (int32_t i = 0; i < e.node_count; ++i) {
     const compute_plugin_node& node = e.nodes[i];
     if (node.kind != COMPUTE_PLUGIN_NODE_CALL || node.value < COMPUTE_PLUGIN_INTRINSIC_POW) continue;
-    const bool is_function = node.value == COMPUTE_PLUGIN_INTRINSIC_POW ||
-                             (node.value >= COMPUTE_PLUGIN_INTRINSIC_CBRT && node.value <= COMPUTE_PLUGIN_INTRINSIC_HYPOT) ||
-                             node.value >= COMPUTE_PLUGIN_INTRINSIC_ERF;
+    const bool is_function =
+        node.value == COMPUTE_PLUGIN_INTRINSIC_POW ||
+        (node.value >= COMPUTE_PLUGIN_INTRINSIC_CBRT && node.value <= COMPUTE_PLUGIN_INTRINSIC_HYPOT) ||
+        node.value >= COMPUTE_PLUGIN_INTRINSIC_ERF;
     if (is_function) cost += is_complex(class_of(node.dtype)) || needs_float64(node.dtype) ? 4 : 1;
   }
   return cost > 3;
@@ -51,8 +52,9 @@ Runs find_runs(const Space& space, const std::vector<Tensor>& tensors, bool heav
 
 // Builds a kernel that computes every output from the inputs at the same point. `body` gets the names of the values of
 // the inputs and of the positions along the axes, and returns the names of the outputs.
-void elementwise(const Request& request, KernelBuilder& k, const Space& given, bool positions, bool heavy, int32_t output_first,
-                 const std::function<std::vector<std::string>(const Source::Leaves&)>& body, int scalar_slot) {
+void elementwise(const Request& request, KernelBuilder& k, const Space& given, bool positions, bool heavy,
+                 int32_t output_first, const std::function<std::vector<std::string>(const Source::Leaves&)>& body,
+                 int scalar_slot) {
   const std::vector<Tensor>& tensors = request.op.tensors();
   Space space = given.collapsed(positions);
   const Runs runs = find_runs(space, tensors, heavy);
@@ -168,8 +170,8 @@ void copy(const Request& request) {
   elementwise(
       request, k, space_of(op, op.output(0).shape), false, false, 1,
       [&](const Source::Leaves& leaves) {
-        k.out += type_of(from) + " x=" + leaves.input(0, from) + ";\n" + type_of(to) + " y=" +
-                 k.source.convert(from, to, "x") + ";\n";
+        k.out += type_of(from) + " x=" + leaves.input(0, from) + ";\n" + type_of(to) +
+                 " y=" + k.source.convert(from, to, "x") + ";\n";
         return std::vector<std::string>{"y"};
       },
       0);

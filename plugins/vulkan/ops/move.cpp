@@ -63,20 +63,27 @@ void combine_atomically(KernelBuilder& k, const std::string& reduction, int32_t 
   }
   // Rounds are limited, because some drivers end loops after 65535 of them; other work-items make progress meanwhile.
   if (bits == 32) {
-    k.out += "{uint64_t p=" + address + ";uint old=B32(p).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){uint next=" +
+    k.out += "{uint64_t p=" + address +
+             ";uint old=B32(p).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){uint next=" +
              combined("old") +
-             ";if(next==old){done=true;break;}uint seen=atomicCompSwap(B32(p).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
+             ";if(next==old){done=true;break;}uint "
+             "seen=atomicCompSwap(B32(p).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
   } else if (bits == 64) {
-    k.out += "{uint64_t p=" + address + ";uint64_t old=B64(p).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){uint64_t next=" +
+    k.out += "{uint64_t p=" + address +
+             ";uint64_t old=B64(p).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){uint64_t "
+             "next=" +
              combined("old") +
-             ";if(next==old){done=true;break;}uint64_t seen=atomicCompSwap(B64(p).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
+             ";if(next==old){done=true;break;}uint64_t "
+             "seen=atomicCompSwap(B64(p).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
   } else {  // within the word of 32 bits around the element
     const std::string width = std::to_string(bits);
     k.out += "{uint64_t p=" + address +
-             ";uint64_t word=p&~3ul;int from=int(p&3ul)*8;uint old=B32(word).v;bool done=false;for(int t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){"
-             "uint part=bitfieldExtract(old,from," + width + ");uint next=bitfieldInsert(old," + combined("part") +
-             ",from," + width +
-             ");if(next==old){done=true;break;}uint seen=atomicCompSwap(B32(word).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
+             ";uint64_t word=p&~3ul;int from=int(p&3ul)*8;uint old=B32(word).v;bool done=false;for(int "
+             "t=0;t<32768&&!done;++t)for(int s=0;s<32768;++s){"
+             "uint part=bitfieldExtract(old,from," +
+             width + ");uint next=bitfieldInsert(old," + combined("part") + ",from," + width +
+             ");if(next==old){done=true;break;}uint "
+             "seen=atomicCompSwap(B32(word).v,old,next);if(seen==old){done=true;break;}old=seen;}}\n";
   }
 }
 
@@ -169,9 +176,10 @@ void scatter_ordered(const Request& request, const Scatter& s) {
   k.finish_loop(line_count * length, [&] {
     const int32_t wide = class_of(s.dtype) == 'h' ? COMPUTE_DTYPE_FLOAT32 : s.dtype;
     const auto update = [&](const std::string& at) {
-      return k.source.convert(s.dtype, wide,
-                              load(s.dtype, k.address(x, "int64_t(o1)+int64_t(B32(" + k.address(order, "int64_t(" + at + ")*4l") +
-                                                             ").v)*" + k.at(x_step))));
+      return k.source.convert(
+          s.dtype, wide,
+          load(s.dtype, k.address(x, "int64_t(o1)+int64_t(B32(" + k.address(order, "int64_t(" + at + ")*4l") + ").v)*" +
+                                         k.at(x_step))));
     };
     const auto key = [&](const std::string& at) { return "B32(" + k.address(keys, "int64_t(" + at + ")*4l") + ").v"; };
     k.begin_loop(count, "uint");
@@ -187,8 +195,8 @@ void scatter_ordered(const Request& request, const Scatter& s) {
     } else {
       k.out += T + " v=" + k.source.convert(s.dtype, wide, load(s.dtype, "p")) + ";\nuint b=i;bool more=true;" +
                "for(int r=0;r<65000&&more;++r)for(int q=0;q<65000;++q){if(b>=last||" + key("b") +
-               "!=key){more=false;break;}" + T + " x=" + update("b") + ";v=" +
-               k.source.combine(s.reduction, wide, "v", "x") + ";++b;}\n";
+               "!=key){more=false;break;}" + T + " x=" + update("b") +
+               ";v=" + k.source.combine(s.reduction, wide, "v", "x") + ";++b;}\n";
     }
     k.out += store(s.dtype, "p", k.source.convert(wide, s.dtype, "v")) + "\n";
     k.end_loop();
@@ -211,8 +219,7 @@ void scatter(const Request& request) {
   int64_t step = 1;
   for (size_t axis = positions.size(); axis-- > 0;) positions[axis] = step, step *= s.space.shape[axis];
   s.space.strides.push_back(positions);
-  const bool in_order =
-      op.has_flag(COMPUTE_PLUGIN_OP_DETERMINISTIC) || !can_combine_atomically(request.device, s);
+  const bool in_order = op.has_flag(COMPUTE_PLUGIN_OP_DETERMINISTIC) || !can_combine_atomically(request.device, s);
   if (!in_order) {
     scatter_unordered(request, s);
     return;

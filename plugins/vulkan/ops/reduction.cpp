@@ -58,8 +58,8 @@ struct Layout {
   bool by_group = false;
   int local = 64;
   int64_t parts = 1;
-  bool takes_runs = false;      // four neighbours at once, with loads of up to 16 bytes
-  std::vector<bool> is_run;     // per operand; the others do not move along the last reduced axis
+  bool takes_runs = false;   // four neighbours at once, with loads of up to 16 bytes
+  std::vector<bool> is_run;  // per operand; the others do not move along the last reduced axis
 };
 
 // Whether the last reduced axis can be walked in runs of four.
@@ -166,8 +166,10 @@ class Writer {
     kept_ = k_.axes(r_.kept);
     reduced_ = k_.axes(r_.reduced);
     const auto text = [&] { write_text(); };
-    if (layout_.by_group) k_.finish(std::min<int64_t>(points * parts, 32768), text);
-    else k_.finish_loop(points * parts, text);
+    if (layout_.by_group)
+      k_.finish(std::min<int64_t>(points * parts, 32768), text);
+    else
+      k_.finish_loop(points * parts, text);
     if (parts > 1) combine_parts();
   }
 
@@ -202,7 +204,9 @@ class Writer {
         return layout_.is_run[t] ? from_run(dtype, "w" + std::to_string(t), "k") : "e" + std::to_string(t);
       return load(dtype, place(t, in_loop));
     };
-    made.scalar = [this, first_scalar](int32_t i, int32_t dtype) { return k_.scalar(scalars_, first_scalar + i, dtype); };
+    made.scalar = [this, first_scalar](int32_t i, int32_t dtype) {
+      return k_.scalar(scalars_, first_scalar + i, dtype);
+    };
     made.index = [this](int32_t axis) {
       const int at = r_.place[static_cast<size_t>(axis)];
       const std::string x = at < 0 ? "rx" + std::to_string(-1 - at) : "kx" + std::to_string(at);
@@ -233,7 +237,8 @@ class Writer {
       const int32_t dtype = r_.op.tensors()[t].dtype;
       const std::string n = std::to_string(t);
       if (layout_.is_run[t])
-        k_.out += "uint w" + n + "[" + std::to_string(words_of_run(dtype)) + "];" + load_run(dtype, "w" + n, place(t, true)) + "\n";
+        k_.out += "uint w" + n + "[" + std::to_string(words_of_run(dtype)) + "];" +
+                  load_run(dtype, "w" + n, place(t, true)) + "\n";
       else
         k_.out += type_of(dtype) + " e" + n + "=" + load(dtype, place(t, true)) + ";\n";
     }
@@ -253,8 +258,8 @@ class Writer {
     } else if (layout_.by_group) {
       k_.out += "for(" + I + " r=" + start + ";r<" + end + ";r+=" + I + "(" + step + ")){\n";
     } else {  // four loads at once
-      k_.out += "for(" + I + " s=" + start + ";s<" + end + ";s+=" + I + "(4))[[unroll]] for(int u=0;u<4;++u){" + I + " r=s+" + I +
-                "(u);if(r<" + end + "){\n";
+      k_.out += "for(" + I + " s=" + start + ";s<" + end + ";s+=" + I + "(4))[[unroll]] for(int u=0;u<4;++u){" + I +
+                " r=s+" + I + "(u);if(r<" + end + "){\n";
     }
     k_.locate(reduced_, "r", "r", r_.positions);
     body();
@@ -269,16 +274,17 @@ class Writer {
       for (size_t s = 0; s < states.size(); ++s) k_.declare_shared(states[s], "h" + std::to_string(s) + "_");
     }
     if (layout_.by_group) {
-      k_.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k_.number(points_slot_, I) + ";\nfor(" + I +
-                " i=" + I + "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
+      k_.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k_.number(points_slot_, I) + ";\nfor(" +
+                I + " i=" + I + "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
     } else {
       k_.begin_loop(points_slot_, I);
     }
     const bool has_parts = layout_.parts > 1;
     k_.out += R + " terms=" + k_.number(terms_slot_, R) + ",first=" + R + "(0);\n";
     if (has_parts) {
-      k_.out += I + " point=i/" + k_.number(parts_slot_, I) + ";\nfirst=" + R + "(i-point*" + k_.number(parts_slot_, I) +
-                ")*" + k_.number(per_part_slot_, R) + ";terms=min(terms,first+" + k_.number(per_part_slot_, R) + ");\n";
+      k_.out += I + " point=i/" + k_.number(parts_slot_, I) + ";\nfirst=" + R + "(i-point*" +
+                k_.number(parts_slot_, I) + ")*" + k_.number(per_part_slot_, R) + ";terms=min(terms,first+" +
+                k_.number(per_part_slot_, R) + ");\n";
     }
     k_.locate(kept_, "k", has_parts ? "point" : "i", r_.positions);
     for (size_t s = 0; s < states.size(); ++s) write_stage(s, states[s]);
@@ -293,7 +299,8 @@ class Writer {
     k_.out += state.declare(q) + "\n";
     loop("first", "terms", [&] {
       each_point(*stage.before, [&] {
-        const auto names = k_.source.emit(k_.out, *stage.before, "b" + number + "_", leaves(stage.before_scalars, true));
+        const auto names =
+            k_.source.emit(k_.out, *stage.before, "b" + number + "_", leaves(stage.before_scalars, true));
         k_.out += state.add(q, names[0]) + "\n";
       });
     });
@@ -314,9 +321,7 @@ class Writer {
     const std::string number = std::to_string(s);
     k_.out += type_of(stage.accumulator) + " total" + number + "=" + state.result("q" + number + "_") + ";\n";
     Source::Leaves from = leaves(stage.after_scalars, false);
-    from.input = [number](int32_t i, int32_t) {
-      return i == 0 ? "total" + number : "result" + std::to_string(i - 1);
-    };
+    from.input = [number](int32_t i, int32_t) { return i == 0 ? "total" + number : "result" + std::to_string(i - 1); };
     const auto names = k_.source.emit(k_.out, *stage.after, "a" + number + "_", from);
     if (r_.is_row) {
       const int32_t dtype = stage.after->nodes[stage.after->outputs[0]].dtype;
@@ -340,7 +345,8 @@ class Writer {
         const Stage& stage = r_.stages[static_cast<size_t>(r_.stored[i])];
         const int32_t from = stage.after->nodes[stage.after->outputs[0]].dtype, to = r_.op.tensors()[t].dtype;
         k_.out += store(to, k_.address(slots_[t], "k" + std::to_string(t)),
-                        k_.source.convert(from, to, "result" + std::to_string(r_.stored[i]))) + "\n";
+                        k_.source.convert(from, to, "result" + std::to_string(r_.stored[i]))) +
+                  "\n";
       }
       if (layout_.by_group) k_.out += "}\n";
     }
@@ -357,7 +363,8 @@ class Writer {
         const auto names = k_.source.emit(k_.out, *r_.final, "f", leaves(r_.final_scalars, true));
         for (size_t i = 0; i < names.size(); ++i) {
           k_.out += (layout_.takes_runs ? to_run(dtype_of(i), words(i), "k", names[i])
-                                        : store(dtype_of(i), place(r_.input_count() + i, true), names[i])) + "\n";
+                                        : store(dtype_of(i), place(r_.input_count() + i, true), names[i])) +
+                    "\n";
         }
       });
       for (size_t i = 0; layout_.takes_runs && i < r_.final_outputs(); ++i)
@@ -394,19 +401,21 @@ class Writer {
       const std::string I = axes.index_type();
       if (by_group) {
         k.declare_shared(state, "h");
-        k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k.number(count, I) + ";\nfor(" + I + " i=" + I +
-                 "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
+        k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k.number(count, I) + ";\nfor(" + I +
+                 " i=" + I + "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
       } else {
         k.begin_loop(count, I);
       }
       k.locate(axes, "k", "i", false);
-      k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") + ";\nfor(uint p=" +
-               (by_group ? "lid" : "0u") + ";p<parts;p+=" + (by_group ? std::to_string(local) : "1") + "u){\n";
+      k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") +
+               ";\nfor(uint p=" + (by_group ? "lid" : "0u") +
+               ";p<parts;p+=" + (by_group ? std::to_string(local) : "1") + "u){\n";
       std::vector<std::string> loaded;
       for (size_t i = 0; i < state.parts(); ++i) {
         const std::string name = "s" + std::to_string(i);
         k.out += state.type(i) + " " + name + "=" +
-                 load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) + ";\n";
+                 load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) +
+                 ";\n";
         loaded.push_back(name);
       }
       k.out += state.merge("q", loaded) + "}\n";
@@ -420,12 +429,16 @@ class Writer {
       from.scalar = [&](int32_t i, int32_t dtype) { return k.scalar(scalars, stage.after_scalars + i, dtype); };
       const auto names = k.source.emit(k.out, *stage.after, "a", from);
       for (size_t i = 0; i < names.size(); ++i)
-        k.out += store(r_.op.tensors()[r_.input_count() + i].dtype, k.address(slots[i], "k" + std::to_string(i)), names[i]) + "\n";
+        k.out +=
+            store(r_.op.tensors()[r_.input_count() + i].dtype, k.address(slots[i], "k" + std::to_string(i)), names[i]) +
+            "\n";
       if (by_group) k.out += "}\nbarrier();\n";
       k.end_loop();
     };
-    if (by_group) k.finish(std::min<int64_t>(r_.kept.count(), 32768), text);
-    else k.finish_loop(r_.kept.count(), text);
+    if (by_group)
+      k.finish(std::min<int64_t>(r_.kept.count(), 32768), text);
+    else
+      k.finish_loop(r_.kept.count(), text);
   }
 
   const Request& request_;

@@ -50,9 +50,9 @@ void add_launch(const Request& request, const Scan& s, bool only_totals) {
     const std::string n = text_of(kItems), I = axes.index_type();
     const auto shared = [](size_t part) { return "h" + std::to_string(part); };
     for (size_t i = 0; i < state.parts(); ++i) k.out += "shared " + state.type(i) + " " + shared(i) + "[" + n + "];\n";
-    k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;\nfor(" + I + " g=" + I + "(gl_WorkGroupID.x);g<" + k.number(all, I) +
-             ";g+=" + I + "(gl_NumWorkGroups.x)){\n" + I + " line=g/" + k.number(chunks, I) + ";uint chunk=uint(g-line*" +
-             k.number(chunks, I) + ");\n";
+    k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;\nfor(" + I + " g=" + I + "(gl_WorkGroupID.x);g<" +
+             k.number(all, I) + ";g+=" + I + "(gl_NumWorkGroups.x)){\n" + I + " line=g/" + k.number(chunks, I) +
+             ";uint chunk=uint(g-line*" + k.number(chunks, I) + ");\n";
     k.locate(axes, "o", "line", false);
     k.out += "int64_t m=" + k.at(length) + ",first=int64_t(chunk)*" + k.at(chunk_length) + ",end=min(m,first+" +
              k.at(chunk_length) + ");\n" + state.declare("c") + "\n";
@@ -67,9 +67,9 @@ void add_launch(const Request& request, const Scan& s, bool only_totals) {
     }
     k.out += "for(int64_t tile=first;tile<end;tile+=" + text_of(kTile) + "l){\n";
     const std::string position = s.reverse ? "(m-1l-j)" : "j";
-    k.out += type_of(s.accumulator) + " v[" + text_of(kPerItem) + "];\n" + state.declare("q") + "\n[[unroll]] for(int e=0;e<" +
-             text_of(kPerItem) + ";++e){int64_t j=tile+int64_t(lid*" + text_of(kPerItem) + "u)+int64_t(e);v[e]=" +
-             identity_text(s.kind, s.accumulator) + ";if(j<end)v[e]=" +
+    k.out += type_of(s.accumulator) + " v[" + text_of(kPerItem) + "];\n" + state.declare("q") +
+             "\n[[unroll]] for(int e=0;e<" + text_of(kPerItem) + ";++e){int64_t j=tile+int64_t(lid*" +
+             text_of(kPerItem) + "u)+int64_t(e);v[e]=" + identity_text(s.kind, s.accumulator) + ";if(j<end)v[e]=" +
              k.source.convert(s.from, s.accumulator,
                               load(s.from, k.address(x, "int64_t(o0)+" + position + "*" + k.at(x_step)))) +
              ";" + state.add("q", "v[e]") + "}\n";

@@ -41,8 +41,9 @@ void sort_keys(const Request& request, SortBuffers& b) {
     k.finish(std::min<int64_t>(all, 16384), [&] {
       const std::string block = std::to_string(kBlock) + "u", half = std::to_string(kBlock / 2) + "u";
       k.out += "shared " + K + " sk[" + std::to_string(kBlock) + "];shared uint so[" + std::to_string(kBlock) +
-               "];\nshared uint sp[" + std::to_string(kBlock) + "];\nvoid main(){uint t=gl_LocalInvocationID.x,m=" +
-               k.number(length, "uint") + ";\nfor(uint g=gl_WorkGroupID.x;g<" + k.number(all_slot, "uint") +
+               "];\nshared uint sp[" + std::to_string(kBlock) +
+               "];\nvoid main(){uint t=gl_LocalInvocationID.x,m=" + k.number(length, "uint") +
+               ";\nfor(uint g=gl_WorkGroupID.x;g<" + k.number(all_slot, "uint") +
                ";g+=gl_NumWorkGroups.x){\nuint line=g/" + k.number(blocks_slot, "uint") + ",first=(g-line*" +
                k.number(blocks_slot, "uint") + ")*" + block + ",count=min(" + block +
                ",m-first),base=line*m+first;\nfor(uint j=t;j<" + block + ";j+=" + half +
@@ -50,9 +51,11 @@ void sort_keys(const Request& request, SortBuffers& b) {
                ";so[j]=in_line?" + order_at(k, order, "base+min(j,count-1u)") + ":0u;sp[j]=j;}\nbarrier();\n" +
                "for(uint span=2u;span<=" + block + ";span<<=1)for(uint d=span>>1;d>0u;d>>=1){\n" +
                "uint j=2u*t-(t&(d-1u)),l=j+d;bool up=(j&span)==0u;" + K +
-               " a=sk[j],c=sk[l];uint pa=sp[j],pc=sp[l];\nbool swap=(a>c||(a==c&&pa>pc))==up;\nif(swap){sk[j]=c;sk[l]=a;sp[j]=pc;sp[l]=pa;"
-               "uint oa=so[j];so[j]=so[l];so[l]=oa;}\nbarrier();}\nfor(uint j=t;j<count;j+=" + half + "){" +
-               key_at(k, keys, "base+j") + "=sk[j];" + order_at(k, order, "base+j") + "=so[j];}\nbarrier();}}\n";
+               " a=sk[j],c=sk[l];uint pa=sp[j],pc=sp[l];\nbool "
+               "swap=(a>c||(a==c&&pa>pc))==up;\nif(swap){sk[j]=c;sk[l]=a;sp[j]=pc;sp[l]=pa;"
+               "uint oa=so[j];so[j]=so[l];so[l]=oa;}\nbarrier();}\nfor(uint j=t;j<count;j+=" +
+               half + "){" + key_at(k, keys, "base+j") + "=sk[j];" + order_at(k, order, "base+j") +
+               "=so[j];}\nbarrier();}}\n";
     });
   }
   // Merges two runs: each key's place is its own position plus its rank in the other run.
@@ -65,12 +68,13 @@ void sort_keys(const Request& request, SortBuffers& b) {
     k.finish_loop(b.lines * b.length, [&] {
       k.begin_loop(count, "uint");
       k.out += "uint m=" + k.number(length, "uint") + ",run=" + k.number(run_slot, "uint") +
-               ",line=i/m,j=i-line*m,base=line*m;\nuint mine=j/run,other=mine^1u,first=other*run;" + K + " key=" +
-               key_at(k, keys, "i") + ";\nuint low=min(first,m),end=min(first+run,m),start=low;bool is_first=(mine&1u)==0u;\n" +
+               ",line=i/m,j=i-line*m,base=line*m;\nuint mine=j/run,other=mine^1u,first=other*run;" + K +
+               " key=" + key_at(k, keys, "i") +
+               ";\nuint low=min(first,m),end=min(first+run,m),start=low;bool is_first=(mine&1u)==0u;\n" +
                "for(int r=0;r<32&&low<end;++r){uint mid=low+(end-low)/2u;" + K + " c=" + key_at(k, keys, "base+mid") +
                ";if(is_first?c<key:c<=key)low=mid+1u;else end=mid;}\n" +
-               "uint to=base+min(mine&~1u,other&~1u)*run+(j-mine*run)+(low-start);\n" + key_at(k, to_keys, "to") + "=key;" +
-               order_at(k, to_order, "to") + "=" + order_at(k, order, "i") + ";\n";
+               "uint to=base+min(mine&~1u,other&~1u)*run+(j-mine*run)+(low-start);\n" + key_at(k, to_keys, "to") +
+               "=key;" + order_at(k, to_order, "to") + "=" + order_at(k, order, "i") + ";\n";
       k.end_loop();
     });
     std::swap(b.keys, b.other_keys);
@@ -93,8 +97,8 @@ std::string key_of(KernelBuilder& k, int32_t dtype, bool descending, const std::
     key = "(" + U + "(" + x + ")^" + top + ")";
   } else {
     k.source.use("isnan", c);
-    k.out += type_of(dtype) + " v=" + x + ";" + U + " bits=v==" + type_of(dtype) + "(0)?" + U + "(0):" +
-             bits_from(dtype, "v") + ";\nbits=(bits&" + top + ")!=" + U + "(0)?~bits:bits|" + top + ";\n";
+    k.out += type_of(dtype) + " v=" + x + ";" + U + " bits=v==" + type_of(dtype) + "(0)?" + U +
+             "(0):" + bits_from(dtype, "v") + ";\nbits=(bits&" + top + ")!=" + U + "(0)?~bits:bits|" + top + ";\n";
     return std::string("(q_isnan(v)?~") + U + "(0):" + (descending ? "~" : "") + "bits)";
   }
   return descending ? "~" + key : key;
@@ -110,8 +114,7 @@ void sort(const Request& request) {
   const std::string outputs = op.string("outputs");
   const bool has_values = outputs != "indices", has_indices = outputs != "values";
   const int32_t dtype = op.input(0).dtype;
-  if (is_complex(class_of(dtype)))
-    throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "complex numbers have no order"};
+  if (is_complex(class_of(dtype))) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "complex numbers have no order"};
   const int64_t length = op.input(0).shape[axis];
   Space lines;
   lines.shape = op.input(0).shape;
@@ -159,12 +162,14 @@ void sort(const Request& request) {
     k.locate(axes, "o", axes.index_type() + "(line)", false);
     if (has_values) {
       k.out += store(dtype, k.address(y, "int64_t(o1)+int64_t(j)*" + k.at(y_step)),
-                     load(dtype, k.address(x, "int64_t(o0)+int64_t(from)*" + k.at(x_step)))) + "\n";
+                     load(dtype, k.address(x, "int64_t(o0)+int64_t(from)*" + k.at(x_step)))) +
+               "\n";
     }
     if (has_indices) {
       const std::string operand = "o" + std::to_string(lines.strides.size() - 1);
       k.out += store(COMPUTE_DTYPE_INT64, k.address(z, "int64_t(" + operand + ")+int64_t(j)*" + k.at(z_step)),
-                     "int64_t(from)") + "\n";
+                     "int64_t(from)") +
+               "\n";
     }
     k.end_loop();
   });

@@ -35,12 +35,18 @@ std::string Source::convert(int32_t from, int32_t to, std::string e) {
   }
   if (d == 'h') {
     // The only rounding is that to the narrow format.
-    if (s == 'd') e = function("to_odd", 'd', &e, 1);
-    else if (s == 'm') e = function("to_odd", 'm', &e, 1);
-    else if (s == 'l') e = function("to_odd_signed", 'l', &e, 1);
-    else if (s == 'i' && bits_of(from) == 32) e = "int64_t(" + e + ")", e = function("to_odd_signed", 'l', &e, 1);
-    else if (s == 'u' && bits_of(from) == 32) e = "uint64_t(" + e + ")", e = function("to_odd", 'm', &e, 1);
-    else if (s != 'f') e = "float(" + e + ")";
+    if (s == 'd')
+      e = function("to_odd", 'd', &e, 1);
+    else if (s == 'm')
+      e = function("to_odd", 'm', &e, 1);
+    else if (s == 'l')
+      e = function("to_odd_signed", 'l', &e, 1);
+    else if (s == 'i' && bits_of(from) == 32)
+      e = "int64_t(" + e + ")", e = function("to_odd_signed", 'l', &e, 1);
+    else if (s == 'u' && bits_of(from) == 32)
+      e = "uint64_t(" + e + ")", e = function("to_odd", 'm', &e, 1);
+    else if (s != 'f')
+      e = "float(" + e + ")";
     return function(to == COMPUTE_DTYPE_FLOAT16 ? "to_half" : "to_bfloat", '-', &e, 1);
   }
   if (d == 'b') {
@@ -91,36 +97,54 @@ std::string Source::integer_call(int32_t id, int32_t dtype, const std::string* x
   const std::string width = std::to_string(bits_of(dtype));
   const std::string in_range = is_wide ? "uint64_t(" + b + ")<" + width + "ul" : "uint(" + b + ")<" + width + "u";
   switch (id) {
-    case COMPUTE_PLUGIN_INTRINSIC_ADD: return wrapped(dtype, a + "+" + b);
-    case COMPUTE_PLUGIN_INTRINSIC_SUB: return wrapped(dtype, a + "-" + b);
-    case COMPUTE_PLUGIN_INTRINSIC_MUL: return wrapped(dtype, a + "*" + b);
-    case COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV: return wrapped(dtype, function("floor_div", c, x, 2));
-    case COMPUTE_PLUGIN_INTRINSIC_MOD: return wrapped(dtype, function("mod", c, x, 2));
-    case COMPUTE_PLUGIN_INTRINSIC_POW: return wrapped(dtype, function("pow", c, x, 2));
+    case COMPUTE_PLUGIN_INTRINSIC_ADD:
+      return wrapped(dtype, a + "+" + b);
+    case COMPUTE_PLUGIN_INTRINSIC_SUB:
+      return wrapped(dtype, a + "-" + b);
+    case COMPUTE_PLUGIN_INTRINSIC_MUL:
+      return wrapped(dtype, a + "*" + b);
+    case COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV:
+      return wrapped(dtype, function("floor_div", c, x, 2));
+    case COMPUTE_PLUGIN_INTRINSIC_MOD:
+      return wrapped(dtype, function("mod", c, x, 2));
+    case COMPUTE_PLUGIN_INTRINSIC_POW:
+      return wrapped(dtype, function("pow", c, x, 2));
     case COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH:
       if (bits_of(dtype) < 32) return wrapped(dtype, "(" + a + "*" + b + ")>>" + width);
       return function(c == 'l' ? "mul_high_signed" : "mul_high", c, x, 2);
-    case COMPUTE_PLUGIN_INTRINSIC_NEG: return wrapped(dtype, is_signed ? "-" + a : T + "(0)-" + a);
-    case COMPUTE_PLUGIN_INTRINSIC_ABS: return is_signed ? wrapped(dtype, a + "<0?-" + a + ":" + a) : a;
+    case COMPUTE_PLUGIN_INTRINSIC_NEG:
+      return wrapped(dtype, is_signed ? "-" + a : T + "(0)-" + a);
+    case COMPUTE_PLUGIN_INTRINSIC_ABS:
+      return is_signed ? wrapped(dtype, a + "<0?-" + a + ":" + a) : a;
     case COMPUTE_PLUGIN_INTRINSIC_SIGN:
-      return "(" + a + ">" + T + "(0)?" + T + "(1):" + (is_signed ? a + "<" + T + "(0)?" + T + "(-1):" : "") + T + "(0))";
-    case COMPUTE_PLUGIN_INTRINSIC_BIT_AND: return "(" + a + "&" + b + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_BIT_OR: return "(" + a + "|" + b + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_BIT_XOR: return "(" + a + "^" + b + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_BIT_NOT: return wrapped(dtype, "~" + a);
-    case COMPUTE_PLUGIN_INTRINSIC_SHL: return wrapped(dtype, in_range + "?" + a + "<<int(" + b + "):" + T + "(0)");
+      return "(" + a + ">" + T + "(0)?" + T + "(1):" + (is_signed ? a + "<" + T + "(0)?" + T + "(-1):" : "") + T +
+             "(0))";
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_AND:
+      return "(" + a + "&" + b + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_OR:
+      return "(" + a + "|" + b + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_XOR:
+      return "(" + a + "^" + b + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_BIT_NOT:
+      return wrapped(dtype, "~" + a);
+    case COMPUTE_PLUGIN_INTRINSIC_SHL:
+      return wrapped(dtype, in_range + "?" + a + "<<int(" + b + "):" + T + "(0)");
     case COMPUTE_PLUGIN_INTRINSIC_SHR:
-      return "(" + in_range + "?" + a + ">>int(" + b + "):" +
-             (is_signed ? "(" + a + "<" + T + "(0)?" + T + "(-1):" + T + "(0))" : T + "(0)") + ")";
+      return "(" + in_range + "?" + a + ">>int(" + b +
+             "):" + (is_signed ? "(" + a + "<" + T + "(0)?" + T + "(-1):" + T + "(0))" : T + "(0)") + ")";
     case COMPUTE_PLUGIN_INTRINSIC_FLOOR:
     case COMPUTE_PLUGIN_INTRINSIC_CEIL:
     case COMPUTE_PLUGIN_INTRINSIC_TRUNC:
     case COMPUTE_PLUGIN_INTRINSIC_ROUND:
-    case COMPUTE_PLUGIN_INTRINSIC_CONJ: return a;
+    case COMPUTE_PLUGIN_INTRINSIC_CONJ:
+      return a;
     case COMPUTE_PLUGIN_INTRINSIC_ISNAN:
-    case COMPUTE_PLUGIN_INTRINSIC_ISINF: return "false";
-    case COMPUTE_PLUGIN_INTRINSIC_ISFINITE: return "true";
-    default: return "";
+    case COMPUTE_PLUGIN_INTRINSIC_ISINF:
+      return "false";
+    case COMPUTE_PLUGIN_INTRINSIC_ISFINITE:
+      return "true";
+    default:
+      return "";
   }
 }
 
@@ -134,29 +158,48 @@ struct Named {
   bool is_complex;  // there is one of complex numbers, with the prefix c
 };
 constexpr Named kNamed[] = {
-    {COMPUTE_PLUGIN_INTRINSIC_DIV, "div", 2, true},        {COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, "floor_div", 2, false},
-    {COMPUTE_PLUGIN_INTRINSIC_MOD, "mod", 2, false},       {COMPUTE_PLUGIN_INTRINSIC_SIGN, "sign", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_MIN, "min", 2, false},       {COMPUTE_PLUGIN_INTRINSIC_MAX, "max", 2, false},
-    {COMPUTE_PLUGIN_INTRINSIC_POW, "pow", 2, true},        {COMPUTE_PLUGIN_INTRINSIC_SQRT, "sqrt", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_RSQRT, "rsqrt", 1, false},   {COMPUTE_PLUGIN_INTRINSIC_CBRT, "cbrt", 1, false},
-    {COMPUTE_PLUGIN_INTRINSIC_EXP, "exp", 1, true},        {COMPUTE_PLUGIN_INTRINSIC_EXP2, "exp2", 1, false},
-    {COMPUTE_PLUGIN_INTRINSIC_EXPM1, "expm1", 1, true},    {COMPUTE_PLUGIN_INTRINSIC_LOG, "log", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_LOG1P, "log1p", 1, true},    {COMPUTE_PLUGIN_INTRINSIC_LOG2, "log2", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_LOG10, "log10", 1, true},    {COMPUTE_PLUGIN_INTRINSIC_SIN, "sin", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_COS, "cos", 1, true},        {COMPUTE_PLUGIN_INTRINSIC_TAN, "tan", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_ASIN, "asin", 1, true},      {COMPUTE_PLUGIN_INTRINSIC_ACOS, "acos", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_ATAN, "atan", 1, true},      {COMPUTE_PLUGIN_INTRINSIC_ATAN2, "atan2", 2, false},
-    {COMPUTE_PLUGIN_INTRINSIC_SINH, "sinh", 1, true},      {COMPUTE_PLUGIN_INTRINSIC_COSH, "cosh", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_TANH, "tanh", 1, true},      {COMPUTE_PLUGIN_INTRINSIC_ASINH, "asinh", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_ACOSH, "acosh", 1, true},    {COMPUTE_PLUGIN_INTRINSIC_ATANH, "atanh", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_HYPOT, "hypot", 2, false},   {COMPUTE_PLUGIN_INTRINSIC_COPYSIGN, "copysign", 2, false},
+    {COMPUTE_PLUGIN_INTRINSIC_DIV, "div", 2, true},
+    {COMPUTE_PLUGIN_INTRINSIC_FLOOR_DIV, "floor_div", 2, false},
+    {COMPUTE_PLUGIN_INTRINSIC_MOD, "mod", 2, false},
+    {COMPUTE_PLUGIN_INTRINSIC_SIGN, "sign", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_MIN, "min", 2, false},
+    {COMPUTE_PLUGIN_INTRINSIC_MAX, "max", 2, false},
+    {COMPUTE_PLUGIN_INTRINSIC_POW, "pow", 2, true},
+    {COMPUTE_PLUGIN_INTRINSIC_SQRT, "sqrt", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_RSQRT, "rsqrt", 1, false},
+    {COMPUTE_PLUGIN_INTRINSIC_CBRT, "cbrt", 1, false},
+    {COMPUTE_PLUGIN_INTRINSIC_EXP, "exp", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_EXP2, "exp2", 1, false},
+    {COMPUTE_PLUGIN_INTRINSIC_EXPM1, "expm1", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_LOG, "log", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_LOG1P, "log1p", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_LOG2, "log2", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_LOG10, "log10", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_SIN, "sin", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_COS, "cos", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_TAN, "tan", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ASIN, "asin", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ACOS, "acos", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ATAN, "atan", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ATAN2, "atan2", 2, false},
+    {COMPUTE_PLUGIN_INTRINSIC_SINH, "sinh", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_COSH, "cosh", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_TANH, "tanh", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ASINH, "asinh", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ACOSH, "acosh", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ATANH, "atanh", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_HYPOT, "hypot", 2, false},
+    {COMPUTE_PLUGIN_INTRINSIC_COPYSIGN, "copysign", 2, false},
     {COMPUTE_PLUGIN_INTRINSIC_NEXTAFTER, "nextafter", 2, false},
     {COMPUTE_PLUGIN_INTRINSIC_SIGNBIT, "signbit", 1, false},
-    {COMPUTE_PLUGIN_INTRINSIC_ISNAN, "isnan", 1, true},    {COMPUTE_PLUGIN_INTRINSIC_ISINF, "isinf", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ISNAN, "isnan", 1, true},
+    {COMPUTE_PLUGIN_INTRINSIC_ISINF, "isinf", 1, true},
     {COMPUTE_PLUGIN_INTRINSIC_ISFINITE, "isfinite", 1, true},
-    {COMPUTE_PLUGIN_INTRINSIC_ERF, "erf", 1, false},       {COMPUTE_PLUGIN_INTRINSIC_ERFC, "erfc", 1, false},
+    {COMPUTE_PLUGIN_INTRINSIC_ERF, "erf", 1, false},
+    {COMPUTE_PLUGIN_INTRINSIC_ERFC, "erfc", 1, false},
     {COMPUTE_PLUGIN_INTRINSIC_LOGADDEXP, "logaddexp", 2, false},
-    {COMPUTE_PLUGIN_INTRINSIC_ERFINV, "erfinv", 1, false}, {COMPUTE_PLUGIN_INTRINSIC_DIGAMMA, "digamma", 1, false},
+    {COMPUTE_PLUGIN_INTRINSIC_ERFINV, "erfinv", 1, false},
+    {COMPUTE_PLUGIN_INTRINSIC_DIGAMMA, "digamma", 1, false},
     {COMPUTE_PLUGIN_INTRINSIC_LGAMMA, "lgamma", 1, false},
 };
 
@@ -171,15 +214,24 @@ const Named* named(int32_t intrinsic) {
 std::string Source::real_call(int32_t id, char c, const std::string* x) {
   const std::string &a = x[0], &b = x[1];
   switch (id) {
-    case COMPUTE_PLUGIN_INTRINSIC_MUL: return "(" + a + "*" + b + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_ABS: return "abs(" + a + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_FLOOR: return "floor(" + a + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_CEIL: return "ceil(" + a + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_TRUNC: return "trunc(" + a + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_ROUND: return "roundEven(" + a + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_CONJ: return a;
-    case COMPUTE_PLUGIN_INTRINSIC_COMPLEX: return (c == 'f' ? "vec2(" : "dvec2(") + a + "," + b + ")";
-    default: break;
+    case COMPUTE_PLUGIN_INTRINSIC_MUL:
+      return "(" + a + "*" + b + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_ABS:
+      return "abs(" + a + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_FLOOR:
+      return "floor(" + a + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_CEIL:
+      return "ceil(" + a + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_TRUNC:
+      return "trunc(" + a + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_ROUND:
+      return "roundEven(" + a + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_CONJ:
+      return a;
+    case COMPUTE_PLUGIN_INTRINSIC_COMPLEX:
+      return (c == 'f' ? "vec2(" : "dvec2(") + a + "," + b + ")";
+    default:
+      break;
   }
   const Named* const found = named(id);
   return found == nullptr ? "" : function(found->name, c, x, found->arity);
@@ -189,11 +241,16 @@ std::string Source::complex_call(int32_t id, char c, const std::string* x) {
   const std::string& a = x[0];
   const char real = c == 'c' ? 'f' : 'd';
   switch (id) {
-    case COMPUTE_PLUGIN_INTRINSIC_REAL: return "(" + a + ").x";
-    case COMPUTE_PLUGIN_INTRINSIC_IMAG: return "(" + a + ").y";
-    case COMPUTE_PLUGIN_INTRINSIC_CONJ: return (c == 'c' ? "vec2((" : "dvec2((") + a + ").x,-(" + a + ").y)";
-    case COMPUTE_PLUGIN_INTRINSIC_ROUND: return "roundEven(" + a + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_MUL: return function("cmul", c, x, 2);
+    case COMPUTE_PLUGIN_INTRINSIC_REAL:
+      return "(" + a + ").x";
+    case COMPUTE_PLUGIN_INTRINSIC_IMAG:
+      return "(" + a + ").y";
+    case COMPUTE_PLUGIN_INTRINSIC_CONJ:
+      return (c == 'c' ? "vec2((" : "dvec2((") + a + ").x,-(" + a + ").y)";
+    case COMPUTE_PLUGIN_INTRINSIC_ROUND:
+      return "roundEven(" + a + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_MUL:
+      return function("cmul", c, x, 2);
     case COMPUTE_PLUGIN_INTRINSIC_ABS: {
       const std::string parts[2] = {"(" + a + ").x", "(" + a + ").y"};
       return function("hypot", real, parts, 2);
@@ -202,12 +259,14 @@ std::string Source::complex_call(int32_t id, char c, const std::string* x) {
       const std::string parts[2] = {"(" + a + ").y", "(" + a + ").x"};
       return function("atan2", real, parts, 2);
     }
-    default: break;
+    default:
+      break;
   }
   const Named* const found = named(id);
   if (found == nullptr || !found->is_complex) return "";
   const bool is_question = id >= COMPUTE_PLUGIN_INTRINSIC_ISNAN && id <= COMPUTE_PLUGIN_INTRINSIC_ISFINITE;
-  if (c == 'z' || !features_.float64 || is_question) return function("c" + std::string(found->name), c, x, found->arity);
+  if (c == 'z' || !features_.float64 || is_question)
+    return function("c" + std::string(found->name), c, x, found->arity);
   const std::string wide[2] = {"dvec2(" + x[0] + ")", "dvec2(" + x[1] + ")"};
   return "vec2(" + function("c" + std::string(found->name), 'z', wide, found->arity) + ")";
 }
@@ -217,29 +276,45 @@ std::string Source::call(int32_t id, int32_t from, int32_t to, const std::string
   const std::string &a = x[0], &b = x[1];
   const auto infix = [&](const char* sign) { return "(" + a + sign + b + ")"; };
   switch (id) {
-    case COMPUTE_PLUGIN_INTRINSIC_CONVERT: return convert(from, to, a);
-    case COMPUTE_PLUGIN_INTRINSIC_BITCAST: return from == to ? a : value_from(to, bits_from(from, a));
-    case COMPUTE_PLUGIN_INTRINSIC_WHERE: return "(" + a + "?" + b + ":" + x[2] + ")";
-    case COMPUTE_PLUGIN_INTRINSIC_EQ: return infix("==");
-    case COMPUTE_PLUGIN_INTRINSIC_NE: return infix("!=");
-    default: break;
+    case COMPUTE_PLUGIN_INTRINSIC_CONVERT:
+      return convert(from, to, a);
+    case COMPUTE_PLUGIN_INTRINSIC_BITCAST:
+      return from == to ? a : value_from(to, bits_from(from, a));
+    case COMPUTE_PLUGIN_INTRINSIC_WHERE:
+      return "(" + a + "?" + b + ":" + x[2] + ")";
+    case COMPUTE_PLUGIN_INTRINSIC_EQ:
+      return infix("==");
+    case COMPUTE_PLUGIN_INTRINSIC_NE:
+      return infix("!=");
+    default:
+      break;
   }
   std::string text;
   if (c == 'b') {
     switch (id) {
-      case COMPUTE_PLUGIN_INTRINSIC_BIT_AND: return infix("&&");
-      case COMPUTE_PLUGIN_INTRINSIC_BIT_OR: return infix("||");
-      case COMPUTE_PLUGIN_INTRINSIC_BIT_XOR: return infix("!=");
-      case COMPUTE_PLUGIN_INTRINSIC_BIT_NOT: return "(!" + a + ")";
-      default: break;
+      case COMPUTE_PLUGIN_INTRINSIC_BIT_AND:
+        return infix("&&");
+      case COMPUTE_PLUGIN_INTRINSIC_BIT_OR:
+        return infix("||");
+      case COMPUTE_PLUGIN_INTRINSIC_BIT_XOR:
+        return infix("!=");
+      case COMPUTE_PLUGIN_INTRINSIC_BIT_NOT:
+        return "(!" + a + ")";
+      default:
+        break;
     }
   } else {
     switch (id) {
-      case COMPUTE_PLUGIN_INTRINSIC_LT: return infix("<");
-      case COMPUTE_PLUGIN_INTRINSIC_LE: return infix("<=");
-      case COMPUTE_PLUGIN_INTRINSIC_GT: return infix(">");
-      case COMPUTE_PLUGIN_INTRINSIC_GE: return infix(">=");
-      default: break;
+      case COMPUTE_PLUGIN_INTRINSIC_LT:
+        return infix("<");
+      case COMPUTE_PLUGIN_INTRINSIC_LE:
+        return infix("<=");
+      case COMPUTE_PLUGIN_INTRINSIC_GT:
+        return infix(">");
+      case COMPUTE_PLUGIN_INTRINSIC_GE:
+        return infix(">=");
+      default:
+        break;
     }
     if (is_integer(c)) {
       if (id == COMPUTE_PLUGIN_INTRINSIC_MIN) return function("min", c, x, 2);
@@ -247,10 +322,14 @@ std::string Source::call(int32_t id, int32_t from, int32_t to, const std::string
       text = integer_call(id, from, x);
     } else {
       switch (id) {
-        case COMPUTE_PLUGIN_INTRINSIC_ADD: return infix("+");
-        case COMPUTE_PLUGIN_INTRINSIC_SUB: return infix("-");
-        case COMPUTE_PLUGIN_INTRINSIC_NEG: return "(-" + a + ")";
-        default: break;
+        case COMPUTE_PLUGIN_INTRINSIC_ADD:
+          return infix("+");
+        case COMPUTE_PLUGIN_INTRINSIC_SUB:
+          return infix("-");
+        case COMPUTE_PLUGIN_INTRINSIC_NEG:
+          return "(-" + a + ")";
+        default:
+          break;
       }
       text = is_real(c) ? real_call(id, c, x) : is_complex(c) ? complex_call(id, c, x) : "";
     }
@@ -275,10 +354,18 @@ std::vector<std::string> Source::emit(std::string& out, const compute_plugin_exp
     const compute_plugin_node& node = e.nodes[i];
     std::string value;
     switch (node.kind) {
-      case COMPUTE_PLUGIN_NODE_INPUT: value = leaves.input(node.value, node.dtype); break;
-      case COMPUTE_PLUGIN_NODE_SCALAR: value = leaves.scalar(node.value, node.dtype); break;
-      case COMPUTE_PLUGIN_NODE_INDEX: value = type_of(node.dtype) + "(" + leaves.index(node.value) + ")"; break;
-      case COMPUTE_PLUGIN_NODE_CONSTANT: value = constant_text(node.dtype, node.bits); break;
+      case COMPUTE_PLUGIN_NODE_INPUT:
+        value = leaves.input(node.value, node.dtype);
+        break;
+      case COMPUTE_PLUGIN_NODE_SCALAR:
+        value = leaves.scalar(node.value, node.dtype);
+        break;
+      case COMPUTE_PLUGIN_NODE_INDEX:
+        value = type_of(node.dtype) + "(" + leaves.index(node.value) + ")";
+        break;
+      case COMPUTE_PLUGIN_NODE_CONSTANT:
+        value = constant_text(node.dtype, node.bits);
+        break;
       case COMPUTE_PLUGIN_NODE_CALL: {
         std::string x[3];
         for (int32_t k = 0; k < node.operand_count && k < 3; ++k)
@@ -286,7 +373,8 @@ std::vector<std::string> Source::emit(std::string& out, const compute_plugin_exp
         value = call(node.value, e.nodes[e.operands[node.first_operand]].dtype, node.dtype, x);
         break;
       }
-      default: throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "a kind of node that the plugin does not know"};
+      default:
+        throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "a kind of node that the plugin does not know"};
     }
     out += type_of(node.dtype) + " " + prefix + std::to_string(i) + "=" + value + ";\n";
   }

@@ -23,8 +23,7 @@ class Source {
   std::string combine(std::string_view kind, int32_t dtype, const std::string& a, const std::string& b);
   std::string call(int32_t intrinsic, int32_t from, int32_t to, const std::string* operands);
 
-  // Makes `function` of the library available and returns its name for values of this class: exp is q_exp in float32 and
-  // in float64.
+  // Makes `function` of the library available for values of this class, and returns its name, which is q_ and that.
   std::string use(std::string_view function, char cls);
 
   // The values of the leaves of an expression. `scalar` gets the position among those of the expression.
@@ -34,8 +33,8 @@ class Source {
     std::function<std::string(int32_t axis)> index;
   };
   // Declares the nodes as variables with `prefix`, and returns the names of the outputs.
-  std::vector<std::string> emit(std::string& out, const compute_plugin_expression& expression, const std::string& prefix,
-                                const Leaves& leaves);
+  std::vector<std::string> emit(std::string& out, const compute_plugin_expression& expression,
+                                const std::string& prefix, const Leaves& leaves);
 
   // The functions in use, in the order in which they must be declared.
   std::string library() const;

@@ -43,10 +43,12 @@ struct Geometry {
   }
 
   int64_t extent(const Tensor& tensor, size_t axis) const {
-    return static_cast<int>(axis) < missing ? 1 : tensor.shape[static_cast<size_t>(2 + static_cast<int>(axis) - missing)];
+    return static_cast<int>(axis) < missing ? 1
+                                            : tensor.shape[static_cast<size_t>(2 + static_cast<int>(axis) - missing)];
   }
   int64_t stride(const Tensor& tensor, size_t axis) const {
-    return static_cast<int>(axis) < missing ? 0 : steps(tensor, static_cast<size_t>(2 + static_cast<int>(axis) - missing));
+    return static_cast<int>(axis) < missing ? 0
+                                            : steps(tensor, static_cast<size_t>(2 + static_cast<int>(axis) - missing));
   }
 
   const Tensor &x, &weight, &y;
@@ -189,7 +191,6 @@ std::vector<WindowProduct> grad_input(const Geometry& g) {
 
 int64_t WindowProduct::depth_points() const { return points(depth); }
 int64_t WindowProduct::columns() const { return points(column); }
-
 
 WindowOperands window_operands(const Op& op) {
   const int32_t output = op.input_count();

@@ -31,7 +31,8 @@ struct WindowProduct {
   int64_t bias_group, bias_row;  // strides, if there is a bias
 
   int64_t depth_points() const;
-  int64_t columns() const;};
+  int64_t columns() const;
+};
 
 // The roles of the op's tensors.
 struct WindowOperands {
