@@ -13,7 +13,7 @@ namespace {
 // Commands that are submitted together at most, and the number of work-groups from which on they are worth a
 // submission.
 constexpr int kMostRecorded = 32;
-constexpr uint64_t kHeavy = 2048;
+constexpr uint64_t kHeavy = 65536;
 
 constexpr int64_t kChunkBytes = 256 << 10;
 
@@ -128,8 +128,7 @@ uint64_t Stream::flush() {
                        VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
   open_ = VK_NULL_HANDLE;
   VkResult result = vkEndCommandBuffer(commands);
-  // A queue may run submissions side by side unless they wait for each other.
-  if (last_ > 0) waits_.push_back({semaphore_, last_});
+  // The barrier after each command also orders the submissions of a queue.
   std::vector<VkSemaphore> semaphores;
   std::vector<uint64_t> values;
   for (const Wait& wait : waits_) semaphores.push_back(wait.semaphore), values.push_back(wait.value);

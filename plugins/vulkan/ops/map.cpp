@@ -141,6 +141,65 @@ void elementwise(const Request& request, KernelBuilder& k, const Space& given, b
   });
 }
 
+// A copy whose operands are contiguous along different axes goes through tiles in shared memory, so that both sides move
+// whole lines. `across` is the axis along which the input is contiguous; the output is along the last one.
+void copy_by_tiles(const Request& request, const Space& space, size_t across) {
+  constexpr int kSide = 32, kItems = 256;
+  const int32_t from = request.op.input(0).dtype, to = request.op.output(0).dtype;
+  const size_t last = space.shape.size() - 1;
+  Space others;
+  others.strides.resize(2);
+  for (size_t axis = 0; axis < last; ++axis) {
+    if (axis == across) continue;
+    others.shape.push_back(space.shape[axis]);
+    for (size_t t = 0; t < 2; ++t) others.strides[t].push_back(space.strides[t][axis]);
+  }
+  KernelBuilder k(request.device, request.plan, request.query, "copy by tiles");
+  k.sign(from);
+  k.sign(to);
+  k.use_group_size(kItems);
+  const int x = k.tensor(0), y = k.tensor(1);
+  const int64_t down_tiles = (space.shape[across] + kSide - 1) / kSide,
+                tiles_across = (space.shape[last] + kSide - 1) / kSide;
+  const int rows = k.word(space.shape[across]), columns = k.word(space.shape[last]), width = k.word(tiles_across);
+  const int tiles = k.word(down_tiles * tiles_across), all = k.word(down_tiles * tiles_across * others.count());
+  const int x_row = k.word(space.strides[0][across]), x_column = k.word(space.strides[0][last]);
+  const int y_row = k.word(space.strides[1][across]), y_column = k.word(space.strides[1][last]);
+  const Axes axes = k.axes(others);
+  const int64_t groups = down_tiles * tiles_across * others.count();
+  k.finish(std::min<int64_t>(groups, 32768), [&] {
+    const std::string I = "uint64_t", step = std::to_string(kItems / kSide) + "u";
+    const auto place = [&](int tensor, const char* offset, int row, int column, const std::string& r,
+                           const std::string& c) {
+      return k.address(tensor, std::string("int64_t(") + offset + ")+int64_t(" + r + ")*" + k.at(row) + "+int64_t(" +
+                                   c + ")*" + k.at(column));
+    };
+    k.out += "shared " + type_of(from) +
+             " tile[32*33];\nvoid main(){\nuint lid=gl_LocalInvocationID.x,tx=lid%32u,ty=lid/32u,rows=" +
+             k.number(rows, "uint") + ",columns=" + k.number(columns, "uint") +
+             ";\nfor(uint64_t g=uint64_t(gl_WorkGroupID.x);g<" + k.number(all, I) +
+             ";g+=uint64_t(gl_NumWorkGroups.x)){\nuint64_t b=g/" + k.number(tiles, I) + ";uint t=uint(g-b*" +
+             k.number(tiles, I) + "),r0=t/" + k.number(width, "uint") + "*32u,c0=t%" + k.number(width, "uint") +
+             "*32u;\n";
+    k.locate(axes, "o", axes.index_type() + "(b)", false);
+    k.out += "for(uint j=ty;j<32u;j+=" + step + ")if(r0+tx<rows&&c0+j<columns)tile[j*33u+tx]=" +
+             load(from, place(x, "o0", x_row, x_column, "r0+tx", "c0+j")) +
+             ";\nbarrier();\nfor(uint j=ty;j<32u;j+=" + step + ")if(r0+j<rows&&c0+tx<columns){" +
+             store(to, place(y, "o1", y_row, y_column, "r0+j", "c0+tx"), k.source.convert(from, to, "tile[tx*33u+j]")) +
+             "}\nbarrier();\n}}\n";
+  });
+}
+
+// The axis along which the input is contiguous, if the copy is worth tiles; else the last one.
+size_t axis_across(const Op& op, const Space& space) {
+  const size_t last = space.shape.size() - 1;
+  const int64_t in = bytes_of(op.input(0).dtype), out = bytes_of(op.output(0).dtype);
+  if (space.shape[last] < 16 || space.strides[1][last] != out || space.strides[0][last] == in || in > 8) return last;
+  for (size_t axis = 0; axis < last; ++axis)
+    if (space.strides[0][axis] == in && space.shape[axis] >= 16) return axis;
+  return last;
+}
+
 Space space_of(const Op& op, const Shape& shape) {
   Space space;
   space.shape = shape;
@@ -166,6 +225,14 @@ void copy(const Request& request) {
   const Op& op = request.op;
   op.allow({}, 0);
   const int32_t from = op.input(0).dtype, to = op.output(0).dtype;
+  const Space space = space_of(op, op.output(0).shape).collapsed(false);
+  if (!space.shape.empty()) {
+    const size_t across = axis_across(op, space);
+    if (across + 1 < space.shape.size()) {
+      copy_by_tiles(request, space, across);
+      return;
+    }
+  }
   KernelBuilder k(request.device, request.plan, request.query, "copy");
   elementwise(
       request, k, space_of(op, op.output(0).shape), false, false, 1,

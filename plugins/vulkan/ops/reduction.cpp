@@ -111,7 +111,7 @@ Layout choose_layout(const Device& device, const Reduction& r) {
     constexpr int64_t kGroups = 1024;
     if (points < kGroups) layout.parts = std::min((kGroups + points - 1) / points, terms / (layout.local * 16));
   } else {
-    constexpr int64_t kItems = 1 << 16;
+    constexpr int64_t kItems = 1 << 18;
     if (points < kItems) layout.parts = std::min((kItems + points - 1) / points, terms / 64);
   }
   layout.parts = std::max<int64_t>(layout.parts, 1);

@@ -97,7 +97,7 @@ std::string key_of(KernelBuilder& k, int32_t dtype, bool descending, const std::
     key = "(" + U + "(" + x + ")^" + top + ")";
   } else {
     k.source.use("isnan", c);
-    k.out += type_of(dtype) + " v=" + x + ";" + U + " bits=v==" + type_of(dtype) + "(0)?" + U +
+    k.out += type_of(dtype) + " v=" + x + ";" + U + " bits=!" + k.source.use("nonzero", c) + "(v)?" + U +
              "(0):" + bits_from(dtype, "v") + ";\nbits=(bits&" + top + ")!=" + U + "(0)?~bits:bits|" + top + ";\n";
     return std::string("(q_isnan(v)?~") + U + "(0):" + (descending ? "~" : "") + "bits)";
   }

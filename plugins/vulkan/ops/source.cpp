@@ -60,7 +60,7 @@ std::string Source::convert(int32_t from, int32_t to, std::string e) {
   if (is_complex(d)) {
     if (is_complex(s)) return type_of(to) + "(" + e + ")";
     const int32_t part = d == 'c' ? COMPUTE_DTYPE_FLOAT32 : COMPUTE_DTYPE_FLOAT64;
-    return type_of(to) + "(" + convert(from, part, e) + ",0)";
+    return type_of(to) + "(" + convert(from, part, e) + "," + zero_text(part) + ")";
   }
   if (is_complex(s)) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "complex numbers do not convert to real ones"};
   if (is_real(d)) return type_of(to) + "(" + e + ")";
@@ -275,6 +275,27 @@ std::string Source::call(int32_t id, int32_t from, int32_t to, const std::string
   const char c = class_of(from);
   const std::string &a = x[0], &b = x[1];
   const auto infix = [&](const char* sign) { return "(" + a + sign + b + ")"; };
+  if (is_real(c) && !features_.keeps_subnormals[c == 'f' ? 0 : 1]) {
+    const std::string swapped[2] = {b, a};
+    switch (id) {
+      case COMPUTE_PLUGIN_INTRINSIC_EQ:
+        return function("equal", c, x, 2);
+      case COMPUTE_PLUGIN_INTRINSIC_NE:
+        return "(!" + function("equal", c, x, 2) + ")";
+      case COMPUTE_PLUGIN_INTRINSIC_LT:
+        return function("less", c, x, 2);
+      case COMPUTE_PLUGIN_INTRINSIC_LE:
+        return function("less_or_equal", c, x, 2);
+      case COMPUTE_PLUGIN_INTRINSIC_GT:
+        return function("less", c, swapped, 2);
+      case COMPUTE_PLUGIN_INTRINSIC_GE:
+        return function("less_or_equal", c, swapped, 2);
+      default:
+        break;
+    }
+  }
+  if (is_complex(c) && id == COMPUTE_PLUGIN_INTRINSIC_EQ) return function("cequal", c, x, 2);
+  if (is_complex(c) && id == COMPUTE_PLUGIN_INTRINSIC_NE) return "(!" + function("cequal", c, x, 2) + ")";
   switch (id) {
     case COMPUTE_PLUGIN_INTRINSIC_CONVERT:
       return convert(from, to, a);
@@ -338,10 +359,17 @@ std::string Source::call(int32_t id, int32_t from, int32_t to, const std::string
   return text;
 }
 
+// llvmpipe drops an addition of the constant 0, also to -0, so this is a 0 that no compiler knows.
+std::string zero_text(int32_t dtype) {
+  return class_of(dtype) == 'f' ? "uintBitsToFloat(gl_NumWorkGroups.y-1u)"
+                                : "packDouble2x32(uvec2(0u,gl_NumWorkGroups.y-1u))";
+}
+
 std::string constant_text(int32_t dtype, const uint8_t* bytes) {
   uint64_t low = 0, high = 0;
   std::memcpy(&low, bytes, 8);
   std::memcpy(&high, bytes + 8, 8);
+  if (is_real(class_of(dtype)) && low == 0) return zero_text(dtype);
   const auto wide = [](uint64_t bits) { return "packDouble2x32(unpackUint2x32(" + std::to_string(bits) + "ul))"; };
   if (bits_of(dtype) == 128) return "dvec2(" + wide(low) + "," + wide(high) + ")";
   if (bits_of(dtype) == 64) return value_from(dtype, std::to_string(low) + "ul");

@@ -49,7 +49,9 @@ class Source {
   std::set<std::string> used_;
 };
 
-// The value of a constant or of bits in memory, as text.
+std::string zero_text(int32_t dtype);  // of float32 or float64, in launches with one group along y
+
+// The value of a constant, as text.
 std::string constant_text(int32_t dtype, const uint8_t* bits);
 
 bool uses_index(const compute_plugin_expression& expression);
