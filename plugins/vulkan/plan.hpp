@@ -17,8 +17,8 @@ struct Kernel;
 struct Stream;
 struct UserKernel;
 
-// What a run writes into word `slot` of the arguments of a launch: the address of a tensor or of a byte of the workspace,
-// a scalar (two words), or the address of the fault record.
+// What a run writes into word `slot` of the arguments of a launch: the address of a tensor, of a byte of the workspace
+// or of the fault record, or a scalar (two words).
 struct Binding {
   enum Kind : int32_t { kTensor, kWorkspace, kScalar, kFault };
   int32_t slot = 0;

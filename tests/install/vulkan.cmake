@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds plugins/vulkan against the installed tree TREE, and runs the conformance program on Mesa's processor driver.
 find_program(glslang glslangValidator)
-find_file(driver lvp_icd.x86_64.json lvp_icd.aarch64.json lvp_icd.json PATHS /usr/share/vulkan/icd.d NO_DEFAULT_PATH)
-find_file(header vulkan/vulkan.h)
-find_library(optimizer libSPIRV-Tools-opt.a)
-if(NOT driver OR NOT header OR NOT glslang OR NOT optimizer)
+file(GLOB driver /usr/share/vulkan/icd.d/lvp_icd*.json)
+file(GLOB optimizer /usr/lib/libSPIRV-Tools-opt.a /usr/lib/*/libSPIRV-Tools-opt.a)
+if(NOT driver OR NOT glslang OR NOT optimizer OR NOT EXISTS /usr/include/vulkan/vulkan.h)
   message(STATUS "skipped: mesa-vulkan-drivers, libvulkan-dev, glslang-dev, glslang-tools and spirv-tools are needed")
   return()
 endif()

@@ -59,6 +59,9 @@ struct Loader {
   int vector;                // 4: aligned runs of four elements of 4 bytes, else 1
   std::function<std::string(const std::string& r, const std::string& d)> value;    // text of one element
   std::function<std::string(const std::string& r, const std::string& d)> address;  // of the run, for vector 4
+  // Declarations before the loop. Without depth_is_contiguous all loads of an item are of one row or column, which is
+  // `line` there.
+  std::function<std::string(const std::string& line)> prepare = {};
 };
 
 struct Product {
@@ -149,6 +152,7 @@ void write_product(KernelBuilder& k, const Product& p) {
   const auto declare = [&](const Loader& loader, const std::string& name, int extent) {
     k.out += (loader.vector == 4 ? "uvec4 " : T + " ") + name + "[" + number(loads_of(p, loader, extent)) + "];\n";
   };
+  if (p.b.prepare) k.out += p.b.prepare("(c0+lid%" + number(t.columns) + "u)") + "\n";
   declare(p.a, "fa", t.rows);
   declare(p.b, "fb", t.columns);
   // The next tile is on its way while this one is multiplied.
@@ -402,24 +406,50 @@ void convolution(const Request& request) {
     };
     p.a.depth_is_contiguous = true;
     p.a.vector = p.b.vector = 1;
+    // Weights whose depth is one run of memory need no positions.
+    bool a_is_flat = true;
+    int64_t expected = 1;
+    for (size_t axis = 4; axis-- > 0;) {
+      a_is_flat = a_is_flat && (w.depth[axis] == 1 || w.a_depth[axis] == expected);
+      expected *= w.depth[axis];
+    }
+    k.sign(a_is_flat ? "flat" : "strided");
     p.a.value = [&](const std::string& r, const std::string& d) {
-      std::string text = positions("u", d, depth_extents) + "int64_t at=" + k.at(a_offset) +
+      std::string text = (a_is_flat ? "" : positions("u", d, depth_extents)) + "int64_t at=" + k.at(a_offset) +
                          "+int64_t(gl_WorkGroupID.z)*" + k.at(a_group) + "+int64_t(" + r + ")*" + k.at(a_row);
-      for (int axis = 0; axis < 4; ++axis) text += "+int64_t(u" + std::to_string(axis) + ")*" + k.at(a_depth + axis);
+      if (a_is_flat) text += "+int64_t(" + d + ")";
+      for (int axis = 0; axis < 4 && !a_is_flat; ++axis)
+        text += "+int64_t(u" + std::to_string(axis) + ")*" + k.at(a_depth + axis);
       return text + ";x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(a, "at*" + size))) + ";";
     };
+    // Positions of the windows fit in 32 bits, and where the tensor is small the offsets do.
+    int64_t span =
+        w.groups * std::abs(w.b_group) + w.depth[0] * std::abs(w.b_depth) + w.column[0] * std::abs(w.b_column);
+    for (size_t axis = 0; axis < 3; ++axis) span += w.extent[axis] * std::abs(w.stride[axis]);
+    const std::string O = span < (int64_t{1} << 31) ? "int" : "int64_t";
+    k.sign(O);
     p.b.depth_is_contiguous = depth_first;
-    p.b.value = [&](const std::string& r, const std::string& d) {
-      std::string text = positions("u", d, depth_extents) + positions("w", r, column_extents) +
-                         "int64_t at=int64_t(gl_WorkGroupID.z)*" + k.at(b_group) + "+int64_t(u0)*" + k.at(b_depth) +
-                         "+int64_t(w0)*" + k.at(b_column) + ";bool inside=true;";
+    const auto prepare = [&](const std::string& r) {
+      std::string text = positions("w", r, column_extents) + O + " wb=" + O + "(gl_WorkGroupID.z)*" +
+                         k.number(b_group, O) + "+" + O + "(w0)*" + k.number(b_column, O) + ";";
       for (int axis = 0; axis < 3; ++axis) {
         const std::string n = std::to_string(axis + 1);
-        text += "{int64_t s=" + k.at(start + axis) + "+int64_t(u" + n + ")*" + k.at(depth_step + axis) + "+int64_t(w" +
-                n + ")*" + k.at(column_step + axis) + ";inside=inside&&s>=0l&&s<" + k.at(extent + axis) + ";at+=s*" +
-                k.at(stride + axis) + ";}";
+        text += "int s" + n + "=" + k.number(start + axis, "int") + "+int(w" + n + ")*" +
+                k.number(column_step + axis, "int") + ";";
       }
-      return text + "if(inside)x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(b, "at*" + size))) +
+      return text;
+    };
+    if (!depth_first) p.b.prepare = prepare;
+    p.b.value = [&](const std::string& r, const std::string& d) {
+      std::string text = positions("u", d, depth_extents) + (depth_first ? prepare(r) : "") + O + " at=wb+" + O +
+                         "(u0)*" + k.number(b_depth, O) + ";bool inside=true;";
+      for (int axis = 0; axis < 3; ++axis) {
+        const std::string n = std::to_string(axis + 1);
+        text += "{int s=s" + n + "+int(u" + n + ")*" + k.number(depth_step + axis, "int") + ";inside=inside&&uint(s)<" +
+                k.number(extent + axis, "uint") + ";at+=" + O + "(s)*" + k.number(stride + axis, O) + ";}";
+      }
+      return text +
+             "if(inside)x=" + k.source.convert(dtype, accumulator, load(dtype, k.address(b, "int64_t(at)*" + size))) +
              ";";
     };
     const int64_t tiles = tiles_of(p.tile, rows, columns);

@@ -141,8 +141,8 @@ void elementwise(const Request& request, KernelBuilder& k, const Space& given, b
   });
 }
 
-// A copy whose operands are contiguous along different axes goes through tiles in shared memory, so that both sides move
-// whole lines. `across` is the axis along which the input is contiguous; the output is along the last one.
+// A copy whose operands are contiguous along different axes goes through tiles in shared memory, so that both sides
+// move whole lines. The input is contiguous along `across`, the output along the last axis.
 void copy_by_tiles(const Request& request, const Space& space, size_t across) {
   constexpr int kSide = 32, kItems = 256;
   const int32_t from = request.op.input(0).dtype, to = request.op.output(0).dtype;

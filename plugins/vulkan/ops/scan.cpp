@@ -19,6 +19,7 @@ struct Scan {
   Space lines;  // input, output
   Shape along;  // their strides along the axis
   int64_t chunks = 1, chunk_length = 0;
+  bool takes_runs = false;      // an item's elements are one aligned run of memory
   std::vector<int64_t> totals;  // of chunks: an offset in the workspace per part of a state
 };
 
@@ -34,6 +35,7 @@ void add_launch(const Request& request, const Scan& s, bool only_totals) {
   k.sign(s.exclusive ? "exclusive" : "inclusive");
   k.sign(s.reverse ? "reverse" : "forward");
   k.sign(s.chunks > 1 ? "chunks" : "lines");
+  k.sign(s.takes_runs ? "runs" : "elements");
   k.use_group_size(kItems);
   const Accumulator state(k.source, s.kind, s.accumulator);
   const int x = k.tensor(0), y = k.tensor(1), length = k.word(s.length), chunks = k.word(s.chunks);
@@ -67,12 +69,22 @@ void add_launch(const Request& request, const Scan& s, bool only_totals) {
     }
     k.out += "for(int64_t tile=first;tile<end;tile+=" + text_of(kTile) + "l){\n";
     const std::string position = s.reverse ? "(m-1l-j)" : "j";
-    k.out += type_of(s.accumulator) + " v[" + text_of(kPerItem) + "];\n" + state.declare("q") +
-             "\n[[unroll]] for(int e=0;e<" + text_of(kPerItem) + ";++e){int64_t j=tile+int64_t(lid*" +
-             text_of(kPerItem) + "u)+int64_t(e);v[e]=" + identity_text(s.kind, s.accumulator) + ";if(j<end)v[e]=" +
-             k.source.convert(s.from, s.accumulator,
-                              load(s.from, k.address(x, "int64_t(o0)+" + position + "*" + k.at(x_step)))) +
-             ";" + state.add("q", "v[e]") + "}\n";
+    const std::string identity = identity_text(s.kind, s.accumulator);
+    const std::string each = "[[unroll]] for(int e=0;e<" + text_of(kPerItem) + ";++e){";
+    k.out += type_of(s.accumulator) + " v[" + text_of(kPerItem) + "];int64_t j0=tile+int64_t(lid*" + text_of(kPerItem) +
+             "u);\n" + state.declare("q") + "\n";
+    if (s.takes_runs) {
+      k.out += "uint w[" + text_of(words_of_run(s.from)) + "];if(j0<end){" +
+               load_run(s.from, "w", k.address(x, "int64_t(o0)+j0*" + k.at(x_step))) + "}\n" + each +
+               "v[e]=" + identity +
+               ";if(j0<end)v[e]=" + k.source.convert(s.from, s.accumulator, from_run(s.from, "w", "e")) + ";" +
+               state.add("q", "v[e]") + "}\n";
+    } else {
+      k.out += each + "int64_t j=j0+int64_t(e);v[e]=" + identity + ";if(j<end)v[e]=" +
+               k.source.convert(s.from, s.accumulator,
+                                load(s.from, k.address(x, "int64_t(o0)+" + position + "*" + k.at(x_step)))) +
+               ";" + state.add("q", "v[e]") + "}\n";
+    }
     // An inclusive scan of the items' states (Hillis and Steele).
     std::vector<std::string> left, mine;
     for (size_t i = 0; i < state.parts(); ++i) {
@@ -96,15 +108,22 @@ void add_launch(const Request& request, const Scan& s, bool only_totals) {
       k.out += state.declare("b") + state.assign("b", state.names("c")) + "if(lid>0u){";
       std::vector<std::string> before;
       for (size_t i = 0; i < state.parts(); ++i) before.push_back(shared(i) + "[lid-1u]");
-      k.out += state.merge("b", before) + "}\n[[unroll]] for(int e=0;e<" + text_of(kPerItem) +
-               ";++e){int64_t j=tile+int64_t(lid*" + text_of(kPerItem) + "u)+int64_t(e);";
+      const std::string result = k.source.convert(s.accumulator, s.to, state.result("b"));
+      k.out += state.merge("b", before) + "}\n";
+      if (s.takes_runs) {
+        k.out += "uint z[" + text_of(words_of_run(s.to)) + "];";
+        for (int i = 0; i < words_of_run(s.to); ++i) k.out += "z[" + text_of(i) + "]=0u;";
+      }
+      k.out += "\n" + each + "int64_t j=j0+int64_t(e);";
       if (!s.exclusive) k.out += state.add("b", "v[e]");
-      k.out += "if(j<end){" +
-               store(s.to, k.address(y, "int64_t(o1)+" + position + "*" + k.at(y_step)),
-                     k.source.convert(s.accumulator, s.to, state.result("b"))) +
-               "}";
+      if (s.takes_runs)
+        k.out += to_run(s.to, "z", "e", result);
+      else
+        k.out += "if(j<end){" + store(s.to, k.address(y, "int64_t(o1)+" + position + "*" + k.at(y_step)), result) + "}";
       if (s.exclusive) k.out += state.add("b", "v[e]");
       k.out += "}\n";
+      if (s.takes_runs)
+        k.out += "if(j0<end){" + store_run(s.to, "z", k.address(y, "int64_t(o1)+j0*" + k.at(y_step))) + "}\n";
     }
     std::vector<std::string> last;
     for (size_t i = 0; i < state.parts(); ++i) last.push_back(shared(i) + "[" + text_of(kItems - 1) + "]");
@@ -150,6 +169,14 @@ void scan(const Request& request) {
   constexpr int64_t kEnough = 256;
   if (lines < kEnough) s.chunks = std::max<int64_t>(1, std::min(kEnough / lines, s.length / (4 * kTile)));
   s.chunk_length = (s.length + s.chunks - 1) / s.chunks;
+  s.chunk_length = (s.chunk_length + kRun - 1) / kRun * kRun;
+  s.takes_runs = !s.reverse && s.length % kRun == 0;
+  for (size_t t = 0; t < 2; ++t) {
+    const Tensor& tensor = op.tensors()[t];
+    const int64_t bytes = bytes_of(tensor.dtype), alignment = std::min<int64_t>(kRun * bytes, 16);
+    s.takes_runs &= bytes <= 8 && s.along[t] == bytes && tensor.alignment >= alignment;
+    for (const int64_t stride : s.lines.strides[t]) s.takes_runs &= stride % alignment == 0;
+  }
   if (s.chunks > 1) {
     Source source(request.device.physical.features);
     const Accumulator state(source, s.kind, s.accumulator);
