@@ -68,5 +68,5 @@ int run_as_rank(int ranks, const std::vector<std::string>& program);
 // A page for a browser from a trace.
 int write_view(const std::string& trace, const std::string& page);
 // From the description of the commands.
-int print_completion(const CLI::App& app);
+int print_completion(const CLI::App& app, const std::string& shell);
 int print_manual(const CLI::App& app);

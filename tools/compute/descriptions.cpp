@@ -78,16 +78,83 @@ bool takes_device(const CLI::App& command) {
   });
 }
 
-void print_commands(const CLI::App& app, const std::string& before) {
+// What may follow the words of a line up to the last space.
+struct Offer {
+  std::string before;  // all commands of the line
+  std::vector<std::string> words;
+  bool has_devices = false, has_ops = false;
+};
+
+void add_offers(const CLI::App& app, const CLI::App& root, const std::string& before, std::vector<Offer>& offers) {
   for (const CLI::App* one : shown_commands(app)) {
-    print_commands(*one, before + one->get_name() + " ");
-    std::string words = fmt::format("{}", fmt::join(commands_and_options_of(*one), " "));
-    if (takes_device(*one)) words += " $(_compute_devices)";
-    if (one->get_name() == "ops") words += " $_compute_ops";
-    if (one->get_name() == "help") words += fmt::format(" {}", fmt::join(names_of(app), " "));
-    fmt::print("    \"{}{} \"*) words=\"{}\" ;;\n", before, one->get_name(), words);
+    add_offers(*one, root, before + one->get_name() + " ", offers);
+    Offer offer{before + one->get_name() + " ", commands_and_options_of(*one), takes_device(*one),
+                one->get_name() == "ops"};
+    if (one->get_name() == "help") {
+      for (std::string& name : names_of(root)) offer.words.push_back(std::move(name));
+    }
+    offers.push_back(std::move(offer));
   }
 }
+
+// The functions of bash and zsh: _compute_offer sets `offered` for the words before the last one.
+constexpr std::string_view kDevicesOfPosixShells =
+    R"sh(_compute_devices() { COLUMNS= compute devices 2>/dev/null | awk 'NR > 1 { print $1 }'; }
+_compute_offer() {
+  case "$1" in
+    *"--device ") offered="$(_compute_devices)" ;;
+    *"--ops " | *"--ops "*,) offered="$_compute_ops" ;;
+)sh";
+
+constexpr std::string_view kEndOfBash = R"bash(  esac
+}
+_compute() {
+  # Device names have colons, at which bash divides words.
+  local line="${COMP_LINE:0:COMP_POINT}" offered
+  local current="${line##*[ ,]}"
+  local before="${line%"$current"}"
+  case "$current" in --*=*) before+="${current%%=*} "; current="${current#*=}" ;; esac
+  _compute_offer "${before#* }"
+  mapfile -t COMPREPLY < <(compgen -W "$offered" -- "$current")
+  local divided="${current%"${current##*:}"}"
+  COMPREPLY=("${COMPREPLY[@]#"$divided"}")
+}
+complete -o default -F _compute compute
+)bash";
+
+constexpr std::string_view kEndOfZsh = R"zsh(  esac
+}
+_compute() {
+  local current="${words[CURRENT]}" before="" offered
+  (( CURRENT > 2 )) && before="${(j: :)words[2,CURRENT-1]} "
+  case "$current" in --*=*) before+="${current%%=*} "; compset -P '*=' ;; esac
+  case "$current" in *,*) before+="${current%,*},"; compset -P '*,' ;; esac
+  _compute_offer "$before"
+  compadd -- ${=offered}
+}
+_compute "$@"
+)zsh";
+
+constexpr std::string_view kDevicesOfFish =
+    R"fish(function __compute_devices
+  COLUMNS= compute devices 2>/dev/null | awk 'NR > 1 { print $1 }'
+end
+function __compute_offer
+  set -l before (commandline --tokenize --cut-at-cursor --current-process)[2..-1]
+  set -l done (string match --regex '^.*,' -- (commandline --current-token --cut-at-cursor))
+  switch (string join ' ' -- $before '')
+    case '*--device '
+      __compute_devices
+    case '*--ops '
+      for op in $__compute_ops
+        echo $done$op
+      end
+)fish";
+
+constexpr std::string_view kEndOfFish = R"fish(  end
+end
+complete --command compute --no-files --arguments '(__compute_offer)'
+)fish";
 
 // A setting of core, from the description that config prints.
 struct SettingLine {
@@ -125,31 +192,33 @@ constexpr Example kExamples[] = {
 
 }  // namespace
 
-int print_completion(const CLI::App& app) {
-  fmt::print("# bash completion of compute; source it, or put it into the completions folder of bash\n");
-  fmt::print("_compute_ops=\"");
-  for (const compute::OpInfo& op : compute::Op::list()) fmt::print("{} ", op.name);
-  fmt::print("\"\n{}", R"bash(_compute_devices() { COLUMNS= compute devices 2>/dev/null | awk 'NR > 1 { print $1 }'; }
-_compute() {
-  # Device names have colons, at which bash divides words.
-  local line="${COMP_LINE:0:COMP_POINT}" words
-  local current="${line##*[ ,]}"
-  local before="${line%"$current"}"
-  case "$current" in --*=*) before+="${current%%=*} "; current="${current#*=}" ;; esac
-  before="${before#* }"
-  case "$before" in
-    *"--device ") words="$(_compute_devices)" ;;
-    *"--ops " | *"--ops "*,) words="$_compute_ops" ;;
-)bash");
-  print_commands(app, "");
-  fmt::print("    *) words=\"{}\" ;;\n", fmt::join(commands_and_options_of(app), " "));
-  fmt::print("{}", R"bash(  esac
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-  local divided="${current%"${current##*:}"}"
-  COMPREPLY=("${COMPREPLY[@]#"$divided"}")
-}
-complete -o default -F _compute compute
-)bash");
+int print_completion(const CLI::App& app, const std::string& shell) {
+  std::vector<Offer> offers;
+  add_offers(app, app, "", offers);
+  std::string ops;
+  for (const compute::OpInfo& op : compute::Op::list()) ops += fmt::format(" {}", op.name);
+  const std::string first = fmt::format("{}", fmt::join(commands_and_options_of(app), " "));
+  if (shell == "fish") {
+    fmt::print("# fish completion of compute; put it into the completions folder of fish\n");
+    fmt::print("set --global __compute_ops{}\n{}", ops, kDevicesOfFish);
+    for (const Offer& offer : offers) {
+      fmt::print("    case '{}*'\n      printf '%s\\n' {}\n", offer.before, fmt::join(offer.words, " "));
+      if (offer.has_devices) fmt::print("      __compute_devices\n");
+      if (offer.has_ops) fmt::print("      printf '%s\\n' $__compute_ops\n");
+    }
+    fmt::print("    case '*'\n      printf '%s\\n' {}\n{}", first, kEndOfFish);
+    return 0;
+  }
+  const bool is_zsh = shell == "zsh";
+  fmt::print("{}_compute_ops=\"{} \"\n{}",
+             is_zsh ? "#compdef compute\n# zsh completion of compute; put it into a folder of $fpath, as _compute\n"
+                    : "# bash completion of compute; source it, or put it into the completions folder of bash\n",
+             ops, kDevicesOfPosixShells);
+  for (const Offer& offer : offers) {
+    fmt::print("    \"{}\"*) offered=\"{}{}{}\" ;;\n", offer.before, fmt::join(offer.words, " "),
+               offer.has_devices ? " $(_compute_devices)" : "", offer.has_ops ? " $_compute_ops" : "");
+  }
+  fmt::print("    *) offered=\"{}\" ;;\n{}", first, is_zsh ? kEndOfZsh : kEndOfBash);
   return 0;
 }
 

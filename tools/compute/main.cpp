@@ -189,8 +189,9 @@ class Program {
     add_json(fill);
 
     auto* completion =
-        add(app_, "completion", "Prints a completion script for bash", [this] { return print_completion(app_); });
-    static_cast<void>(completion);
+        add(app_, "completion", "Prints a completion script", [this] { return print_completion(app_, shell_); });
+    completion->add_option("shell", shell_, "bash, zsh or fish; default: bash")
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
     add(app_, "help", "Shows the help of the command that follows, or of all", [] { return 0; });  // see main
     add(app_, "man", "Prints the manual page", [this] { return print_manual(app_); });
     auto* version = add(app_, "version", "Shows the versions of the library and of this program",
@@ -207,7 +208,7 @@ class Program {
   int threads_ = 0, ranks_ = 1;
   bool as_rank_ = false;
   std::vector<std::string> command_;
-  std::string device_, op_, trace_, page_, root_;
+  std::string device_, op_, trace_, page_, root_, shell_ = "bash";
 };
 
 }  // namespace
