@@ -293,6 +293,7 @@ class SolverPlan final : public Plan {
   void plan_svd(Room& room);
   void compute(const Run& r, int64_t matrix) const;
   void compute_together(const Run& r) const;
+  bool have_results(const Run& r) const;
   bool compute_polar(const Run& r) const;
   void append_batch(std::vector<uint64_t>& words, const Place& place) const;
 
@@ -414,15 +415,16 @@ void SolverPlan::plan_eigh(Room& room) {
                 triangle = upper_ ? kFillUpper : kFillLower;
   values_ = room.take(batch_.count * n_ * type_.real_size);
   is_together_ = batch_.count > 1 && api.syev_batched != nullptr;
-  cusolverStatus status = CUSOLVER_STATUS_SUCCESS;
-  if (is_together_) {
-    status = api.syev_batched_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_,
-                                          type_.real, nullptr, type_.data, &device_bytes_, &host_bytes_, batch_.count);
-  } else {
-    status = api.syevd_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_, type_.real,
-                                   nullptr, type_.data, &device_bytes_, &host_bytes_);
-  }
-  require(status, "asking for the size of a workspace");
+  require(api.syevd_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_, type_.real,
+                                nullptr, type_.data, &device_bytes_, &host_bytes_),
+          "asking for the size of a workspace");
+  if (!is_together_) return;
+  size_t device_bytes = 0, host_bytes = 0;
+  require(api.syev_batched_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_,
+                                       type_.real, nullptr, type_.data, &device_bytes, &host_bytes, batch_.count),
+          "asking for the size of a workspace");
+  device_bytes_ = std::max(device_bytes_, device_bytes);
+  host_bytes_ = std::max(host_bytes_, host_bytes);
 }
 
 void SolverPlan::plan_svd(Room& room) {
@@ -437,6 +439,11 @@ void SolverPlan::plan_svd(Room& room) {
   values_ = room.take(all * k * type_.real_size);
   b_ = room.take(has_vectors ? all * m_ * u_columns_ * type_.size : 0);
   vt_ = room.take(has_vectors ? all * n_ * n_ * type_.size : 0);
+  const signed char job = has_vectors ? (is_full_ ? 'A' : 'S') : 'N';
+  require(
+      api.gesvd_buffer_size(handle, handle_.params(), job, job, m_, n_, type_.data, nullptr, m_, type_.real, nullptr,
+                            type_.data, nullptr, m_, type_.data, nullptr, n_, type_.data, &device_bytes_, &host_bytes_),
+      "asking for the size of a workspace");
   if (is_jacobi_) {
     const int m = static_cast<int>(m_), n = static_cast<int>(n_), count = static_cast<int>(all);
     require(with_jacobi([&](auto ask, auto) {
@@ -446,11 +453,6 @@ void SolverPlan::plan_svd(Room& room) {
             "asking for the size of a workspace");
     return;
   }
-  const signed char job = has_vectors ? (is_full_ ? 'A' : 'S') : 'N';
-  require(
-      api.gesvd_buffer_size(handle, handle_.params(), job, job, m_, n_, type_.data, nullptr, m_, type_.real, nullptr,
-                            type_.data, nullptr, m_, type_.data, nullptr, n_, type_.data, &device_bytes_, &host_bytes_),
-      "asking for the size of a workspace");
   size_t device_bytes = 0, host_bytes = 0;
   require(api.gesvdp_buffer_size(handle, handle_.params(), mode, is_full_ ? 0 : 1, m_, n_, type_.data, nullptr, m_,
                                  type_.real, nullptr, type_.data, nullptr, m_, type_.data, nullptr, n_, type_.data,
@@ -606,6 +608,15 @@ void SolverPlan::compute_together(const Run& r) const {
           "finding singular values");
 }
 
+// Whether cuSOLVER found a result for each matrix. Jacobi's method sometimes fails for matrices that other methods
+// decompose.
+bool SolverPlan::have_results(const Run& r) const {
+  std::vector<int> info(static_cast<size_t>(batch_.count));
+  check(cu.memcpy_dtoh_async(info.data(), r.at(info_), info.size() * sizeof(int), r.stream.handle()), "reading memory");
+  check(cu.stream_synchronize(r.stream.handle()), "waiting for cuSOLVER");
+  return std::all_of(info.begin(), info.end(), [](int number) { return number == 0; });
+}
+
 // Singular values by polar decompositions, which is the fastest method, but perturbs matrices that are nearly singular.
 // Returns whether it perturbed none.
 bool SolverPlan::compute_polar(const Run& r) const {
@@ -649,13 +660,21 @@ void SolverPlan::run(const compute_plugin_run& given, Stream& stream) const {
   const std::lock_guard lock(handle_.mutex());
   try {
     require(cusolver()->api.set_stream(handle_.get(), stream.handle()), "choosing a stream");
+    // The fastest method, and if it has failed for one of the matrices, a method that takes all.
+    bool is_done = false;
+    const bool is_one_by_one = !is_jacobi_ && !is_together_ && kind_ != Kind::kSvd;
     if (is_jacobi_ || is_together_) {
       compute_together(r);
-    } else if (kind_ != Kind::kSvd) {
-      for (int64_t i = 0; i < all; ++i) compute(r, i);
-    } else if (!compute_polar(r)) {
-      has_adjoint = true;
-      load(r, 0, a_, true, 0, is_wide_);
+      is_done = have_results(r);
+    } else if (kind_ == Kind::kSvd) {
+      is_done = compute_polar(r);
+    }
+    has_adjoint = !is_done;
+    if (!is_done) {
+      if (!is_one_by_one) {
+        clear(info_);
+        load(r, 0, a_, true, reads_triangle ? (upper_ ? 2 : 1) : 0, is_wide_);
+      }
       for (int64_t i = 0; i < all; ++i) compute(r, i);
     }
     if (kind_ == Kind::kQr) {
