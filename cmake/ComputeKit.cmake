@@ -25,7 +25,7 @@ function(compute_add_kit name)
       compute_write_kit_header("${header}")
     endforeach()
   endforeach()
-  install(TARGETS ${target} EXPORT ComputeTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ${target} EXPORT ComputeKitTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT plugin_development)
 endfunction()
 
 # The header as it is installed: <compute_kit/FILE>, from whichever room.
@@ -42,6 +42,12 @@ endfunction()
 compute_add_kit(plugin_kit ROOMS op table)
 compute_add_kit(kernel_kit ROOMS source/expressions LIBRARIES compute_plugin_kit)
 
-install(TARGETS compute_plugin_interface EXPORT ComputeTargets)
-install(DIRECTORY "${PROJECT_BINARY_DIR}/package/compute_kit" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES cmake/ComputePlugin.cmake plugins/plugin.map DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute")
+# An export of its own: a package without the kit stays usable.
+install(TARGETS compute_plugin_interface EXPORT ComputeKitTargets)
+install(
+  EXPORT ComputeKitTargets
+  NAMESPACE Compute::
+  DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute"
+  COMPONENT plugin_development)
+install(DIRECTORY "${PROJECT_BINARY_DIR}/package/compute_kit" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT plugin_development)
+install(FILES cmake/ComputePlugin.cmake plugins/plugin.map DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute" COMPONENT plugin_development)

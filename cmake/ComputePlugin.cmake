@@ -4,6 +4,7 @@
 # The plugin NAME: the target compute_plugin_NAME, a shared object that exports the two functions of a plugin and hides everything else. KIT links
 # Compute::plugin_kit, KERNEL_KIT also Compute::kernel_kit. The manifest is copied beside the shared object. Both are installed into the folder of
 # plugins.
+include("${CMAKE_CURRENT_LIST_DIR}/ComputeKitTargets.cmake")
 set(COMPUTE_PLUGIN_MAP "${CMAKE_CURRENT_LIST_DIR}/plugin.map")
 
 function(compute_add_device_plugin name)

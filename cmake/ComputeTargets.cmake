@@ -120,3 +120,23 @@ function(compute_add_plugin target)
   target_link_libraries(${target} PRIVATE Compute::headers)
   compute_seal(${target} "${PROJECT_SOURCE_DIR}/plugins/plugin.map")
 endfunction()
+
+# Makes and installs a manual page of what `program...` prints for --help. Targets among them are built first.
+function(compute_help_page name summary)
+  set(page "${CMAKE_CURRENT_BINARY_DIR}/${name}.1")
+  set(program)
+  foreach(word IN LISTS ARGN)
+    if(TARGET ${word})
+      list(APPEND program "$<TARGET_FILE:${word}>")
+    else()
+      list(APPEND program "${word}")
+    endif()
+  endforeach()
+  add_custom_command(
+    OUTPUT "${page}"
+    COMMAND "${CMAKE_COMMAND}" -D NAME=${name} -D "SUMMARY=${summary}" -D "PAGE=${page}" -P "${PROJECT_SOURCE_DIR}/cmake/ComputeHelpPage.cmake" -- ${program}
+    DEPENDS ${ARGN}
+    VERBATIM)
+  add_custom_target(${name}_page ALL DEPENDS "${page}")
+  install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tools)
+endfunction()

@@ -45,6 +45,14 @@ packages_to_test=(
   zlib1g-dev
 )
 
+# Further ones that packages are made with.
+packages_to_package=(
+  dpkg-dev
+  libgtest-dev
+  python3-dev
+  python3-venv
+)
+
 # Dependencies of Mesa's OpenCL driver, under their names in Debian 12.
 packages_for_drivers=(
   libclc-15

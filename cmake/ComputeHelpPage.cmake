@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Writes a manual page with what a program prints for --help: cmake -D NAME=... -D SUMMARY=... -D PAGE=... -P ComputeHelpPage.cmake -- PROGRAM...
+set(program)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(DEFINED has_program)
+    list(APPEND program "${CMAKE_ARGV${i}}")
+  elseif(CMAKE_ARGV${i} STREQUAL "--")
+    set(has_program YES)
+  endif()
+endforeach()
+execute_process(COMMAND ${program} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\\" "\\e" help "${help}")
+string(REPLACE "-" "\\-" help "${help}")
+string(REGEX REPLACE "(^|\n)([.'])" "\\1\\\\&\\2" help "${help}")
+string(TOUPPER "${NAME}" title)
+string(REPLACE "-" "\\-" name "${NAME}")
+file(WRITE "${PAGE}" ".TH ${title} 1\n.SH NAME\n${name} \\- ${SUMMARY}\n.SH DESCRIPTION\n.nf\n${help}.fi\n.SH SEE ALSO\n.BR compute (1)\n")
