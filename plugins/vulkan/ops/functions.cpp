@@ -191,7 +191,7 @@ class Writer {
       }
     }
     // What float64 and integers of 64 bits serve in other classes.
-    if (cls == 'f' || cls == 'd' || cls == 'l')
+    if (cls == 'f' || cls == 'd' || cls == 'l' || cls == 'i')
       for (const size_t index : found->second)
         if (all.texts[index].classes == "m") add_text(index, 'm');
   }

@@ -42,7 +42,7 @@ std::string Source::convert(int32_t from, int32_t to, std::string e) {
     else if (s == 'l')
       e = function("to_odd_signed", 'l', &e, 1);
     else if (s == 'i' && bits_of(from) == 32)
-      e = "int64_t(" + e + ")", e = function("to_odd_signed", 'l', &e, 1);
+      e = function("to_odd_narrow", 'i', &e, 1);
     else if (s == 'u' && bits_of(from) == 32)
       e = "uint64_t(" + e + ")", e = function("to_odd", 'm', &e, 1);
     else if (s != 'f')
