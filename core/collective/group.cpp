@@ -448,18 +448,30 @@ void Group::run_by_library(const Collective& call, uint64_t number, Timeline& ti
   CallUses uses(call);
   or_fail(call.name, number, [&] {
     Submission submission(timeline, uses.span(), call.name, 1, uses.bytes);
-    submission.check(device_.collectives.run(library_group_, timeline.plugin_stream, request_of(call)));
-    const std::lock_guard guard(mutex_);
-    const Watched entry{&timeline, submission.number(), number, call.name, deadline_after(timeout_ns_)};
-    const auto known = std::find_if(watched_.begin(), watched_.end(),
-                                    [&](const Watched& watched) { return watched.timeline == &timeline; });
-    if (known == watched_.end()) {
-      watched_.push_back(entry);
-    } else if (known->timeline->has_ended(known->own)) {
-      *known = entry;
-    } else {
-      known->own = entry.own;  // the limit of the oldest call holds
+    {
+      // Before the call, because the library may wait in it for another rank that has left.
+      const std::lock_guard guard(mutex_);
+      require_alive();
+      const Watched entry{&timeline, submission.number(), number, call.name, deadline_after(timeout_ns_)};
+      const auto known = std::find_if(watched_.begin(), watched_.end(),
+                                      [&](const Watched& watched) { return watched.timeline == &timeline; });
+      if (known == watched_.end()) {
+        watched_.push_back(entry);
+      } else if (known->timeline->has_ended(known->own)) {
+        *known = entry;
+      } else {
+        known->own = entry.own;  // the limit of the oldest call holds
+      }
     }
+    compute_error* const error = device_.collectives.run(library_group_, timeline.plugin_stream, request_of(call));
+    if (error != nullptr) {
+      const std::lock_guard guard(mutex_);
+      if (failure_) {  // it has ended the library's call, and says why
+        compute_error_free(error);
+        throw *failure_;
+      }
+    }
+    submission.check(error);
   });
 }
 
@@ -568,6 +580,7 @@ void Group::end() noexcept {
 Group::~Group() {
   const InUse in_use;
   if (process_ != getpid() || is_shut_down()) return;
+  transport_.reset();  // before the library, which waits for other ranks that have not left yet
   if (library_group_ != 0) device_.collectives.leave(library_group_);
   if (copies_ != nullptr) copies_->retire();
 }

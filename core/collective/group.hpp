@@ -98,7 +98,7 @@ class Group : public std::enable_shared_from_this<Group> {
   void fail_library(const Error& error) noexcept;
 
   Device& device_;
-  const std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Transport> transport_;  // until the rank leaves
   const pid_t process_;
   int64_t timeout_ns_ = COMPUTE_TIMEOUT_NONE;
   bool compares_ = false;

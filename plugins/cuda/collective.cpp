@@ -2,8 +2,14 @@
 #include "plugins/cuda/collective.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
 
+#include "plugins/common/driver/signals_blocked.hpp"
 #include "plugins/cuda/libraries.hpp"
 #include "plugins/cuda/status.hpp"
 
@@ -124,16 +130,41 @@ Group::Group(Device& device, const void* id, int32_t size, int32_t rank) : devic
 }
 
 Group::~Group() {
-  if (is_aborted_ || comm_ == nullptr) return;
+  if (comm_ == nullptr) return;
   try {
-    const Current current = device_.current();
-    nccl()->comm_destroy(comm_);
+    if (!is_aborted_) free_by(nccl()->comm_destroy);
   } catch (...) {
     // The context is lost, and the communicator with it.
+  }
+  // If the program ends next, NCCL's and CUDA's own clean-up finds no thread at work.
+  if (freed_.valid()) freed_.wait_for(std::chrono::seconds(1));
+}
+
+// NCCL ends the proxy thread of a rank after the other ranks of the machine have closed their connections to it. So
+// ncclCommDestroy and ncclCommAbort both return after the other ranks have called one of them. A rank that fails must
+// not wait for that, because it tells the other ranks afterwards; a rank that leaves may be the only one.
+void Group::free_by(ncclResult (*end)(ncclComm)) {
+  const auto done = std::make_shared<std::promise<void>>();
+  freed_ = done->get_future();
+  const auto free = [end, comm = comm_, context = device_.context(), done] {
+    // NCCL makes the device current again that it has found. A lost context fails, and the communicator with it.
+    if (cu.ctx_set_current(context) == CUDA_SUCCESS) end(comm);
+    done->set_value();
+  };
+  try {
+    const common::SignalsBlocked blocked;
+    std::thread(free).detach();
+  } catch (const std::system_error&) {
+    const Current current = device_.current();
+    free();
   }
 }
 
 void Group::run(Stream& stream, const compute_plugin_collective& collective) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (is_aborted_) throw Error(COMPUTE_ERROR_PEER_FAILED, "the group was aborted");
+  }
   const NcclApi& api = *nccl();
   const auto* const src = reinterpret_cast<const char*>(collective.src.buffer + collective.src.offset_bytes);
   auto* const dst = reinterpret_cast<char*>(collective.dst.buffer + collective.dst.offset_bytes);
@@ -181,6 +212,8 @@ void Group::run(Stream& stream, const compute_plugin_collective& collective) {
 }
 
 void Group::require_success() const {
+  const std::lock_guard guard(mutex_);
+  if (is_aborted_) return;
   const NcclApi& api = *nccl();
   ncclResult failure = ncclSuccess;
   check(api, api.comm_get_async_error(comm_, &failure), comm_, "a collective");
@@ -188,9 +221,9 @@ void Group::require_success() const {
 }
 
 void Group::abort() {
-  if (is_aborted_.exchange(true)) return;
-  const Current current = device_.current();
-  nccl()->comm_abort(comm_);
+  const std::lock_guard guard(mutex_);
+  if (std::exchange(is_aborted_, true)) return;
+  free_by(nccl()->comm_abort);
 }
 
 }  // namespace compute::cuda

@@ -4,7 +4,8 @@
 
 #include <compute/plugin.h>
 
-#include <atomic>
+#include <future>
+#include <mutex>
 #include <string>
 
 #include "plugins/cuda/device.hpp"
@@ -20,6 +21,7 @@ class Group {
  public:
   /// Waits for all ranks. Throws UNSUPPORTED if two of them are one GPU.
   Group(Device& device, const void* id, int32_t size, int32_t rank);
+  /// Leaves the other ranks, and waits a second at most until they have left, too.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -28,15 +30,19 @@ class Group {
   void run(Stream& stream, const compute_plugin_collective& collective);
   /// Throws the failure of queued work, as far as NCCL knows it.
   void require_success() const;
-  /// Any thread: ends queued work.
+  /// Any thread: ends queued work. Does not wait for other ranks.
   void abort();
 
  private:
+  void free_by(ncclResult (*end)(ncclComm));
+
   Device& device_;
   const int32_t size_;
   ncclComm comm_ = nullptr;
-  std::atomic<bool> is_aborted_{false};
   std::string description_;
+  mutable std::mutex mutex_;  // guards the members below
+  bool is_aborted_ = false;
+  std::future<void> freed_;  // of comm_
 };
 
 /// Whether Group::run can make it. Depends only on kind, dtype and reduction.

@@ -133,4 +133,69 @@ TEST(CudaCollectives, GoThroughTheHostWithoutNccl) {
   });
 }
 
+// Runs a call that needs rank 1, which has left.
+void expect_that_rank_1_has_left(const Group& group) {
+  try {
+    const std::vector<float> sum = group.all_reduce(group.device().full({1000}, 1.0f)).to_vector<float>();
+    ADD_FAILURE() << "the sum is " << sum[0];
+  } catch (const compute::Error& error) {
+    EXPECT_EQ(error.code(), compute::ErrorCode::peer_failed) << error.what();
+    EXPECT_NE(std::string(error.what()).find("rank 1 has left the group"), std::string::npos) << error.what();
+  }
+}
+
+void add_up(const Group& group) {
+  EXPECT_EQ(group.all_reduce(group.device().full({1000}, 1.0f)).to_vector<float>(), std::vector<float>(1000, 2.0f));
+}
+
+TEST(CudaCollectives, EndIfARankLeaves) {
+  if (!has_two_devices()) GTEST_SKIP() << "there is one CUDA device";
+  std::vector<Group> all = groups();
+  on_both(all, add_up);
+  const Group staying = all[0];
+  all.clear();
+  expect_that_rank_1_has_left(staying);
+}
+
+// ---- Two processes, which mpiexec starts ----------------------------------------------------------------------------
+
+Group over_processes() {
+  const char* const rank = std::getenv("PMI_RANK");
+  return Group::over_mpi(Device::open(rank != nullptr && std::strcmp(rank, "1") == 0 ? "cuda1" : "cuda0"));
+}
+
+TEST(CudaProcesses, EndIfARankLeaves) {
+  Group group = over_processes();
+  ASSERT_EQ(group.description().substr(0, 5), "nccl ") << group.description();
+  add_up(group);
+  if (group.rank() == 1) {
+    group = Group();
+  } else {
+    expect_that_rank_1_has_left(group);
+  }
+}
+
+TEST(CudaProcesses, EndIfARankAborts) {
+  const Group group = over_processes();
+  add_up(group);
+  if (group.rank() == 1) {
+    group.abort();
+    return;
+  }
+  try {
+    add_up(group);
+    ADD_FAILURE() << "the call has succeeded";
+  } catch (const compute::Error& error) {
+    EXPECT_EQ(error.code(), compute::ErrorCode::peer_failed) << error.what();
+    EXPECT_NE(std::string(error.what()).find("rank 1 has ended the group"), std::string::npos) << error.what();
+  }
+}
+
+// The last test: the process of rank 1 exits with the group.
+TEST(CudaProcesses, EndIfARankExits) {
+  static const auto* const group = new Group(over_processes());
+  add_up(*group);
+  if (group->rank() == 0) expect_that_rank_1_has_left(*group);
+}
+
 }  // namespace

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libnccl.so.2 for the fake driver's memory, between the threads of one process. A call waits for the other ranks, as
-// kernels of NCCL do; the last rank makes the exchange.
+// A libnccl.so.2 for the fake driver's memory, between the threads of one process; with FAKE_NCCL=processes between
+// processes, which can only add up a few float32. A call waits for the other ranks, as kernels of NCCL do, until its
+// own rank aborts; the last rank makes the exchange.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,13 +40,22 @@ struct Ring {
 
   const int size;
   int joined = 0;
-  bool is_aborted = false;
   std::map<uint64_t, Meeting> meetings;
   std::map<std::pair<int, int>, std::vector<const void*>> messages;  // by sender and receiver
 };
 
-std::mutex mutex;  // of all that follows
-std::condition_variable changed;
+// Ranks of processes, in shared memory that begins with zeros.
+struct SharedRing {
+  static constexpr size_t kRanks = 8, kElements = 1024;
+
+  std::atomic<int> joined, ended;
+  std::array<std::atomic<uint64_t>, kRanks> arrived;
+  float values[2][kRanks][kElements];  // of a call and of the one before it
+};
+
+// Never destroyed, because threads may wait when the process ends.
+std::mutex& mutex = *new std::mutex;  // of all that follows
+std::condition_variable& changed = *new std::condition_variable;
 std::map<uint64_t, std::weak_ptr<Ring>> rings;
 uint64_t last_id = 0;
 
@@ -65,6 +84,9 @@ struct compute::cuda::ncclCommunicator {
   std::shared_ptr<Ring> ring;
   int rank;
   uint64_t meetings = 0;
+  std::atomic<bool> is_aborted{false};
+  SharedRing* shared = nullptr;  // then there is no ring
+  int size = 0;
 };
 
 namespace {
@@ -79,9 +101,38 @@ struct Transfer {
 thread_local int group_depth = 0;
 thread_local std::vector<Transfer> queued;
 
+template <class F>
+void wait_until(F&& is_true) {
+  while (!is_true()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+ncclResult add_up_between_processes(ncclComm comm, const void* src, void* dst, size_t count) {
+  SharedRing& ring = *comm->shared;
+  const auto own = static_cast<size_t>(comm->rank), size = static_cast<size_t>(comm->size);
+  const uint64_t number = ++comm->meetings;
+  auto& values = ring.values[number % 2];
+  std::memcpy(values[own], src, count * sizeof(float));
+  ring.arrived[own] = number;
+  for (size_t rank = 0; rank < size; ++rank) {
+    wait_until([&] { return comm->is_aborted || ring.arrived[rank] >= number; });
+    if (ring.arrived[rank] < number) return ncclRemoteError;
+  }
+  std::vector<float> sum(count);
+  for (size_t rank = 0; rank < size; ++rank) {
+    for (size_t i = 0; i < count; ++i) sum[i] += values[rank][i];
+  }
+  std::memcpy(dst, sum.data(), count * sizeof(float));
+  return ncclSuccess;
+}
+
 // Only sums and means, of the types that tests reduce.
 ncclResult meet(ncclComm comm, Kind kind, const void* src, void* dst, size_t count, int32_t type, int32_t op,
                 int root) {
+  if (comm->shared != nullptr) {
+    const bool is_known = kind == Kind::kAllReduce && type == ncclFloat32 && op == ncclSum;
+    if (!is_known || count > SharedRing::kElements) return ncclInvalidUsage;
+    return add_up_between_processes(comm, src, dst, count);
+  }
   std::unique_lock lock(mutex);
   Ring& ring = *comm->ring;
   const uint64_t number = ++comm->meetings;
@@ -112,7 +163,7 @@ ncclResult meet(ncclComm comm, Kind kind, const void* src, void* dst, size_t cou
       std::memcpy(meeting.targets[rank], results[rank].data(), results[rank].size());
     changed.notify_all();
   }
-  changed.wait(lock, [&] { return ring.is_aborted || meeting.arrived == ring.size; });
+  changed.wait(lock, [&] { return comm->is_aborted || meeting.arrived == ring.size; });
   const bool is_complete = meeting.arrived == ring.size;
   if (++meeting.left == ring.size) ring.meetings.erase(number);
   return is_complete ? ncclSuccess : ncclRemoteError;
@@ -132,7 +183,7 @@ ncclResult pass(const std::vector<Transfer>& transfers) {
   for (const Transfer& one : transfers) {
     if (one.dst == nullptr) continue;
     std::vector<const void*>& waiting = box(one);
-    changed.wait(lock, [&] { return one.comm->ring->is_aborted || !waiting.empty(); });
+    changed.wait(lock, [&] { return one.comm->is_aborted || !waiting.empty(); });
     if (waiting.empty()) return ncclRemoteError;
     std::memcpy(one.dst, waiting.front(), one.bytes);
     waiting.erase(waiting.begin());
@@ -142,13 +193,14 @@ ncclResult pass(const std::vector<Transfer>& transfers) {
     if (one.src == nullptr) continue;
     const std::vector<const void*>& waiting = box(one);
     const auto is_taken = [&] { return std::find(waiting.begin(), waiting.end(), one.src) == waiting.end(); };
-    changed.wait(lock, [&] { return one.comm->ring->is_aborted || is_taken(); });
+    changed.wait(lock, [&] { return one.comm->is_aborted || is_taken(); });
     if (!is_taken()) return ncclRemoteError;
   }
   return ncclSuccess;
 }
 
 ncclResult queue(const Transfer& transfer) {
+  if (transfer.comm->shared != nullptr) return ncclInvalidUsage;
   if (group_depth == 0) return pass({transfer});
   queued.push_back(transfer);
   return ncclSuccess;
@@ -165,17 +217,37 @@ FAKE ncclResult ncclGetVersion(int* version) {
 FAKE ncclResult ncclGetUniqueId(ncclId* id) {
   const std::lock_guard lock(mutex);
   ++last_id;
+  const uint64_t number = static_cast<uint64_t>(getpid()) << 32 | last_id;
   std::memset(id, 0, sizeof *id);
-  std::memcpy(id, &last_id, sizeof last_id);
+  std::memcpy(id, &number, sizeof number);
   return ncclSuccess;
 }
 FAKE const char* ncclGetErrorString(ncclResult) { return "fake error"; }
 FAKE const char* ncclGetLastError(ncclComm) { return ""; }
 FAKE ncclResult ncclCommInitRank(ncclComm* comm, int size, ncclId id, int rank) {
-  if (const char* refused = std::getenv("FAKE_NCCL"); refused != nullptr && std::strcmp(refused, "refuses") == 0)
-    return ncclInvalidUsage;
+  const char* const given = std::getenv("FAKE_NCCL");
+  const std::string mode = given != nullptr ? given : "";
+  if (mode == "refuses") return ncclInvalidUsage;
   uint64_t number = 0;
   std::memcpy(&number, &id, sizeof number);
+  if (mode == "processes") {
+    const std::string name = "/fake_nccl_" + std::to_string(number);
+    const int file = shm_open(name.c_str(), O_RDWR | O_CREAT, 0600);
+    if (file < 0 || size > static_cast<int>(SharedRing::kRanks) || ftruncate(file, sizeof(SharedRing)) != 0)
+      return ncclInvalidUsage;
+    void* const memory = mmap(nullptr, sizeof(SharedRing), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (memory == MAP_FAILED) return ncclInvalidUsage;
+    auto* const made = new compute::cuda::ncclCommunicator{};
+    made->rank = rank;
+    made->size = size;
+    made->shared = static_cast<SharedRing*>(memory);
+    ++made->shared->joined;
+    wait_until([&] { return made->shared->joined == size; });
+    shm_unlink(name.c_str());
+    *comm = made;
+    return ncclSuccess;
+  }
   std::unique_lock lock(mutex);
   std::shared_ptr<Ring> ring = rings[number].lock();
   if (ring == nullptr) rings[number] = ring = std::make_shared<Ring>(size);
@@ -185,22 +257,37 @@ FAKE ncclResult ncclCommInitRank(ncclComm* comm, int size, ncclId id, int rank) 
   *comm = new compute::cuda::ncclCommunicator{ring, rank};
   return ncclSuccess;
 }
+
+namespace {
+
+// As NCCL, it waits until the ranks of other processes end theirs.
+void end(ncclComm comm) {
+  if (comm->shared == nullptr) return;
+  ++comm->shared->ended;
+  wait_until([&] { return comm->shared->ended == comm->size; });
+}
+
+}  // namespace
+
 FAKE ncclResult ncclCommDestroy(ncclComm comm) {
+  end(comm);
   delete comm;
   return ncclSuccess;
 }
 // As NCCL, it frees the communicator; this one is kept, because a call may be in progress.
 FAKE ncclResult ncclCommAbort(ncclComm comm) {
-  const std::lock_guard lock(mutex);
-  comm->ring->is_aborted = true;
-  changed.notify_all();
-  static auto* const kept = new std::vector<ncclComm>;
-  kept->push_back(comm);
+  {
+    const std::lock_guard lock(mutex);
+    comm->is_aborted = true;
+    changed.notify_all();
+    static auto* const kept = new std::vector<ncclComm>;
+    kept->push_back(comm);
+  }
+  end(comm);
   return ncclSuccess;
 }
-FAKE ncclResult ncclCommGetAsyncError(ncclComm comm, ncclResult* error) {
-  const std::lock_guard lock(mutex);
-  *error = comm->ring->is_aborted ? ncclRemoteError : ncclSuccess;
+FAKE ncclResult ncclCommGetAsyncError(ncclComm, ncclResult* error) {
+  *error = ncclSuccess;
   return ncclSuccess;
 }
 FAKE ncclResult ncclAllReduce(const void* src, void* dst, size_t count, int32_t type, int32_t op, ncclComm comm,
