@@ -12,7 +12,8 @@ namespace compute::cuda {
 using cusolverStatus = int32_t;
 using cusolverDnHandle = struct cusolverDnContext*;
 using cusolverDnParams = struct cusolverDnParamsOpaque*;
-using cusolverDnJacobi = struct gesvdjInfo*;
+using cusolverDnJacobi = struct syevjInfo*;
+using cusolverDnJacobiSvd = struct gesvdjInfo*;
 
 #define COMPUTE_CUSOLVER_CONSTANTS(CONSTANT) \
   CONSTANT(CUSOLVER_STATUS_SUCCESS, 0)       \
@@ -37,14 +38,21 @@ constexpr int32_t kFillLower = 0, kFillUpper = 1;
            (cusolverDnHandle handle, int m, int n, int k, Element* a, int lda, const Element* tau, Element* work,    \
             int size, int* info))
 
-// Singular values by Jacobi's method, of matrices of up to 32 rows and columns, which have no form for all types.
-#define COMPUTE_CUSOLVER_JACOBI(FUNCTION, letter, symbol, Element, Real)                                            \
-  FUNCTION(letter##_svd_buffer_size, symbol##_bufferSize, cusolverStatus,                                           \
-           (cusolverDnHandle handle, int32_t mode, int m, int n, const Element* a, int lda, const Real* s,          \
-            const Element* u, int ldu, const Element* v, int ldv, int* size, cusolverDnJacobi params, int batch))   \
-  FUNCTION(letter##_svd, symbol, cusolverStatus,                                                                    \
-           (cusolverDnHandle handle, int32_t mode, int m, int n, Element* a, int lda, Real* s, Element* u, int ldu, \
-            Element* v, int ldv, Element* work, int size, int* info, cusolverDnJacobi params, int batch))
+// By Jacobi's method, of matrices of up to 32 rows and columns: eigenvalues and singular values, which have no form for
+// all types.
+#define COMPUTE_CUSOLVER_JACOBI(FUNCTION, letter, symbols, svd_symbol, Element, Real)                                \
+  FUNCTION(letter##_eigh_buffer_size, symbols##evjBatched_bufferSize, cusolverStatus,                                \
+           (cusolverDnHandle handle, int32_t mode, int32_t uplo, int n, const Element* a, int lda, const Real* w,    \
+            int* size, cusolverDnJacobi params, int batch))                                                          \
+  FUNCTION(letter##_eigh, symbols##evjBatched, cusolverStatus,                                                       \
+           (cusolverDnHandle handle, int32_t mode, int32_t uplo, int n, Element* a, int lda, Real* w, Element* work, \
+            int size, int* info, cusolverDnJacobi params, int batch))                                                \
+  FUNCTION(letter##_svd_buffer_size, svd_symbol##_bufferSize, cusolverStatus,                                        \
+           (cusolverDnHandle handle, int32_t mode, int m, int n, const Element* a, int lda, const Real* s,           \
+            const Element* u, int ldu, const Element* v, int ldv, int* size, cusolverDnJacobiSvd params, int batch)) \
+  FUNCTION(letter##_svd, svd_symbol, cusolverStatus,                                                                 \
+           (cusolverDnHandle handle, int32_t mode, int m, int n, Element* a, int lda, Real* s, Element* u, int ldu,  \
+            Element* v, int ldv, Element* work, int size, int* info, cusolverDnJacobiSvd params, int batch))
 
 // FUNCTION(member of CusolverApi, exported symbol, result, parameters). Types of data are those of cuBLASLt's layouts,
 // CUDA_R_32F and so on. Matrices are column-major.
@@ -112,12 +120,14 @@ constexpr int32_t kFillLower = 0, kFillUpper = 1;
             int32_t type, void* a, int64_t lda, int32_t type_s, void* s, int32_t type_u, void* u, int64_t ldu,         \
             int32_t type_v, void* v, int64_t ldv, int32_t compute, void* device, size_t device_bytes, void* host,      \
             size_t host_bytes, int* info, double* perturbation))                                                       \
-  FUNCTION(create_jacobi, cusolverDnCreateGesvdjInfo, cusolverStatus, (cusolverDnJacobi * params))                     \
-  FUNCTION(destroy_jacobi, cusolverDnDestroyGesvdjInfo, cusolverStatus, (cusolverDnJacobi params))                     \
-  COMPUTE_CUSOLVER_JACOBI(FUNCTION, s, cusolverDnSgesvdjBatched, float, float)                                         \
-  COMPUTE_CUSOLVER_JACOBI(FUNCTION, d, cusolverDnDgesvdjBatched, double, double)                                       \
-  COMPUTE_CUSOLVER_JACOBI(FUNCTION, c, cusolverDnCgesvdjBatched, void, float)                                          \
-  COMPUTE_CUSOLVER_JACOBI(FUNCTION, z, cusolverDnZgesvdjBatched, void, double)
+  FUNCTION(create_jacobi, cusolverDnCreateSyevjInfo, cusolverStatus, (cusolverDnJacobi * params))                      \
+  FUNCTION(destroy_jacobi, cusolverDnDestroySyevjInfo, cusolverStatus, (cusolverDnJacobi params))                      \
+  FUNCTION(create_jacobi_svd, cusolverDnCreateGesvdjInfo, cusolverStatus, (cusolverDnJacobiSvd * params))              \
+  FUNCTION(destroy_jacobi_svd, cusolverDnDestroyGesvdjInfo, cusolverStatus, (cusolverDnJacobiSvd params))              \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, s, cusolverDnSsy, cusolverDnSgesvdjBatched, float, float)                          \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, d, cusolverDnDsy, cusolverDnDgesvdjBatched, double, double)                        \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, c, cusolverDnChe, cusolverDnCgesvdjBatched, void, float)                           \
+  COMPUTE_CUSOLVER_JACOBI(FUNCTION, z, cusolverDnZhe, cusolverDnZgesvdjBatched, void, double)
 
 // The same for functions that only newer versions have; NULL if missing.
 #define COMPUTE_CUSOLVER_NEWER_FUNCTIONS(FUNCTION)                                                                 \

@@ -25,8 +25,8 @@ using common::Refusal;
 // Of matrices that cuSOLVER computes one after the other; the host computes batches of smaller ones in less time.
 constexpr int64_t kLeastRows = 128;
 constexpr int64_t kLeastSvdRows = 256;  // of singular value decompositions, also of a single matrix
-constexpr int64_t kJacobiRows = 32;     // up to which cuSOLVER finds singular values of batches, by Jacobi's method
-constexpr int64_t kJacobiBatch = 64;    // from which this is faster than the host
+constexpr int64_t kJacobiRows = 32;     // up to which cuSOLVER has Jacobi's method for batches
+constexpr int64_t kJacobiBatch = 64;    // from which this is faster than the host for singular values
 constexpr int kBatchAxes = 4;           // that kernels have loops for
 constexpr int64_t kAlignment = 256;     // of arrays in the workspace
 constexpr int64_t kMostRows = 30'000;   // the number of elements of a matrix fits in an int
@@ -392,19 +392,20 @@ SolverPlan::SolverPlan(Device& device, const Op& op, Batch batch)
   flags = COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE;
 }
 
-// Calls `call` with the functions for the type: the size of the workspace for singular values, and these.
+// Calls `call` with the functions for the type: the size of the workspace for eigenvalues, eigenvalues, and the same of
+// singular values.
 template <class F>
 auto SolverPlan::with_jacobi(const F& call) const {
   const CusolverApi& api = cusolver()->api;
   switch (type_.data) {
     case CUDA_R_32F:
-      return call(api.s_svd_buffer_size, api.s_svd);
+      return call(api.s_eigh_buffer_size, api.s_eigh, api.s_svd_buffer_size, api.s_svd);
     case CUDA_R_64F:
-      return call(api.d_svd_buffer_size, api.d_svd);
+      return call(api.d_eigh_buffer_size, api.d_eigh, api.d_svd_buffer_size, api.d_svd);
     case CUDA_C_32F:
-      return call(api.c_svd_buffer_size, api.c_svd);
+      return call(api.c_eigh_buffer_size, api.c_eigh, api.c_svd_buffer_size, api.c_svd);
     default:
-      return call(api.z_svd_buffer_size, api.z_svd);
+      return call(api.z_eigh_buffer_size, api.z_eigh, api.z_svd_buffer_size, api.z_svd);
   }
 }
 
@@ -414,10 +415,19 @@ void SolverPlan::plan_eigh(Room& room) {
   const int32_t mode = outputs_ == 2 ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR,
                 triangle = upper_ ? kFillUpper : kFillLower;
   values_ = room.take(batch_.count * n_ * type_.real_size);
-  is_together_ = batch_.count > 1 && api.syev_batched != nullptr;
+  is_jacobi_ = n_ <= kJacobiRows;
+  is_together_ =
+      !is_jacobi_ && batch_.count > 1 && api.syev_batched != nullptr && type_.data != CUDA_C_32F;  // see refuse_solver
   require(api.syevd_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_, type_.real,
                                 nullptr, type_.data, &device_bytes_, &host_bytes_),
           "asking for the size of a workspace");
+  if (is_jacobi_) {
+    const int n = static_cast<int>(n_), count = static_cast<int>(batch_.count);
+    require(with_jacobi([&](auto ask, auto, auto, auto) {
+              return ask(handle, mode, triangle, n, nullptr, n, nullptr, &jacobi_size_, handle_.jacobi(), count);
+            }),
+            "asking for the size of a workspace");
+  }
   if (!is_together_) return;
   size_t device_bytes = 0, host_bytes = 0;
   require(api.syev_batched_buffer_size(handle, handle_.params(), mode, triangle, n_, type_.data, nullptr, n_,
@@ -446,9 +456,9 @@ void SolverPlan::plan_svd(Room& room) {
       "asking for the size of a workspace");
   if (is_jacobi_) {
     const int m = static_cast<int>(m_), n = static_cast<int>(n_), count = static_cast<int>(all);
-    require(with_jacobi([&](auto ask, auto) {
+    require(with_jacobi([&](auto, auto, auto ask, auto) {
               return ask(handle, mode, m, n, nullptr, m, nullptr, nullptr, m, nullptr, n, &jacobi_size_,
-                         handle_.jacobi(), count);
+                         handle_.jacobi_svd(), count);
             }),
             "asking for the size of a workspace");
     return;
@@ -600,10 +610,18 @@ void SolverPlan::compute_together(const Run& r) const {
   }
   const Untyped a{r.pointer(a_)}, values{r.pointer(values_)}, work{r.pointer(device_work_)};
   const int m = static_cast<int>(m_), n = static_cast<int>(n_), count = static_cast<int>(batch_.count);
+  if (kind_ == Kind::kEigh) {
+    require(with_jacobi([&](auto, auto eigh, auto, auto) {
+              return eigh(handle, mode, triangle, n, a, n, values, work, jacobi_size_, info, handle_.jacobi(), count);
+            }),
+            "finding eigenvalues");
+    return;
+  }
   // Without vectors their pointers are not used.
   const Untyped u{r.pointer(b_)}, v{r.pointer(vt_)};
-  require(with_jacobi([&](auto, auto svd) {
-            return svd(handle, mode, m, n, a, m, values, u, m, v, n, work, jacobi_size_, info, handle_.jacobi(), count);
+  require(with_jacobi([&](auto, auto, auto, auto svd) {
+            return svd(handle, mode, m, n, a, m, values, u, m, v, n, work, jacobi_size_, info, handle_.jacobi_svd(),
+                       count);
           }),
           "finding singular values");
 }
@@ -760,6 +778,7 @@ SolverHandle::SolverHandle() {
   cusolverStatus status = api.create(&handle_);
   if (status == CUSOLVER_STATUS_SUCCESS) status = api.create_params(&params_);
   if (status == CUSOLVER_STATUS_SUCCESS) status = api.create_jacobi(&jacobi_);
+  if (status == CUSOLVER_STATUS_SUCCESS) status = api.create_jacobi_svd(&jacobi_svd_);
   if (status == CUSOLVER_STATUS_SUCCESS) return;
   destroy();
   throw failure(status, "opening a device");
@@ -767,6 +786,7 @@ SolverHandle::SolverHandle() {
 
 void SolverHandle::destroy() {
   const CusolverApi& api = cusolver()->api;
+  if (jacobi_svd_ != nullptr) api.destroy_jacobi_svd(jacobi_svd_);
   if (jacobi_ != nullptr) api.destroy_jacobi(jacobi_);
   if (params_ != nullptr) api.destroy_params(params_);
   if (handle_ != nullptr) api.destroy(handle_);
@@ -798,6 +818,9 @@ std::optional<Refusal> refuse_solver(Device& device, const Op& op) {
   const bool is_jacobi = std::max(first.rows, first.columns) <= kJacobiRows && batch->count >= kJacobiBatch;
   if (*kind == Kind::kSvd && !is_jacobi && least(first) < kLeastSvdRows)
     return refused("the host is faster for matrices of less than 256 rows or columns");
+  // The methods for batches fail compute-cts in complex64: for some matrices they do not converge (cuSOLVER 12.0).
+  if (*kind == Kind::kEigh && dtype == COMPUTE_DTYPE_COMPLEX64 && least(first) < kLeastRows)
+    return refused("cuSOLVER does not converge for some matrices of less than 128 rows");
   if (*kind != Kind::kSvd && *kind != Kind::kEigh && batch->count > 1 && least(first) < kLeastRows)
     return refused("the host is faster for batches of matrices of less than 128 rows or columns");
   if (batch->count > INT32_MAX) return refused("more than 2147483647 matrices");

@@ -23,6 +23,7 @@ class SolverHandle {
   cusolverDnHandle get() const { return handle_; }
   cusolverDnParams params() const { return params_; }
   cusolverDnJacobi jacobi() const { return jacobi_; }
+  cusolverDnJacobiSvd jacobi_svd() const { return jacobi_svd_; }
   std::mutex& mutex() { return mutex_; }
 
  private:
@@ -31,6 +32,7 @@ class SolverHandle {
   cusolverDnHandle handle_ = nullptr;
   cusolverDnParams params_ = nullptr;
   cusolverDnJacobi jacobi_ = nullptr;
+  cusolverDnJacobiSvd jacobi_svd_ = nullptr;
   std::mutex mutex_;
 };
 
