@@ -38,8 +38,10 @@ class HostMemory {
         // The system has no more memory to pin. Pageable memory serves as well.
       }
     }
-    buffer_.reset(make_buffer(host_device(), size_bytes, nullptr, MemoryUse::kTemporary));
-    data_ = buffer_->host_address();
+    // Not a buffer: with COMPUTE_DEBUG=memory a new one is filled in the order of the stream, which waits for this call.
+    pageable_.emplace(*host_device().memory, size_bytes, MemoryUse::kTemporary);
+    const Block& block = pageable_->block();
+    data_ = reinterpret_cast<uint8_t*>(block.buffer) + block.offset_bytes;
   }
   uint8_t* data() const noexcept { return data_; }
   // Where the plugin finds a byte of it, if it is pinned.
@@ -49,8 +51,7 @@ class HostMemory {
   }
 
  private:
-  std::optional<OwnedBlock> pinned_;
-  BufferReference buffer_;
+  std::optional<OwnedBlock> pinned_, pageable_;
   uint8_t* data_ = nullptr;
 };
 
