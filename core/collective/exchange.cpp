@@ -38,7 +38,7 @@ class HostMemory {
         // The system has no more memory to pin. Pageable memory serves as well.
       }
     }
-    // Not a buffer: with COMPUTE_DEBUG=memory a new one is filled in the order of the stream, which waits for this call.
+    // Not a buffer: with COMPUTE_DEBUG=memory a new one is filled in the order of the stream, which waits for the call.
     pageable_.emplace(*host_device().memory, size_bytes, MemoryUse::kTemporary);
     const Block& block = pageable_->block();
     data_ = reinterpret_cast<uint8_t*>(block.buffer) + block.offset_bytes;

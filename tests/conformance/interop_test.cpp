@@ -167,14 +167,14 @@ void refused_externals(const Session& session) {
   const int64_t shape[] = {4};
   Tensor made;
   const Error unknown(
-      compute_tensor_empty_external(session.device(), kVendorKind, COMPUTE_DTYPE_FLOAT32, 1, shape, &none, made.out()));
+      compute_tensor_empty_external(session.device(), kVendorKind, COMPUTE_DTYPE_INT32, 1, shape, &none, made.out()));
   EXPECT_EQ(unknown.code(), COMPUTE_ERROR_UNSUPPORTED) << unknown.message();
   EXPECT_EQ(none.kind, 0u);
   EXPECT_EQ(none.address, nullptr);
   none.kind = kVendorKind;
   none.size_bytes = 16;
   const auto import_at = [&](const compute_external& one, int64_t offset_bytes) {
-    return Error(compute_tensor_from_external(session.device(), &one, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr,
+    return Error(compute_tensor_from_external(session.device(), &one, COMPUTE_DTYPE_INT32, 1, shape, nullptr,
                                               offset_bytes, made.out()));
   };
   EXPECT_EQ(import_at(none, 0).code(), COMPUTE_ERROR_UNSUPPORTED);
@@ -230,9 +230,13 @@ void semaphores(const Session& session) {
 
 void add_interop_tests(Registry& registry) {
   registry.add({.group = "interop", .name = "native_handles", .body = native_handles, .runs_ops = false});
-  registry.add({"interop", "external_memory", external_memory});
-  registry.add({.group = "interop", .name = "refused_externals", .body = refused_externals, .runs_ops = false});
-  registry.add({"interop", "semaphores", semaphores});
+  registry.add({.group = "interop", .name = "external_memory", .body = external_memory, .dtypes = {dtype::FLOAT32}});
+  registry.add({.group = "interop",
+                .name = "refused_externals",
+                .body = refused_externals,
+                .dtypes = {dtype::FLOAT32},
+                .runs_ops = false});
+  registry.add({.group = "interop", .name = "semaphores", .body = semaphores, .dtypes = {dtype::FLOAT32}});
 }
 
 }  // namespace compute::conformance
