@@ -50,8 +50,8 @@ class Group : public Reference<compute_group, compute_group_retain, compute_grou
     return Group(
         detail::made<compute_group>([&](compute_group** out) { return compute_group_create_mpi(device.get(), out); }));
   }
-  /// The group of devices of this process: element i is that of rank i. Call the collectives of different ranks on
-  /// different threads.
+  /// The group of devices of this process: element i is the handle of rank i. Call the collectives of different ranks
+  /// on different threads.
   [[nodiscard]] static std::vector<Group> over_devices(std::span<const Device> devices) {
     std::vector<compute_device*> handles;
     for (const Device& device : devices) handles.push_back(device.get());

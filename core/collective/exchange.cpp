@@ -5,9 +5,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <vector>
 
 #include "core/collective/combine.hpp"
 #include "core/expressions/dtype.hpp"
@@ -234,16 +232,13 @@ class Exchange {
 }  // namespace
 
 void exchange(const Collective& call, Transport& transport, Timeline* copies, bool* out_keeps_tensors) {
-  auto exchange = std::make_unique<Exchange>(call, transport, copies);
+  auto exchange = std::make_shared<Exchange>(call, transport, copies);
   try {
     exchange->run();
   } catch (...) {
     if (transport.has_open_request()) {
       *out_keeps_tensors = copies == nullptr;
-      static auto* const given_up = new std::vector<std::unique_ptr<Exchange>>;
-      static std::mutex mutex;
-      const std::lock_guard guard(mutex);
-      given_up->push_back(std::move(exchange));
+      keep_forever(std::move(exchange));
     } else if (copies != nullptr) {
       copies->wait_quietly(copies->submitted());
     }

@@ -33,7 +33,7 @@ struct Collective {
 
 // Runs it. No work may use the tensors meanwhile. `copies` is a stream for copies between the device and the host,
 // NULL if the host can address the memory. If the transport still uses host memory after a failure, that memory is
-// never freed; then *out_keeps_tensors is whether it is that of the tensors.
+// never freed; then *out_keeps_tensors says whether the tensors own it.
 void exchange(const Collective& call, Transport& transport, Timeline* copies, bool* out_keeps_tensors);
 
 }  // namespace compute

@@ -102,7 +102,6 @@ TensorReference reference_to(Tensor* tensor) {
 struct Groups {
   std::mutex mutex;
   std::vector<std::weak_ptr<Group>> all;
-  std::vector<TensorReference> given_up;  // whose memory transports may still use
 };
 
 Groups& groups() {
@@ -179,10 +178,8 @@ void Group::agree_on_library() {
   plugin.copy(own.plugin, sizeof own.plugin - 1);
   own.has_library = device_.collectives ? 1 : 0;
   own.compares = compares_ ? 1 : 0;
-  std::vector<Hello> all(static_cast<size_t>(size()));
-  transport_->all_gather(&own, all.data(), sizeof own);
   bool has_library = true;
-  for (const Hello& other : all) {
+  for (const Hello& other : transport_->all_gather_value(own)) {
     compares_ = compares_ || other.compares != 0;
     has_library =
         has_library && other.has_library != 0 && std::strncmp(other.plugin, own.plugin, sizeof own.plugin) == 0;
@@ -190,8 +187,7 @@ void Group::agree_on_library() {
   if (!has_library) return;
   std::string reason;
   const int32_t joined = join_library(reason) ? 1 : 0;
-  std::vector<int32_t> others(static_cast<size_t>(size()));
-  transport_->all_gather(&joined, others.data(), sizeof joined);
+  const std::vector<int32_t> others = transport_->all_gather_value(joined);
   if (std::find(others.begin(), others.end(), 0) == others.end()) {
     description_ = device_.collectives.describe(library_group_) + ", " + description_;
     const std::lock_guard guard(mutex_);
@@ -216,7 +212,7 @@ bool Group::join_library(std::string& reason) {
     return false;
   };
   if (rank() == 0) id.is_made = succeeds(device_.collectives.make_id(id.id)) ? 1 : 0;
-  transport_->broadcast(&id, sizeof id, 0);
+  id = transport_->broadcast_value(id, 0);
   return id.is_made != 0 && succeeds(device_.collectives.join(id.id, size(), rank(), &library_group_));
 }
 
@@ -277,14 +273,9 @@ void Group::compare(const Collective& call, uint64_t number) {
     throw Error(COMPUTE_ERROR_PEER_FAILED,
                 fmt::format("rank {} made {}, but rank {} made {}", rank(), own.text(), other_rank, other.text()));
   };
-  if (is_send) return transport_->send(&own, sizeof own, call.peer);
-  if (is_pair) {
-    CallRecord other{};
-    transport_->recv(&other, sizeof other, call.peer);
-    return require_same(call.peer, other);
-  }
-  std::vector<CallRecord> all(static_cast<size_t>(size()));
-  transport_->all_gather(&own, all.data(), sizeof own);
+  if (is_send) return transport_->send_value(own, call.peer);
+  if (is_pair) return require_same(call.peer, transport_->recv_value<CallRecord>(call.peer));
+  const std::vector<CallRecord> all = transport_->all_gather_value(own);
   for (int32_t other = 0; other < size(); ++other) require_same(other, all[static_cast<size_t>(other)]);
 }
 
@@ -300,8 +291,8 @@ void Group::perform(const Collective& call, uint64_t number) {
     exchange(call, *transport_, copies_, &keeps_tensors);
   } catch (...) {
     if (keeps_tensors) {
-      const std::lock_guard guard(groups().mutex);
-      for (Tensor* const tensor : {call.src, call.dst}) groups().given_up.push_back(reference_to(tensor));
+      for (Tensor* const tensor : {call.src, call.dst})
+        keep_forever(std::make_shared<TensorReference>(reference_to(tensor)));
     }
     throw;
   }
@@ -436,9 +427,7 @@ void Group::barrier() {
     Collective call;
     call.name = "barrier";
     if (compares_) compare(call, number);
-    const uint8_t own = 1;
-    std::vector<uint8_t> all(static_cast<size_t>(size()));
-    transport_->all_gather(&own, all.data(), 1);
+    static_cast<void>(transport_->all_gather_value(uint8_t{1}));
   });
 }
 

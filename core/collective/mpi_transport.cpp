@@ -22,6 +22,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.hpp"
@@ -85,6 +87,7 @@ struct Mpi {
   std::function<void()> before_end;
   pid_t process = 0;
   std::atomic<bool> has_ended{false};
+  std::atomic<int> calls{0};  // of the library, in progress; see InCall
 
   std::mutex mutex;  // guards the member below
   std::vector<Communicator*> communicators;
@@ -101,6 +104,17 @@ struct Mpi {
 };
 
 Mpi* the_mpi = nullptr;  // set once
+
+// Around calls of the library on threads that do not know of the end: MPI_Finalize waits for them.
+class InCall {
+ public:
+  InCall() { ++the_mpi->calls; }
+  ~InCall() { --the_mpi->calls; }
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+
+  bool is_refused() const { return the_mpi->has_ended; }
+};
 
 struct Communicator {
   explicit Communicator(MpiHandle handle) : handle(handle) {
@@ -136,7 +150,8 @@ struct Communicator {
 
   void tell(char kind, const char* reason) noexcept {
     const std::lock_guard guard(telling);
-    if (std::exchange(has_told, true) || the_mpi->has_ended) return;
+    const InCall in_call;
+    if (std::exchange(has_told, true) || in_call.is_refused()) return;
     own.kind = kind;
     std::strncpy(own.text, reason, sizeof own.text - 1);
     for (int32_t peer = 0; peer < size; ++peer) {
@@ -174,7 +189,8 @@ Communicator& self(void* user_data) { return *static_cast<Communicator*>(user_da
 // Starts a request by start(MpiHandle*), which returns an MPI error.
 template <class F>
 int32_t begin(Communicator& own, int64_t size_bytes, uint64_t* out_request, F&& start) {
-  if (the_mpi->has_ended) return own.say("MPI_Finalize was called");
+  const InCall in_call;
+  if (in_call.is_refused()) return own.say("MPI_Finalize was called");
   if (size_bytes > INT_MAX) return own.say(fmt::format("{} bytes in one message", size_bytes));
   auto request = std::make_unique<MpiHandle>(0);
   if (const int code = start(request.get())) return own.say(the_mpi->text_of(code));
@@ -222,7 +238,8 @@ int32_t recv(void* data, int64_t size_bytes, int32_t peer, uint64_t* out_request
 
 int32_t progress(uint64_t request, int32_t* out_done, void* user_data) {
   Communicator& own = self(user_data);
-  if (the_mpi->has_ended) return own.say("MPI_Finalize was called");
+  const InCall in_call;
+  if (in_call.is_refused()) return own.say("MPI_Finalize was called");
   if (request == 0) return own.look_at_peers();
   auto* const handle = reinterpret_cast<MpiHandle*>(request);
   int is_done = 0;
@@ -307,6 +324,8 @@ int at_finalize(MpiHandle, int, void*, void*) {
     }
   }
   mpi.has_ended = true;
+  // Those that have begun before are short.
+  while (mpi.calls != 0) std::this_thread::yield();
   return 0;
 }
 

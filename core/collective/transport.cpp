@@ -4,11 +4,19 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <mutex>
 #include <thread>
 
 #include "core/base/error.hpp"
 
 namespace compute {
+
+void keep_forever(std::shared_ptr<void> memory) {
+  static auto* const all = new std::vector<std::shared_ptr<void>>;
+  static std::mutex mutex;
+  const std::lock_guard guard(mutex);
+  all->push_back(std::move(memory));
+}
 
 Transport::Transport(const compute_transport& table) : table_(table) {
   const auto refuse = [&](std::string why) {

@@ -8,10 +8,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/deadline.hpp"
 
 namespace compute {
+
+// Keeps what a transport may use until the process ends. Any thread.
+void keep_forever(std::shared_ptr<void> memory);
 
 // The functions wait until their part of the exchange is done. They throw PEER_FAILED with what the transport says,
 // after the time limit, and after stop(). The transport may then still use their memory, see has_open_request.
@@ -32,6 +36,30 @@ class Transport {
   void broadcast(void* data, int64_t size_bytes, int32_t root);
   void send(const void* data, int64_t size_bytes, int32_t peer);
   void recv(void* data, int64_t size_bytes, int32_t peer);
+  // The same of one value, in memory that is kept if the transport may still use it.
+  template <class T>
+  std::vector<T> all_gather_value(const T& own) {
+    auto values = std::make_shared<std::vector<T>>(static_cast<size_t>(size()) + 1, own);
+    keeping(values, [&] { all_gather(values->data(), values->data() + 1, sizeof(T)); });
+    return {values->begin() + 1, values->end()};
+  }
+  template <class T>
+  T broadcast_value(const T& own, int32_t root) {
+    auto value = std::make_shared<T>(own);
+    keeping(value, [&] { broadcast(value.get(), sizeof(T), root); });
+    return *value;
+  }
+  template <class T>
+  void send_value(const T& own, int32_t peer) {
+    auto value = std::make_shared<T>(own);
+    keeping(value, [&] { send(value.get(), sizeof(T), peer); });
+  }
+  template <class T>
+  T recv_value(int32_t peer) {
+    auto value = std::make_shared<T>();
+    keeping(value, [&] { recv(value.get(), sizeof(T), peer); });
+    return *value;
+  }
   // Throws if another rank has aborted or is gone.
   void look_at_peers();
   void require_split() const;  // throws UNSUPPORTED if it cannot be split
@@ -47,6 +75,15 @@ class Transport {
   bool has_open_request() const noexcept { return has_open_request_; }
 
  private:
+  template <class F>
+  void keeping(std::shared_ptr<void> memory, F&& exchange) {
+    try {
+      exchange();
+    } catch (...) {
+      if (has_open_request_) keep_forever(std::move(memory));
+      throw;
+    }
+  }
   void wait(int32_t code, uint64_t request);
   void check(int32_t code);
 
