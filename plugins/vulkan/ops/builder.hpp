@@ -37,6 +37,7 @@ class Op {
  public:
   explicit Op(const compute_plugin_op& op);
 
+  const compute_plugin_op& description() const { return op_; }
   std::string_view name() const { return view(op_.name); }
   int32_t version() const { return op_.version; }
   bool has_flag(uint32_t flag) const { return (op_.flags & flag) != 0; }

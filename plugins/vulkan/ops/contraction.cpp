@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // contraction and convolution: products of matrices in tiles. A group holds a tile of either operand in shared memory,
 // and each of its items a block of the result in registers.
+#include <compute_kit/windows.hpp>
+
 #include "ops.hpp"
-#include "windows.hpp"
 
 namespace vulkan {
 namespace {
@@ -352,11 +353,14 @@ void contraction(const Request& request) {
 void convolution(const Request& request) {
   const Op& op = request.op;
   op.allow({"strides", "dilations", "pads_begin", "pads_end", "groups"}, 0);
-  const WindowOperands operands = window_operands(op);
-  const std::vector<WindowProduct> products = read_windows(op);
+  const compute::common::Op windows(&op.description());
+  constexpr int64_t kMostProducts = 16;
+  if (std::optional<compute::common::Refusal> refusal = refuse_windows(windows, kMostProducts))
+    throw Refused{refusal->reason, refusal->argument, refusal->text, refusal->hint};
+  const compute::common::WindowOperands operands = window_operands(windows);
+  const std::vector<compute::common::WindowProduct> products = read_windows(windows);
   const int32_t dtype = op.output(0).dtype, accumulator = accumulator_of(dtype);
-  if (class_of(dtype) == 'b') throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "bool is not supported"};
-  for (const WindowProduct& w : products) {
+  for (const compute::common::WindowProduct& w : products) {
     const int64_t rows = w.rows, columns = w.columns(), depth = w.depth_points();
     if (rows > kMostExtent || columns > kMostExtent || depth > kMostExtent ||
         w.groups > request.device.physical.features.group_count)
