@@ -78,31 +78,36 @@ void fill_with(Buffer& buffer, Timeline& timeline, const std::array<uint8_t, 2>&
   }
 }
 
-// Whether somebody wrote into the memory after it was released.
+// Logs an error if the memory was written to after its release. The comparison runs in the background: the stream may
+// wait for a semaphore that the calling thread has yet to signal.
 void check_released_pattern(Buffer& buffer, Timeline& timeline) {
   Device& device = buffer.device;
   const int64_t bytes = buffer.block.size_bytes;
-  std::vector<uint8_t> copy(static_cast<size_t>(bytes));
+  auto copy = std::make_unique<std::vector<uint8_t>>(static_cast<size_t>(bytes));
   uint64_t number = 0;
   {
     Use use{&buffer, true, true};  // after all that was pending on it
     Submission submission(timeline, {&use, 1}, "debug read");
     number = submission.number();
     if (device.is_host) {
-      std::memcpy(copy.data(), buffer.host_address(), copy.size());
+      std::memcpy(copy->data(), buffer.host_address(), copy->size());
     } else {
       const compute_plugin_operand place{buffer.block.buffer, buffer.block.offset_bytes};
-      submission.check(device.table.copy_to_host(timeline.plugin_stream, place, copy.data(), bytes));
+      submission.check(device.table.copy_to_host(timeline.plugin_stream, place, copy->data(), bytes));
     }
   }
-  timeline.wait_for_own(number);
-  for (size_t i = 0; i < copy.size(); ++i) {
-    if (copy[i] == kReleasedPattern[i % 2]) continue;
-    log(COMPUTE_LOG_ERROR, "memory",
-        fmt::format("{}: a released block of {} bytes was written to after its release, first at byte {}", device.name,
-                    bytes, i));
-    return;
-  }
+  run_in_background([&device, &timeline, number, copied = copy.release()] {
+    if (!timeline.wait_quietly(number)) return;  // the device may still write the copy
+    const std::unique_ptr<const std::vector<uint8_t>> found(copied);
+    timeline.wait_for_own(number);  // throws if there is no copy
+    for (size_t i = 0; i < found->size(); ++i) {
+      if ((*found)[i] == kReleasedPattern[i % 2]) continue;
+      log(COMPUTE_LOG_ERROR, "memory",
+          fmt::format("{}: a released block of {} bytes was written to after its release, first at byte {}",
+                      device.name, found->size(), i));
+      return;
+    }
+  });
 }
 
 // New memory holds a NaN pattern.

@@ -2,6 +2,7 @@
 // COMPUTE_DEBUG=memory, which ctest sets: unwritten memory holds NaN patterns, and writes into released memory are
 // reported.
 #include <cmath>
+#include <future>
 #include <mutex>
 
 #include "runtime.hpp"
@@ -39,6 +40,13 @@ TEST_P(DebugMemory, NewMemoryHoldsNoNumbers) {
 std::mutex log_mutex;
 std::string logged;
 
+// Callbacks run after the checks that were submitted before them.
+void wait_for_checks(const compute::Device& device) {
+  std::promise<void> done;
+  compute::Stream::default_of(device).notify([&done](const compute::ErrorView&) { done.set_value(); });
+  done.get_future().wait();
+}
+
 TEST_P(DebugMemory, WritesIntoReleasedMemoryAreReported) {
   if (std::string(GetParam()) != "cpu") GTEST_SKIP() << "the host has no pointer into memory of " << GetParam();
   compute_log_set_callback(
@@ -55,9 +63,11 @@ TEST_P(DebugMemory, WritesIntoReleasedMemoryAreReported) {
     compute::check(compute_tensor_unmap(x.get(), stale));
   }
   static_cast<void>(device_.from_host(iota(7777)));
+  wait_for_checks(device_);
   EXPECT_EQ(logged, "");
   static_cast<float*>(stale)[10] = 1;
   const Tensor next = device_.empty(COMPUTE_DTYPE_FLOAT32, {7777});
+  wait_for_checks(device_);
   compute_log_set_callback(nullptr, nullptr);
   EXPECT_NE(logged.find("cpu: "), std::string::npos) << logged;
   EXPECT_NE(logged.find("written to after its release, first at byte 40"), std::string::npos) << logged;
