@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The kit for plugins that are built outside of this tree: parts of plugins/common as static libraries with their headers. It is no part of the ABI: a
-# plugin links its own copy, and the headers may change in every release.
+# The kit for plugins that are built outside of this tree: parts of plugins/common as static libraries with their headers. The kit does not belong
+# to the ABI: a plugin links its own copy, and the headers may change in every release.
 
 add_library(compute_plugin_interface INTERFACE)
 add_library(Compute::plugin ALIAS compute_plugin_interface)

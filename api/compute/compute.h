@@ -1333,7 +1333,7 @@ COMPUTE_API int32_t compute_dlpack_current_work_stream(int32_t device_type, int3
 /*
  * Memory and semaphores that devices of several plugins, other libraries and other processes share, without copies
  * through the host. One side creates an object and describes it in a compute_external; the other side imports it. Kinds
- * are COMPUTE_EXTERNAL_ and those of vendors.
+ * are COMPUTE_EXTERNAL_ or numbers of vendors.
  *
  * compute_tensor_empty_external creates a row-major tensor with undefined contents in memory of its own, whose byte 0
  * is element 0. compute_tensor_from_external creates a tensor of any strides over imported memory; element 0 is
@@ -1717,9 +1717,9 @@ COMPUTE_API void compute_graph_release(compute_graph* graph);
  */
 
 /*
- * Functions of a transport. They return 0, or another number if they fail. `rank` is of this transport. Memory is the
- * host's and stays valid until the request has ended; that of a request which fails or is given up is never freed. One
- * thread at a time calls the functions of a transport, but `abort` may be called at any time.
+ * Functions of a transport. They return 0, or another number if they fail. `rank` is of this transport. All memory is
+ * host memory. The library keeps it valid until the request has ended; if the request fails or is given up, the library
+ * never frees it. One thread at a time calls the functions of a transport, but `abort` may be called at any time.
  */
 /* Starts an exchange. `dst` receives size_bytes bytes of each rank, in the order of the ranks, the caller included.
  * all_gather: `src` has size_bytes bytes; it may be the caller's part of `dst`. all_to_all: `src` has size_bytes bytes
@@ -1807,10 +1807,10 @@ COMPUTE_API void compute_group_release(compute_group* group);
 
 /*
  * Collectives. Tensors are on the device of the group, and `stream` is a stream of it or NULL. The work is in the order
- * of the stream and tracked as that of ops. The call waits for the work of the other ranks on a default stream of
- * `cpu`, and on devices whose plugin cannot wait for the host. *out_y is a new row-major tensor. `_into` writes into
- * `y`, which has exactly the shape and dtype of the result, and may be identical to `x` for all_reduce and broadcast.
- * `flags` are COMPUTE_COLLECTIVE_. Scalars are no operands.
+ * of the stream, and the library tracks it as it does ops. The call waits for the work of the other ranks on a default
+ * stream of `cpu`, and on devices whose plugin cannot wait for the host. *out_y is a new row-major tensor. `_into`
+ * writes into `y`, which has exactly the shape and dtype of the result, and may be identical to `x` for all_reduce and
+ * broadcast. `flags` are COMPUTE_COLLECTIVE_. Scalars are no operands.
  *
  * A failure of a rank, or a disagreement between ranks, ends the group: the work that waits for it fails on all ranks,
  * and so do all later calls of the group. Other work goes on. The message names the rank, the collective and the number

@@ -1560,7 +1560,7 @@ typedef struct compute_plugin_native_table {
   int64_t table_size;
   compute_error* (*device_handle)(uint64_t device, uint32_t kind, void* out_handle);
   compute_error* (*stream_handle)(uint64_t stream, uint32_t kind, void* out_handle);
-  /* `place` is that of element 0 of a tensor. */
+  /* `place` is the place of element 0 of a tensor. */
   compute_error* (*buffer_handle)(uint64_t device, const compute_plugin_operand* place, uint32_t kind,
                                   void* out_handle);
 } compute_plugin_native_table;

@@ -224,7 +224,7 @@ void add_vendor_dtype(compute_dtype dtype, std::string_view name, int32_t size_b
     refuse("its elements have " + std::to_string(size_bytes) + " bytes, not 1, 2, 4, 8 or 16");
   DtypeInfo& entry = dtype_table[static_cast<size_t>(dtype)];
   if (entry.name != nullptr && entry.name == name && entry.size_bytes == size_bytes) return;
-  if (entry.name != nullptr) refuse("number " + std::to_string(dtype) + " is that of " + entry.name);
+  if (entry.name != nullptr) refuse("number " + std::to_string(dtype) + " belongs to " + entry.name);
   if (dtype_from_name(name) != COMPUTE_DTYPE_NONE) refuse("the name is in use");
   static auto& names = *new std::list<std::string>;
   entry = {names.emplace_back(name).c_str(), size_bytes, kVendor, dtype};

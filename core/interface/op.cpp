@@ -112,7 +112,7 @@ const OpSchema& schema_of(const compute_op* op) {
   return *reinterpret_cast<const OpSchema*>(op);
 }
 
-// Also an op of a plugin that is not open yet: its name begins with that of the plugin.
+// Also an op of a plugin that is not open yet: its name begins with the name of the plugin.
 const OpSchema& find_anywhere(std::string_view name, int32_t version) {
   const size_t dot = name.find('.');
   if (dot != std::string_view::npos && !has_op(name)) {

@@ -163,18 +163,19 @@ void external_memory(const Session& session) {
 }
 
 void refused_externals(const Session& session) {
+  session.upload(Array(dtype::FLOAT32, {4}));  // refused by devices without the dtype of this test
   compute_external none = {sizeof none, 0, nullptr, 9, 9, &none, 9, {9}};
   const int64_t shape[] = {4};
   Tensor made;
   const Error unknown(
-      compute_tensor_empty_external(session.device(), kVendorKind, COMPUTE_DTYPE_INT32, 1, shape, &none, made.out()));
+      compute_tensor_empty_external(session.device(), kVendorKind, COMPUTE_DTYPE_FLOAT32, 1, shape, &none, made.out()));
   EXPECT_EQ(unknown.code(), COMPUTE_ERROR_UNSUPPORTED) << unknown.message();
   EXPECT_EQ(none.kind, 0u);
   EXPECT_EQ(none.address, nullptr);
   none.kind = kVendorKind;
   none.size_bytes = 16;
   const auto import_at = [&](const compute_external& one, int64_t offset_bytes) {
-    return Error(compute_tensor_from_external(session.device(), &one, COMPUTE_DTYPE_INT32, 1, shape, nullptr,
+    return Error(compute_tensor_from_external(session.device(), &one, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr,
                                               offset_bytes, made.out()));
   };
   EXPECT_EQ(import_at(none, 0).code(), COMPUTE_ERROR_UNSUPPORTED);

@@ -307,7 +307,7 @@ TEST(VendorDtypes, AreStorageAlone) {
   EXPECT_FALSE(is_dtype(70));
   EXPECT_EQ(refusal(70, "acme_a", 4), "");
   EXPECT_EQ(refusal(70, "acme_a", 4), "") << "the same once more";
-  EXPECT_EQ(refusal(70, "other_b", 4), "dtype \"other_b\": number 70 is that of acme_a");
+  EXPECT_EQ(refusal(70, "other_b", 4), "dtype \"other_b\": number 70 belongs to acme_a");
   EXPECT_EQ(refusal(71, "acme_a", 4), "dtype \"acme_a\": the name is in use");
   EXPECT_EQ(dtype_from_name("acme_a"), 70);
   EXPECT_EQ(dtype_name(70), "acme_a");
