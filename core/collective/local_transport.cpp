@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/deadline.hpp"
 #include "core/base/error.hpp"
@@ -80,8 +81,16 @@ struct Rank {
   std::shared_ptr<Hub> hub;
   int32_t rank;
   std::string text;
-  Deadline patience = Deadline::max();  // of requests without a number, once another rank is gone
+  Deadline patience = Deadline::max();             // of requests without a number, once another rank is gone
+  std::vector<std::unique_ptr<Request>> requests;  // that have not ended, also those that the group has given up
 
+  uint64_t keep(std::unique_ptr<Request> request) {
+    requests.push_back(std::move(request));
+    return reinterpret_cast<uint64_t>(requests.back().get());
+  }
+  void end(const Request& request) {
+    std::erase_if(requests, [&](const auto& kept) { return kept.get() == &request; });
+  }
   int32_t say(const std::string& what) {
     text = what;
     return COMPUTE_ERROR_PEER_FAILED;
@@ -127,7 +136,7 @@ int32_t begin(Rank& own, Step step, const void* src, void* dst, int64_t size_byt
     exchange.sources[static_cast<size_t>(own.rank)] = src;
     ++exchange.begun;
     request->dst = dst;
-    *out_request = reinterpret_cast<uint64_t>(request.release());
+    *out_request = own.keep(std::move(request));
     return 0;
   });
 }
@@ -151,18 +160,19 @@ int32_t send(void* data, int64_t size_bytes, int32_t peer, uint64_t* out_request
     request->message = std::make_shared<Message>(Message{data, size_bytes, peer});
     const std::lock_guard guard(own.hub->mutex);
     own.hub->messages[{own.rank, peer}].push_back(request->message);
-    *out_request = reinterpret_cast<uint64_t>(request.release());
+    *out_request = own.keep(std::move(request));
     return 0;
   });
 }
 
 int32_t recv(void* data, int64_t size_bytes, int32_t peer, uint64_t* out_request, void* user_data) {
-  return guarded(self(user_data), [&] {
+  Rank& own = self(user_data);
+  return guarded(own, [&] {
     auto request = std::make_unique<Request>();
     request->dst = data;
     request->sender = peer;
     request->size_bytes = size_bytes;
-    *out_request = reinterpret_cast<uint64_t>(request.release());
+    *out_request = own.keep(std::move(request));
     return 0;
   });
 }
@@ -264,7 +274,7 @@ int32_t progress(uint64_t handle, int32_t* out_done, void* user_data) {
         if (code != 0) std::erase(hub.messages[{own.rank, message.receiver}], request.message);
       }
     }
-    if (code != 0 || *out_done != 0) delete &request;
+    if (code != 0 || *out_done != 0) own.end(request);
     return code;
   });
 }
@@ -327,7 +337,7 @@ compute_transport table_of(std::shared_ptr<Hub> hub, int32_t rank) {
   table.struct_type = COMPUTE_STRUCT_TRANSPORT;
   table.rank = rank;
   table.size = hub->size;
-  table.user_data = new Rank{std::move(hub), rank, "", Deadline::max()};
+  table.user_data = new Rank{std::move(hub), rank, "", Deadline::max(), {}};
   table.all_gather = all_gather;
   table.all_to_all = all_to_all;
   table.broadcast = broadcast;

@@ -126,14 +126,18 @@ TEST(HostWaitsThatThereAreNot, AreUnsupported) {
   compute_stream* own = nullptr;
   throw_if(compute_device_default_stream(device, &own));
   EXPECT_FALSE(HostWait::is_possible(own->timeline));
-  const std::lock_guard guard(own->timeline.lock);
-  try {
-    const HostWait wait(own->timeline);
-    FAIL() << "the thread would wait for itself";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code, COMPUTE_ERROR_UNSUPPORTED);
-    EXPECT_EQ(error.device, "cpu");
+  {
+    const std::lock_guard guard(own->timeline.lock);
+    try {
+      const HostWait wait(own->timeline);
+      FAIL() << "the thread would wait for itself";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, COMPUTE_ERROR_UNSUPPORTED);
+      EXPECT_EQ(error.device, "cpu");
+    }
   }
+  compute_stream_release(own);
+  compute_device_release(device);
 }
 
 }  // namespace
