@@ -3,6 +3,7 @@
 // The extension module compute._core.
 #include <unistd.h>
 
+#include <chrono>
 #include <string_view>
 
 #include "module.hpp"
@@ -33,7 +34,8 @@ PyThreadState* Unlocked::release() noexcept {
 
 void Unlocked::stop_other_threads() noexcept {
   last_thread_ = PyThread_get_thread_ident();
-  for (int turn = 0; inside_ > 0 && turn < 10000; ++turn) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (inside_ > 0 && std::chrono::steady_clock::now() < end) {
     Py_BEGIN_ALLOW_THREADS;
     usleep(1000);
     Py_END_ALLOW_THREADS;
