@@ -43,7 +43,7 @@ PARAMETERS = {
     "function": "Callable[..., Any]", "stream": "Stream | None", "exception": "object",
     "positional": f"{LIKE} | {NUMBER}", "named": f"{LIKE} | {NUMBER}", "items": "int | Sequence[int]",
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
-    "norm": 'Literal["backward", "ortho", "forward"]', "s": "Sequence[int] | None", "d": "float",
+    "norm": 'Literal["backward", "ortho", "forward"] | None', "s": "Sequence[int] | None", "d": "float",
     "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
     "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None"
 }
@@ -54,7 +54,7 @@ SPECIAL = {
     ("broadcast_arrays", "arrays"): LIKE, ("broadcast_shapes", "shapes"): "tuple[int | None, ...]",
     ("result_type", "arrays_and_dtypes"): f"{LIKE} | DType | {NUMBER}", ("expression", "names"): "str",
     ("kernel", "name"): "str", ("kernel", "source"): "str", ("attention", "k"): LIKE,
-    ("attention", "scale"): "float", ("top_k", "k"): "int", ("attention", "q"): LIKE, ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
+    ("attention", "scale"): "float", ("top_k", "k"): "int", ("one_hot", "depth"): "int | None", ("attention", "q"): LIKE, ("segment_reduce", "kind"): 'Literal["sum", "prod", "min", "max"]',
     ("interp", "x"): f"{LIKE} | float", ("interp", "right"): "float | None", ("digitize", "right"): "bool",
     ("digitize", "bins"): LIKE, ("trapezoid", "y"): LIKE, ("trapezoid", "x"): f"{LIKE} | None",
     ("cov", "y"): f"{LIKE} | None", ("corrcoef", "y"): f"{LIKE} | None",
@@ -66,7 +66,7 @@ SPECIAL = {
     ("outer", "x1"): LIKE, ("outer", "x2"): LIKE, ("cross", "x1"): LIKE, ("cross", "x2"): LIKE,
     ("matmul", "x1"): LIKE, ("matmul", "x2"): LIKE, ("gemm", "alpha"): "float", ("trace", "offset"): "int",
     ("vector_norm", "ord"): "int | float", ("matrix_norm", "ord"): 'int | float | Literal["fro", "nuc"]',
-    ("normal", "mean"): "float", ("truncated_normal", "mean"): "float", ("choice", "x"): f"{LIKE} | int",
+    ("normal", "mean"): "float", ("truncated_normal", "mean"): "float", ("truncated_normal", "upper"): "float", ("choice", "x"): f"{LIKE} | int",
     ("choice", "p"): f"{LIKE} | None", ("gamma", "alpha"): LIKE, ("slot", "dtype"): "DType",
     ("sort", "kind"): "str | None", ("argsort", "kind"): "str | None", ("cov", "correction"): "float | None", ("cov", "bias"): "bool",
     ("where", "x1"): f"{LIKE} | {NUMBER} | None", ("where", "x2"): f"{LIKE} | {NUMBER} | None", ("permutation", "n"): f"int | {LIKE}",
@@ -84,7 +84,7 @@ SPECIAL.update({(name, "axis"): "int | None" for name in (
     "nanargmax", "nanargmin", "repeat", "sort", "take", "take_along_axis")})
 SPECIAL.update({(name, "n"): "int | None" for name in ("fft", "hfft", "ifft", "ihfft", "irfft", "rfft")})
 SPECIAL.update({(name, "axis"): "int" for name in ("fft", "irfft", "rfft")})
-SPECIAL.update({(name, "axes"): "Sequence[int] | None" for name in ("fftn", "ifftn", "irfftn", "rfftn")})
+SPECIAL.update({(name, "axes"): "Sequence[int] | None" for name in ("fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn")})
 SPECIAL.update({(name, "axes"): "int | Sequence[int] | None" for name in ("fftshift", "ifftshift")})
 SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...]"
 SPECIAL.update({(name, "axis"): "int | tuple[int, ...] | None" for name in (
@@ -150,6 +150,7 @@ class DType:
 
 class Device:
     name: str
+    type: str
     def info(self) -> dict[str, Any]: ...
     def attributes(self) -> dict[str, str]: ...
     def statistics(self) -> dict[str, int]: ...
@@ -226,7 +227,7 @@ def array_class():
     lines = ["class Array:"]
     for name, kind in {"shape": "tuple[int, ...]", "strides": "tuple[int, ...]", "dtype": "DType", "device": "Device",
                        "ndim": "int", "size": "int", "nbytes": "int", "itemsize": "int", "is_contiguous": "bool",
-                       "label": "str", "T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "flat": "Array",
+                       "label": "str", "is_cuda": "bool", "T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "flat": "Array",
                        "__array_interface__": "dict[str, Any]"}.items():
         lines.append(f"    {name}: {kind}")
     operand = f"{LIKE} | {NUMBER}"
@@ -263,6 +264,9 @@ def array_class():
                "sort": "axis: int = -1, **options: Any", "numpy": "*, force: bool = False", "cuda": "device: Any = None",
                "clamp_": "min: Any = None, max: Any = None", **{f"{name}_": f"other: {LIKE} | {NUMBER}" for name in ("add", "sub", "mul", "div", "pow", "floor_divide", "remainder")},
                **{f"new_{name}": "*arguments: Any, dtype: DType | None = None, device: Any = None" for name in ("empty", "full", "ones", "tensor", "zeros")},
+               **{name: f"dim: int, index: {LIKE}, src: {LIKE} | {NUMBER}" for name in ("scatter_", "scatter_add_")},
+               **{name: f"dim: int, index: {LIKE}, value: {NUMBER}" for name in ("index_fill", "index_fill_")},
+               "index_add_": f"dim: int, index: {LIKE}, source: {ARRAY}, *, alpha: {NUMBER} = 1",
                "normal_": "mean: float = 0.0, std: float = 1.0", "uniform_": "low: float = 0.0, high: float = 1.0",
                **{name: "other: Array" for name in ("expand_as", "reshape_as", "view_as")}}
     results = {"numpy": "Any", "tobytes": "bytes", "sort": "None", "fill": "None"}

@@ -27,6 +27,7 @@ def calls():
     table |= {name: (m, m) if name in ("matmul", "tensordot", "cross_entropy_soft", "linear") else (m,) for name in matrices.split()}
     positive = cp.asarray([[2.0, 1.0], [1.0, 3.0]])
     decompositions = "cholesky det eig eigh eigvals eigvalsh expm inv lu matrix_rank pinv qr slogdet svd svdvals"
+    table |= {name: (m,) for name in ("fft2", "ifft2", "irfft2", "rfft2")}
     table |= {name: (positive,) for name in decompositions.split()} | {name: (positive, two) for name in ("lstsq", "solve", "triangular_solve")}
     table |= {
         "where": (x > 0, x, x), "reshape": (x, (3,)), "broadcast_to": (x, (2, 3)), "expand_dims": (x, 0), "squeeze": (cp.ones((1, 2)), 0),

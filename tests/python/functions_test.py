@@ -431,6 +431,8 @@ class Statistics(Case):
         self.assert_same(a.transpose(), x.transpose())
         self.assert_same(a[None].transpose(2, 0, 1), x[None].transpose(2, 0, 1))
         self.assert_same(a[None].transpose((1, 2, 0)), x[None].transpose((1, 2, 0)))
+        self.assert_same(a[None].transpose(-1, 1), x[None].transpose(0, 2, 1))
+        self.assert_same(a.transpose(0, 1), x)
         self.assert_same(a.clip(-1, 1), x.clip(-1, 1))
         copied, flat, view = a.copy(), a.flatten(), a.ravel()
         a[...] = 9
@@ -721,6 +723,18 @@ class Linalg(Case):
             u, s, vh = ours.svd(self.device_array(tall), full_matrices=False)
             np.testing.assert_allclose(np.asarray(u * cp.expand_dims(s, 1) @ vh), tall, tolerance, tolerance)
 
+    def test_integers_become_numbers_of_the_default_dtype(self):
+        x, theirs, ours = np.asarray([[4, 1], [1, 3]]), np.linalg, cp.linalg
+        a, b = self.device_array(x), self.device_array(np.asarray([1, 2]))
+        for found, expected in (
+                (ours.inv(a), theirs.inv(x)), (ours.det(a), theirs.det(x)), (ours.cholesky(a), theirs.cholesky(x)), (ours.eigvalsh(a), theirs.eigvalsh(x)),
+                (ours.eigvalsh(a, UPLO="U"), theirs.eigvalsh(x, UPLO="U")), (ours.svd(a, compute_uv=False), theirs.svd(x, compute_uv=False)), (ours.solve(a, b), theirs.solve(x, [1, 2])),
+                (ours.lstsq(a, b, rcond=None)[0], theirs.solve(x, [1, 2])), (ours.pinv(a), theirs.pinv(x)), (ours.vector_norm(b), theirs.norm([1, 2])), (ours.matrix_norm(a, ord=2), theirs.norm(x, 2)),
+                (ours.matrix_power(a, -1), theirs.inv(x)), *((ours.cond(a, p), theirs.cond(x, p)) for p in (None, 1, -1, 2, -2, np.inf, -np.inf, "fro", "nuc"))):
+            self.assertIs(found.dtype, cp.float32)
+            np.testing.assert_allclose(np.asarray(found), expected, 1e-5)
+        self.assert_same(ours.matrix_power(a, 5), theirs.matrix_power(x, 5))
+
     def test_singular(self):
         with self.assertRaisesRegex(cp.NumericalError, "^inv: matrix 1 of the batch is singular"):
             np.asarray(cp.linalg.inv(self.device_array(np.stack([np.eye(2), np.ones((2, 2))]).astype("float32"))))
@@ -783,8 +797,7 @@ class Linalg(Case):
                     self.assert_same(cp.linalg.matrix_norm(a, ord=ord, keepdims=keepdims), expected, 10 * TOLERANCE[dtype])
         for wrong, error in ((lambda: cp.linalg.matrix_norm(a, ord=3), ValueError), (lambda: cp.linalg.inv(a), ValueError),
                              (lambda: cp.linalg.qr(a, mode="r"), ValueError), (lambda: cp.linalg.outer(a, b), ValueError),
-                             (lambda: cp.linalg.inv(cp.asarray([[1]])), TypeError),
                              (lambda: cp.linalg.cross(a, b), ValueError), (lambda: cp.linalg.trace(a[0, 0]), ValueError),
-                             (lambda: cp.linalg.vector_norm(cp.asarray([1])), TypeError)):
+                             (lambda: cp.linalg.eigh(a, UPLO="B"), TypeError), (lambda: cp.linalg.svd(a, hermitian=True), TypeError)):
             with self.assertRaises(error):
                 wrong()

@@ -96,6 +96,8 @@ np.vander([1, 2, 3]); np.vander(a, 3, increasing=True); np.hanning(5); np.hammin
 np.nancumsum(h[:1]); np.nancumsum([[1.0, float("nan")], [3.0, 4.0]], axis=0); np.nancumprod([2.0, float("nan"), 3.0]); np.ediff1d(p); np.ediff1d(n, to_begin=[9], to_end=[7, 7]); np.histogram2d(a, b, 3); np.histogram2d(a, b, bins=[[-2, 0, 3], [0, 1, 4]], weights=b); np.histogram2d(a, b, (2, 4), density=True)
 np.histogram2d(a, b, 2, range=[[-1, 1], [0, 3]]); np.tril_indices_from(p); np.triu_indices_from(p, 1); np.diag_indices_from(s); np.modf(h[1:4]); np.modf([-1.5, -0.0]); np.ldexp(a, [1, 2, 3, -1, 0]); np.logaddexp2(a, b); np.logaddexp2([1000.0, -np.inf], [1001.0, -np.inf]); np.unwrap([0.0, 3.0, 6.5, 0.5, -3.0])
 np.unwrap(p, axis=0, period=2.0); np.unwrap(a * 4, discont=4.0); np.polyadd([1, 2], [1, 0, 3]); np.polysub(a, [1.0, 2.0]); np.polymul([1, 2], [1, 3]); np.polyder([1, 2, 3, 4], 2); np.polyder([5]); np.polyint([1, 2, 3]); np.polyint([1.0, 2.0], 2, [1, 2]); np.array_equiv(a, p[0]); np.array_equiv([1, 2], [[1, 2], [1, 2]])
+np.roots([1, -3, 2]) + 0j; np.roots([0.0, 2.0, 0.0, -8.0, 0.0]).real; np.roots([3]) + 0j; np.roots([1, 0, 0]) + 0j; np.roots([1, 0, 1]); np.block([[s, np.ones((2, 1))], [a[:3]]]); np.block([a, 5.0]); np.block(a); list(np.ndenumerate(q)); np.linalg.cond(s)
+np.linalg.cond(s, 1); np.linalg.lstsq(p.T, a[:3], rcond=None)[0]; np.linalg.svd(p, compute_uv=False); np.linalg.inv(np.asarray([[2, 1], [1, 1]])); np.linalg.matrix_power(np.asarray([[1, 1], [1, 0]]), 10); np.fft.fft2(p); np.fft.ifft2(s); np.fft.rfft2(t); np.fft.irfft2(p); np.fft.fftfreq(6, 0.5); np.fft.fft(a, 8); n.dtype == int; a.dtype == float
 [1.0, 2.0] @ s; a[[0, 2]]; a[[True, False, True, False, True]]; a[a > 0]; p[:, [0, 2]]; p[1]; p[..., 0]; a[::-1]; a[np.newaxis]; p[[0, 1], [1, 2]]; np.s_[1:3]; np.index_exp[0, 1]; np.vander if False else 1; np.pi; np.e; np.inf; np.newaxis
 """
 # Of PyTorch, beside the value as NumPy has it.
@@ -123,6 +125,9 @@ torch.nonzero(n, as_tuple=True)[0] | [0, 2, 3, 4]; torch.unique(q, dim=0) | np.u
 torch.aminmax(p, dim=1)[1] | p.max(1); torch.kthvalue(n, 2)[0] | 1; p.kthvalue(1, dim=0, keepdim=True)[1] | p.argmin(0)[None]; torch.frac(a) | a - np.trunc(a); torch.addcmul(a, a, b, value=0.5) | a + 0.5 * a * b; torch.addcdiv(a, a, b) | a + a / b; torch.ger(a, b) | np.outer(a, b)
 torch.is_floating_point(a) | True; a.is_complex() | False; torch.get_default_dtype().name | "float64"; torch.clone(b).sqrt_() | np.sqrt(b); torch.clone(a).exp_() | np.exp(a); torch.clone(a).neg_().pow_(2) | a * a; torch.clone(a).uniform_(2, 3) > 2 | a > -9; torch.clone(a).normal_(mean=9).shape | (5,)
 a.new_zeros(2) | [0.0, 0.0]; n.new_tensor([1, 2]) | [1, 2]; a.new_full((2,), 3) | [3.0, 3.0]; p.view_as(torch.zeros(3, 2)) | p.reshape(3, 2); a.expand_as(torch.zeros(2, 5)) | np.broadcast_to(a, (2, 5)); a.lerp(b, 0.5) | (a + b) / 2; a.fmod(2) | np.fmod(a, 2); n.bitwise_and(1) | n & 1; a.less(b) | a < b; h.nansum() | np.nansum(h)
+torch.cartesian_prod(n[:2], q[0]) | [[3, 3], [3, 1], [3, 2], [0, 3], [0, 1], [0, 2]]; torch.cdist(p, p[:1]) | np.linalg.norm(p - p[0], axis=1)[:, None]; torch.cdist(p, p, p=1.0)[0, 1] | np.abs(p[0] - p[1]).sum(); torch.inverse(s) | np.linalg.inv(s); torch.det(s) | np.linalg.det(s); torch.normal(p, np.zeros((2, 3))) | p
+torch.normal(0.0, 1.0, size=(2, 3)).shape | (2, 3); torch.bernoulli(np.asarray([0.0, 1.0])) | [0.0, 1.0]; torch.multinomial(np.asarray([0.0, 1.0, 0.0]), 2, replacement=True) | [1, 1]; torch.sort(torch.multinomial(np.asarray([[1.0, 0.0, 2.0]]), 2)) | [[0, 2]]; t.transpose(1, 2) | t.transpose(0, 2, 1); torch.nn.one_hot(n, num_classes=4) | np.eye(4)[n]
+torch.cuda.is_available() == (torch.cuda.device_count() > 0) | True; a.is_cuda == (a.device.type == "cuda") | True; a.device.name.startswith(a.device.type) | True
 isinstance(a, torch.Tensor) | True; torch.float.name | "float32"; torch.long.name | "int64"; torch.double.name | "float64"; torch.isclose(a, a) | [True] * 5; torch.bincount(n) | [1, 1, 1, 2]; torch.erf(a[:0]).shape | (0,); a.matmul(b) | a @ b; torch.special if False else 1 | 1; a.tile(2) | np.tile(a, 2); a.tolist() | a.tolist()
 """
 
@@ -204,6 +209,10 @@ class Statements(Case):
         out = cp.zeros(2)
         self.assertIs(cp.add(x, 1, out=out), out)
         self.assertIs(cp.sum(cp.ones((2, 2)), axis=0, out=out), out)
+        m, one = cp.zeros((2, 3)), cp.asarray([[0], [2]])
+        self.assertEqual(m.scatter_(1, one, 1.0).scatter_add_(1, one, cp.ones((2, 3))).tolist(), [[2, 0, 0], [0, 0, 2]])
+        self.assertEqual(m.index_add_(1, cp.asarray([1, 1]), cp.ones((2, 2)), alpha=3).tolist(), [[2, 6, 0], [0, 6, 2]])
+        self.assertEqual((m.index_fill(0, [1], 4).tolist(), m.index_fill_(1, 0, 7).tolist()), ([[2, 6, 0], [4, 4, 4]], [[7, 6, 0], [7, 6, 2]]))
         with self.assertRaisesRegex(TypeError, "put: list is not a compute.Array"):
             cp.put([1], 0, 1)
 
@@ -303,7 +312,9 @@ class Names(Case):
                               (lambda: cp.errstate(all="raise"), "can only be ignored"), (lambda: cp.max(cp.ones(2), where=[True, False]), "where needs initial"),
                               (lambda: cp.nan_to_num(cp.ones(2), 0.0), "nan=0.0"), (lambda: cp.exp(cp.ones(2), where=[True, False]), "where needs out"), (lambda: cp.exp(cp.ones(2), cp.ones(2), 3), "exp takes 1 argument, not 3"),
                               (lambda: cp.array([1], order="F"), "row-major"), (lambda: cp.asarray(["a"]), "arrays hold numbers"), (lambda: cp.dtype("S10"), "expected bool"), (lambda: setattr(cp.ones(2), "imag", 1), "imaginary parts"),
-                              (lambda: cp.sum(cp.ones(2), dimension=0), "expected axis, dtype, out, keepdims"), (lambda: cp.load("x.npy", mmap_mode="r"), "numpy.load")):
+                              (lambda: cp.sum(cp.ones(2), dimension=0), "expected axis, dtype, out, keepdims"), (lambda: cp.load("x.npy", mmap_mode="r"), "numpy.load"),
+                              (lambda: cp.pad(cp.ones(2), 1, "reflect", reflect_type="odd"), "expected mode"), (lambda: cp.array([1], ndmax=2), "expected dtype"), (lambda: cp.set_printoptions(sign="+"), "expected precision"),
+                              (lambda: cp.loadtxt(["1"], quotechar="'"), "expected dtype"), (lambda: cp.Tensor([1.0]), "use compute.asarray")):
             with self.assertRaisesRegex((TypeError, NotImplementedError), message):
                 call()
 
@@ -370,6 +381,7 @@ class Names(Case):
                 self.assertEqual((dtype.kind, dtype.itemsize, dtype.name), (theirs.kind, theirs.itemsize, theirs.name))
             self.assertTrue(dtype == dtype.name and dtype.name == dtype and not dtype != dtype.name and hash(dtype) == hash(dtype.name))
             self.assertEqual(dtype(1).dtype, dtype)
+        self.assertTrue(cp.int64 == int and cp.bool == bool and cp.get_default_dtype() == float and cp.float64 == np.float64 and cp.int32 != int and cp.int8 != dict)
         self.assertFalse(cp.float32 == "float64" or cp.float32 == 3 or cp.float32 == cp.float64)
         self.assertEqual(cp.bfloat16.kind, "f")
         self.assertEqual({"float32": 1}[cp.float32], 1)

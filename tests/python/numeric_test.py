@@ -157,6 +157,8 @@ class Numeric(Case):
             for axis in (None, 0, 1, -1):
                 self.assert_all(cp.average(a, axis, w), np.average(x, axis=axis, weights=weights))
             self.assert_all(cp.average(a, -1, w[0]), np.average(x, axis=-1, weights=weights[0]))
+            self.assert_all(cp.average(a, (1, 0), w.T), np.average(x, weights=weights))
+            self.assert_all(cp.average(a[None], (2, 0), w[:1].T), np.average(x, axis=1, weights=weights[0]))
             for q in (0, 12.5, 100, [25, 50]):
                 self.assert_all(cp.percentile(a, q, axis=1), np.percentile(x, q, axis=1), "float32")
         self.assert_all(cp.average(cp.asarray([1, 2, 4]), weights=cp.asarray([1, 1, 2])), np.float32(2.75))

@@ -223,5 +223,6 @@ for _name, _method in {
     "__cuda_array_interface__": property(_cuda_interface), "__array_interface__": property(_array_interface),
     "real": property(_real, lambda self, value: _set_part(self, value, "real")),
     "imag": property(_imag, lambda self, value: _set_part(self, value, "imag")), "flat": property(_flat),
+    "is_cuda": property(lambda self: self.device.type == "cuda"),
 }.items():
     setattr(Array, _name, _named(_name, _method))

@@ -111,6 +111,7 @@ _WORDS = [(re.compile(pattern), words) for pattern, words in (
     (r"\bcompute_device_open\b", "device"), (r"\bcompute_graph_begin\b", "graph.record"),
     (r"\bcompute_tensor_(map|read)\b", "numpy.asarray"), (r"\bcall compute_profile_start or set COMPUTE_PROFILE=1", "use `with compute.profile():`"),
     (r"\bwithout COMPUTE_EVENT_TIMED\b", "without timed=True"),
+    (r"( is -?[\d.e-]*[.e-][\d.e-]*, which does not fit in u?int\d+)$", r"\1; use a floating-point dtype"),
     (r"\bcompute_(?!plugin)(?:tensor_|stream_|event_|graph_|device_|op_|kernel_)?(\w+)", r"\1"))]
 _DTYPE_WORDS = ("dtype", "cast it", "promote", "not bool", "not integer", "floating-point", "cast updates")
 
@@ -152,7 +153,7 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
 
 # Keywords of NumPy and PyTorch, and the parameters of this package that mean the same.
 _KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "ddof": "correction", "input": "x", "steps": "num", "diagonal": "k",
-             "num_classes": "depth", "size": "shape", "a_min": "min", "a_max": "max", "end": "stop", "dim1": "axis1", "dim2": "axis2"}
+             "num_classes": "depth", "rcond": "rtol", "size": "shape", "a_min": "min", "a_max": "max", "end": "stop", "dim1": "axis1", "dim2": "axis2"}
 
 
 def resolved(function, names, known):

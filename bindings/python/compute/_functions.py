@@ -701,7 +701,7 @@ def nonzero(x, /, *, as_tuple=True):
     """
     x = array_of(x)
     if x.ndim == 0 or not as_tuple:
-        raise ValueError("nonzero: an array without axes has no indices" if as_tuple else "nonzero: the result is a tuple; use argwhere")
+        raise ValueError("nonzero: an array without axes has no indices; use atleast_1d" if as_tuple else "nonzero: the result is a tuple; use argwhere")
     indices, count = _ops.nonzero(x)
     used = int(count)
     return tuple(indices[i, :used] for i in range(x.ndim))

@@ -221,7 +221,7 @@ def squeeze(x, /, axis=None, **names):
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else _axes(axis, x.ndim, "squeeze")
     for one in axes:
         if x.shape[one] != 1:
-            raise ValueError(f"squeeze: axis {one} has extent {x.shape[one]}, not 1")
+            raise ValueError(f"squeeze: axis {one} has extent {x.shape[one]}; expected 1")
     return x[tuple(0 if i in axes else slice(None) for i in range(x.ndim))]
 
 
@@ -358,7 +358,7 @@ def tile(x, repetitions, /):
     return _ops.tile(x, repetitions=repetitions) if rank else _ops.copy(x)
 
 
-def pad(x, pad_width, /, mode="constant", constant_values=0):
+def pad(x, pad_width, /, mode="constant", constant_values=0, **names):
     """`x` with more elements around it.
 
     `pad_width` is a number for both ends of all axes, (before, after) for all axes, or one such pair for each axis. New
@@ -369,6 +369,8 @@ def pad(x, pad_width, /, mode="constant", constant_values=0):
     >>> compute.pad(compute.asarray([1, 2]), (1, 2), constant_values=9)
     Array([9, 1, 2, 9, 9], dtype=int64)
     """
+    if names:
+        return renamed(pad, names, x, pad_width, mode=mode, constant_values=constant_values)
     x = array_of(x)
     widths = _widths(pad_width, x.ndim)
     if mode == "constant" and isinstance(constant_values, (tuple, list)):

@@ -40,7 +40,7 @@ def _inexact(x):
 # ---- Creation -------------------------------------------------------------------------------------------------------
 
 
-def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None, order: str = "K") -> Array:
+def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None, order: str = "K", **names: Any) -> Array:
     """asarray, with a copy unless `copy` is None or false, and with at least `ndmin` axes. Copies are in row-major order.
 
     Raises NotImplementedError for the order "F".
@@ -49,6 +49,8 @@ def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, 
     Array([[1, 2],
            [3, 4]], dtype=int64)
     """
+    if names:
+        return renamed(array, names, obj, dtype=dtype, copy=copy, ndmin=ndmin, device=device, order=order)
     if order not in ("K", "A", "C"):
         raise NotImplementedError(f"array: order={order!r}; arrays are made in row-major order; write array(x).T for another one")
     x = _creation.asarray(obj, dtype=dtype, device=device, copy=copy if copy or not isinstance(obj, (list, tuple, *_dtypes.NUMBERS)) else None)
@@ -551,6 +553,32 @@ def column_stack(arrays: Sequence[Values]) -> Array:
     """
     parts = [_core.reshape_view(x, (x.size, 1)) if x.ndim < 2 else x for x in map(_creation.asarray, arrays_of(*arrays))]
     return _manipulation.concat(parts, axis=1)
+
+
+def block(arrays: Any) -> Array:
+    """Joins nested lists of arrays: those of the innermost lists along the last axis, those around them along the last but one.
+
+    >>> compute.block([[compute.eye(2), compute.zeros((2, 1))], [7.0, 8.0, 9.0]])
+    Array([[1., 0., 0.],
+           [0., 1., 0.],
+           [7., 8., 9.]], dtype=float32)
+    """
+    def depth(part):
+        return 1 + builtins.max(map(depth, part), default=0) if isinstance(part, list) else 0
+
+    def leaves(part):
+        return [one for inner in part for one in leaves(inner)] if isinstance(part, list) else [part]
+
+    levels = depth(arrays)
+    rank = builtins.max(levels, *(ndim(one) for one in leaves(arrays)))
+
+    def joined(part, level):
+        if isinstance(part, list):
+            return _manipulation.concat([joined(one, level - 1) for one in part], axis=-level)
+        x = _creation.asarray(part)
+        return _core.reshape_view(x, (1,) * (rank - x.ndim) + x.shape)
+
+    return joined(arrays, levels)
 
 
 def append(x: Values, values: Values, axis: Axis = None) -> Array:
@@ -1223,6 +1251,30 @@ def diag_indices_from(x: Values) -> tuple[Array, ...]:
     return diag_indices(shape(x)[0], ndim(x))
 
 
+def ndenumerate(x: Values) -> Iterable[tuple[tuple[int, ...], Any]]:
+    """The indices and the elements of an array, as numbers of Python, in row-major order. Waits for `x`.
+
+    >>> list(compute.ndenumerate([[5, 6]]))
+    [((0, 0), 5), ((0, 1), 6)]
+    """
+    x = array_of(x)
+    return zip(ndindex(x.shape), _flat(x).tolist())
+
+
+def cartesian_prod(*vectors: Values) -> Array:
+    """All combinations of the elements of vectors, as rows.
+
+    >>> compute.cartesian_prod([1, 2], [3, 4])
+    Array([[1, 3],
+           [1, 4],
+           [2, 3],
+           [2, 4]], dtype=int64)
+    """
+    if len(vectors) == 1:
+        return array_of(vectors[0])
+    return _manipulation.reshape(_ops.stack(*_creation.meshgrid(*vectors, indexing="ij"), axis=-1), (-1, len(vectors)))
+
+
 def ndindex(*shape: Any) -> Iterable[tuple[int, ...]]:
     """The indices of all elements of an array of a shape, as tuples in row-major order.
 
@@ -1728,6 +1780,30 @@ def addmm(c: Values, a: Values, b: Values, *, beta: float = 1.0, alpha: float = 
     return linalg.gemm(c, a, b, alpha=alpha, beta=beta)
 
 
+def cdist(x1: Values, x2: Values, p: float = 2.0) -> Array:
+    """The distances of the rows of matrices `x1` from those of `x2`: the norms of their differences, of the order `p`.
+
+    >>> compute.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]])
+    Array([[5., 1.]], dtype=float32)
+    """
+    x1, x2 = (_inexact(x) for x in arrays_of(x1, x2))
+    return linalg.vector_norm(_manipulation.expand_dims(x1, -2) - _manipulation.expand_dims(x2, -3), axis=-1, ord=p)
+
+
+def _cond(x: Values, p: Any = None) -> Array:
+    """The condition number of matrices: the norm, 2 unless `p` says another one, times that of the inverse.
+
+    >>> compute.linalg.cond([[2.0, 0.0], [0.0, 4.0]])
+    Array(2., dtype=float32)
+    """
+    x = _inexact(array_of(x))
+    if p in (None, 2, -2):
+        values = linalg.svdvals(x)
+        greatest, least = values[..., 0], values[..., -1]
+        return least / greatest if p == -2 else greatest / least
+    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+
+
 def _on_axes(name, x, axis1, axis2):
     x = array_of(x)
     axis1, axis2 = _axes((axis1, axis2), x.ndim, name)
@@ -1817,6 +1893,23 @@ def _aligned(p, q):
     p, q = (atleast_1d(x) for x in arrays_of(p, q))
     size = builtins.max(p.size, q.size)
     return (_ops.pad(x, pads_begin=[size - x.size], pads_end=[0]) for x in (p, q))
+
+
+def roots(p: Values) -> Array:
+    """The complex roots of a polynomial: the eigenvalues of its companion matrix. Coefficients are as of polyval. Waits for them.
+
+    >>> compute.round(compute.real(compute.roots([1, -3, 2])))
+    Array([2., 1.], dtype=float32)
+    """
+    p = _inexact(array_of(p))
+    places = flatnonzero(p).tolist()
+    if not places:
+        return _creation.zeros((0,), dtype=_dtypes._promote_number(p.dtype, 1j), device=p.device)
+    zeros = p.size - 1 - places[-1]
+    p = p[places[0]:places[-1] + 1]
+    found = linalg.eigvals(_manipulation.concat([_manipulation.expand_dims(-p[1:] / p[0], 0), _creation.eye(p.size - 2, p.size - 1, dtype=p.dtype, device=p.device)])
+                           if p.size > 1 else _creation.zeros((0, 0), dtype=p.dtype, device=p.device))
+    return _ops.pad(found, pads_begin=[0], pads_end=[zeros]) if zeros else found
 
 
 def polyadd(p: Values, q: Values) -> Array:
@@ -1982,6 +2075,40 @@ def randn_like(x: Values, *, dtype: DType | None = None) -> Array:
     """
     x = array_of(x)
     return random.normal(x.shape, dtype=dtype or x.dtype, device=x.device)
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Array:
+    """PyTorch's normal: normally distributed numbers of a shape, by default that of `mean` and `std`, which may be arrays.
+
+    >>> compute.normal(0.0, 1.0, size=(2, 3)).shape
+    (2, 3)
+    """
+    extents = _manipulation.broadcast_shapes(shape(mean), shape(std)) if size is None else size
+    return random.normal(extents) * std + mean
+
+
+def bernoulli(p: Values) -> Array:
+    """1 with the probabilities `p`, else 0, in the dtype of `p`.
+
+    >>> compute.bernoulli(compute.asarray([0.0, 1.0]))
+    Array([0., 1.], dtype=float32)
+    """
+    p = _inexact(array_of(p))
+    return _ops.cast(random.uniform(p.shape, dtype=p.dtype, device=p.device) < p, dtype=p.dtype)
+
+
+def multinomial(weights: Values, num_samples: int, replacement: bool = False) -> Array:
+    """Random positions along the last axis, with probabilities in the proportion of `weights`. Waits for them without `replacement`.
+
+    >>> compute.multinomial([0.0, 1.0], 2, replacement=True)
+    Array([1, 1], dtype=int64)
+    """
+    weights = _inexact(array_of(weights))
+    if replacement:
+        return random.categorical(_ops.log(weights), samples=num_samples)
+    if weights.ndim == 1:
+        return random.choice(weights.size, num_samples, replace=False, p=weights)
+    return _manipulation.stack([multinomial(row, num_samples) for row in _manipulation.unstack(weights)])
 
 
 def _uniform_numbers(size: Any = None) -> Array:
@@ -2210,6 +2337,25 @@ def seterr(**settings: str) -> dict[str, str]:
     return dict.fromkeys(("divide", "over", "under", "invalid"), "ignore")
 
 
+class _Cuda:
+    """What programs for PyTorch ask about CUDA devices."""
+
+    def is_available(self) -> bool:
+        """Whether there is one."""
+        return self.device_count() > 0
+
+    def device_count(self) -> int:
+        """How many there are."""
+        return builtins.sum(info["name"].startswith("cuda") and not info["unusable"] for info in _core.device_list())
+
+    def synchronize(self, device: Any = "cuda") -> None:
+        """Waits for all work of one."""
+        _core.device(f"cuda{device}" if isinstance(device, int) else device).synchronize()
+
+
+cuda = _Cuda()
+
+
 # ---- Files and printing ---------------------------------------------------------------------------------------------
 
 
@@ -2239,7 +2385,7 @@ def _named_arrays(name, arrays, named):
 
 
 def loadtxt(file: Any, dtype: Any = float, comments: str | None = "#", delimiter: str | None = None, skiprows: int = 0,
-            usecols: Any = None, unpack: bool = False, ndmin: int = 0, max_rows: int | None = None, encoding: str | None = None, converters: Any = None) -> Any:
+            usecols: Any = None, unpack: bool = False, ndmin: int = 0, max_rows: int | None = None, encoding: str | None = None, converters: Any = None, **names: Any) -> Any:
     """The numbers of a text with one row in each line: a path, a file, or lines. A single row or column is a vector.
 
     `converters` is a function that makes a number of a text, or a dict of them for some columns.
@@ -2250,6 +2396,9 @@ def loadtxt(file: Any, dtype: Any = float, comments: str | None = "#", delimiter
     Array([[1, 2],
            [3, 4]], dtype=int64)
     """
+    if names:
+        return renamed(loadtxt, names, file, dtype=dtype, comments=comments, delimiter=delimiter, skiprows=skiprows, usecols=usecols, unpack=unpack,
+                       ndmin=ndmin, max_rows=max_rows, encoding=encoding, converters=converters)
     kind = _dtypes._from_object(dtype)
     read = complex if kind in _dtypes.COMPLEX else float if kind in _dtypes.FLOATS else int
     rows: list[list[Any]] = []
@@ -2302,10 +2451,12 @@ def savetxt(file: Any, x: Values, fmt: str = "%.18e", delimiter: str = " ", newl
 
 
 def set_printoptions(precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None, linewidth: int | None = None,
-                     suppress: bool | None = None, *, sci_mode: bool | None = None) -> None:
+                     suppress: bool | None = None, *, sci_mode: bool | None = None, **names: Any) -> None:
     """Sets how arrays are printed: digits behind the point, elements before some are left out, those shown at each end,
     the length of lines, and whether exponents are avoided. What is None stays as it is.
     """
+    if names:
+        renamed(set_printoptions, names, precision=precision, threshold=threshold, edgeitems=edgeitems, linewidth=linewidth, suppress=suppress)
     suppress = (None if sci_mode is None else not sci_mode) if suppress is None else suppress
     for name, value in {"PRECISION": precision, "THRESHOLD": threshold, "EDGE": edgeitems, "WIDTH": linewidth, "SUPPRESS": suppress}.items():
         if value is not None:
@@ -2502,6 +2653,42 @@ def _copy_in_place(x, source):
     return x
 
 
+def _index_fill(x, dim, index, value):
+    """The array with a number at positions along an axis."""
+    return _index_fill_in_place(_ops.copy(x), dim, index, value)
+
+
+def _index_fill_in_place(x, dim, index, value):
+    """Sets the elements at positions along an axis to a number, in place. Returns the array."""
+    x[(slice(None),) * _axis(dim, x.ndim, "index_fill_") + (index,)] = value
+    return x
+
+
+def _scatter_in_place(x, dim, index, src):
+    """compute.scatter along an axis, in place. Returns the array."""
+    return _scattered(x, dim, index, src, "set")
+
+
+def _scatter_add_in_place(x, dim, index, src):
+    """compute.scatter along an axis with reduction="add", in place. Returns the array."""
+    return _scattered(x, dim, index, src, "add")
+
+
+def _scattered(x, dim, index, src, reduction):
+    index = array_of(index)
+    if isinstance(src, Array):
+        src = src[tuple(slice(n) for n in index.shape)]  # which may be greater than the indices
+    x[...] = _indexing.scatter(x, index, src, axis=dim, reduction=reduction)
+    return x
+
+
+def _index_add_in_place(x, dim, index, source, *, alpha=1):
+    """Adds parts of another array at positions along an axis, in place. Returns the array."""
+    at = _axis(dim, x.ndim, "index_add_")
+    index = _core.broadcast_view(_core.reshape_view(array_of(index), [-1 if i == at else 1 for i in range(x.ndim)]), source.shape)
+    return _scattered(x, at, index, source if alpha == 1 else source * alpha, "add")
+
+
 def _clamp_in_place(x, min=None, max=None):
     """clip, in place. Returns the array."""
     return _functions.clip(x, min, max, out=x)
@@ -2535,7 +2722,7 @@ COMPUTE |= {
     "row_stack": vstack, "permute": _manipulation.permute_dims, "movedim": _manipulation.moveaxis, "swapdims": swapaxes, "unsqueeze": _manipulation.expand_dims,
     "tensor_split": _numeric.array_split, "conjugate": _functions.conj, "clamp": _functions.clip, "trapz": _numeric.trapezoid,
     "topk": _functions.top_k, "mm": _functions.matmul, "bmm": _functions.matmul, "mv": _functions.matmul, "cross": linalg.cross,
-    "baddbmm": addmm, "ger": outer, "is_complex": iscomplexobj, "broadcast_tensors": _manipulation.broadcast_arrays, "ndarray": Array, "Tensor": Array,
+    "baddbmm": addmm, "ger": outer, "inverse": linalg.inv, "det": linalg.det, "is_complex": iscomplexobj, "broadcast_tensors": _manipulation.broadcast_arrays, "ndarray": Array, "Tensor": Array,
     "randperm": random.permutation, "manual_seed": random.seed, "array_repr": _printing.array_repr, "array_str": _printing.array_str,
     "float": _dtypes.float32, "single": _dtypes.float32, "double": _dtypes.float64, "float_": _dtypes.float64, "half": _dtypes.float16, "int": _dtypes.int32,
     "int_": _dtypes.int64, "long": _dtypes.int64, "intp": _dtypes.int64, "short": _dtypes.int16, "byte": _dtypes.int8, "ubyte": _dtypes.uint8,
@@ -2544,8 +2731,8 @@ COMPUTE |= {
     "inexact": ("real floating", "complex floating"), "Inf": math.inf, "NaN": math.nan}
 COMPUTE |= {name: value for name, value in list(globals().items())
             if name[0] != "_" and getattr(value, "__module__", None) == __name__ and not isinstance(value, type) and name not in ("Values", "Axis")}
-COMPUTE |= {"mgrid": mgrid, "ogrid": ogrid, "r_": r_, "c_": c_, "s_": s_, "index_exp": index_exp}
-LINALG = {"norm": _linalg_norm, "multi_dot": _multi_dot, "dot": dot, "inner": inner}
+COMPUTE |= {"cuda": cuda, "mgrid": mgrid, "ogrid": ogrid, "r_": r_, "c_": c_, "s_": s_, "index_exp": index_exp}
+LINALG = {"cond": _cond, "norm": _linalg_norm, "multi_dot": _multi_dot, "dot": dot, "inner": inner}
 RANDOM = {"rand": rand, "randn": randn, "randint": randint, "random": _uniform_numbers, "random_sample": _uniform_numbers, "standard_normal": _standard_normal,
           "default_rng": _default_rng, "exponential": _exponential, "lognormal": _lognormal, "NumPyGenerator": NumPyGenerator}
 _core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract, "divide": _divide}
@@ -2587,6 +2774,7 @@ ARRAY_METHODS = {
         "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "floor_divide", "log", "log10", "log1p", "log2", "logical_not", "pow", "reciprocal", "relu",
         "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc")},
     "neg_": _in_place("negative"), "normal_": _normal_in_place, "uniform_": _uniform_in_place,
+    "scatter_": _scatter_in_place, "scatter_add_": _scatter_add_in_place, "index_add_": _index_add_in_place, "index_fill": _index_fill, "index_fill_": _index_fill_in_place,
     "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
 
 # Names that mean something else here, or nothing: what to use.
@@ -2594,28 +2782,27 @@ _HINTS = {
     "compute": {
         "cummax": "cumulative_max, without indices", "cummin": "cumulative_min, without indices", "scatter_add": 'scatter(x, i, y, axis=..., reduction="add")',
         "scatter_reduce": 'scatter(x, i, y, axis=..., reduction="add"), "mul", "min" or "max"', "index_add": 'scatter(x, i, y, axis=..., reduction="add")',
-        "index_put": "x[i, j] = y, or scatter_nd", "index_fill": "x[i] = y", "conv1d": "nn.convolution", "conv2d": "nn.convolution", "conv3d": "nn.convolution",
+        "index_put": "x[i, j] = y, or scatter_nd", "conv1d": "nn.convolution", "conv2d": "nn.convolution", "conv3d": "nn.convolution",
         "conv_transpose2d": "nn.convolution_transpose", "vectorize": "a function of whole arrays, or compute.expression",
         "frompyfunc": "a function of whole arrays, or compute.expression", "apply_along_axis": "the function itself with axis=...",
         "apply_over_axes": "the function itself with axis=(...)", "no_grad": "nothing: gradients are recorded inside compute.grad alone; compute.grad.constant(x) is a constant",
-        "autograd": "compute.grad", "cuda": 'compute.device("cuda0")', "Generator": "random.Generator", "ufunc": "any function of the package", "matrix": "an array with two axes",
-        "bmat": "concat", "block": "concat", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
-        "nditer": "a function of whole arrays", "ndenumerate": "enumerate(x.tolist())", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
-        "cdist": "linalg.vector_norm(x[:, None] - y, axis=-1)",
-        "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "multinomial": "random.categorical", "jit": "compute.graph.record",
+        "autograd": "compute.grad", "Generator": "random.Generator", "ufunc": "any function of the package", "matrix": "an array with two axes",
+        "bmat": "block", "fromstring": "loadtxt([text])", "histc": "histogram(x, bins, range=(min, max))[0]", "special": "the functions themselves; expit is sigmoid", "vmap": "a function of whole arrays, which broadcast", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
+        "nditer": "a function of whole arrays", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
+        "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "jit": "compute.graph.record",
         "compile": "compute.graph.record", "grad_fn": "compute.grad", "FloatTensor": "asarray(x, dtype=float32)", "LongTensor": "asarray(x, dtype=int64)", "logical_reduce": "all or any",
-        "Parameter": "any array", "normal": "random.normal(shape, mean, deviation)", "bernoulli": "random.bernoulli(shape, p)",
+        "Parameter": "any array", "char": "nothing: arrays hold numbers", "diag_embed": "where(eye(n, dtype=bool), x[..., None], 0)",
         "ma": "where(mask, x, 0), with the mask in an array of its own", "recarray": "an array for each field", "datetime64": "nothing: arrays hold numbers, such as seconds in int64",
-        "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes", "roots": "not implemented yet",
-        "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)", "cartesian_prod": "stack(meshgrid(x, y, indexing=\"ij\"), axis=-1).reshape(-1, 2)",
+        "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes",
+        "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)",
         "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros",
         "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "stft": "not implemented yet"},
     "compute.linalg": {
-        "cond": "matrix_norm(x, ord=2) / matrix_norm(x, ord=-2)", "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays",
+        "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays",
         "matrix_exp": "expm"},
     "compute.random": {
         "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "poisson": "not implemented",
-        "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented"},
+        "RandomState": "default_rng", "multivariate_normal": "mean + normal((n, k)) @ linalg.cholesky(covariance).mT", "multinomial": "categorical", "laplace": "not implemented"},
     "compute.nn": {
         "functional": "compute.nn itself; linear takes a weight of the shape [in, out], and losses are not averaged", "Linear": "linear, a function of x, weight and bias",
         "Conv1d": "convolution", "Conv2d": "convolution", "Conv3d": "convolution", "conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
@@ -2623,17 +2810,17 @@ _HINTS = {
         "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "Softmax": "softmax", "Dropout": "dropout", "LayerNorm": "layer_norm", "BatchNorm2d": "batch_norm",
         "Embedding": "embedding", "Module": "functions of arrays, and lists or dicts of parameters", "Sequential": "functions of arrays", "Parameter": "any array",
         "CrossEntropyLoss": "cross_entropy, and compute.mean of it", "MSELoss": "compute.mean of squared_difference", "mse_loss": "compute.mean of squared_difference",
-        "nll_loss": "cross_entropy of the logits", "binary_cross_entropy": "binary_cross_entropy_with_logits", "scaled_dot_product_attention": "attention",
+        "nll_loss": "cross_entropy of the logits", "l1_loss": "compute.mean of the abs of the difference", "normalize": "x / linalg.vector_norm(x, axis=-1, keepdims=True)", "cosine_similarity": "vecdot of normalized vectors",
+        "kl_div": "cross_entropy_soft", "adaptive_avg_pool2d": "compute.mean over the axes", "interpolate": "not implemented", "binary_cross_entropy": "binary_cross_entropy_with_logits", "scaled_dot_product_attention": "attention",
         "MultiheadAttention": "attention", "LSTM": "not implemented", "pad": "compute.pad", "tanh": "compute.tanh"},
     "compute.Array": {
         "median": "compute.median(x), the mean of the middle two, where PyTorch takes the lower one",
         "backward": "compute.grad.value_and_gradients, which takes a function", "requires_grad": "compute.grad, whose functions take arrays", "requires_grad_": "compute.grad, whose functions take arrays",
         "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "split": "compute.split(x, range(n, len(x), n)) for parts of n",
-        "scatter": "compute.scatter(x, i, y, axis=...)", "scatter_": "compute.scatter(x, i, y, axis=...)", "scatter_add_": 'compute.scatter(x, i, y, axis=..., reduction="add")',
-        "index_add_": 'compute.scatter(x, i, y, axis=..., reduction="add")', "index_put_": "x[i, j] = y", "cummax": "compute.cumulative_max(x)", "cummin": "compute.cumulative_min(x)",
+        "scatter": "compute.scatter(x, i, y, axis=...)", "unfold": "x[arange(n)[:, None] + arange(size)] for a vector", "type": "astype", "index_put_": "x[i, j] = y", "cummax": "compute.cumulative_max(x)", "cummin": "compute.cumulative_min(x)",
         "resize": "compute.reshape, or concat with zeros", "resize_": "compute.reshape, or concat with zeros", "base": "nothing: views keep their memory themselves", "ctypes": "__array_interface__",
         "setflags": "nothing: arrays can be written", "flags": "is_contiguous", "put": "compute.put(x, i, y)", "choose": "compute.choose(x, choices)", "compress": "compute.compress(mask, x)",
-        "is_cuda": 'x.device.name.startswith("cuda")', "storage": "native_handle", "data_ptr": "native_handle", "stride": "strides", "dump": "compute.save", "tofile": "compute.save",
+        "storage": "native_handle", "data_ptr": "native_handle", "stride": "strides", "dump": "compute.save", "tofile": "compute.save",
         "byteswap": "nothing: elements have the order of the host", "item_": "item", "get": "numpy", "map_": "compute.expression", "apply_": "compute.expression"},
 }
 

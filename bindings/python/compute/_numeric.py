@@ -311,7 +311,7 @@ _WIDE_PRODUCT = expression("convert(x * w, float32)", "x", "w")
 def average(x, /, axis=None, weights=None, *, keepdims=False):
     """The mean, or with `weights` the sum of the products divided by the sum of the weights.
 
-    `weights` has the shape of `x`, or is a vector along an axis.
+    `weights` has the shape of `x`, or the extents of the axes.
 
     >>> compute.average([1.0, 2.0], weights=[3.0, 1.0])
     Array(1.25, dtype=float32)
@@ -322,9 +322,11 @@ def average(x, /, axis=None, weights=None, *, keepdims=False):
         return _functions.mean(x, axis=axis, keepdims=keepdims)
     x, weights = _common(x, weights)
     if weights.shape != x.shape:
-        if not isinstance(axis, int) or weights.shape != (x.shape[_axis(axis, x.ndim, "average")],):
-            raise ValueError(f"average: weights of the shape {weights.shape} for elements of the shape {x.shape}")
-        weights = _core.broadcast_view(_along(weights, axis % x.ndim, x.ndim), x.shape)
+        axes = [] if axis is None else _axes(axis, x.ndim, "average")
+        if weights.shape != tuple(x.shape[one] for one in axes):
+            raise ValueError(f"average: weights of the shape {weights.shape} for elements of the shape {x.shape}; expected the extents of the axes")
+        weights = _core.permute_view(weights, sorted(range(len(axes)), key=axes.__getitem__))
+        weights = _core.broadcast_view(reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(x.shape))), x.shape)
     if x.dtype not in _HALVES:
         products = _PRODUCT.reduce("sum", x, weights, axis=axis, keepdims=keepdims)
         return products / _functions.sum(weights, axis=axis, keepdims=keepdims)

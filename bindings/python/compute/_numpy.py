@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from . import _array, _creation, _functions, _manipulation, _ops
+from . import _array, _core, _creation, _functions, _manipulation, _ops
 from ._core import Array, DType
 
 # Where a function of the standard has another name in NumPy.
@@ -201,7 +201,15 @@ def _raveled(self, order="C"):
 
 
 def _transposed(self, *axes):
-    """A view with the axes in the order `axes`, given as a tuple or as several integers; without them, reversed."""
+    """A view with the axes in the order `axes`, given as a tuple or as several integers; without them, reversed.
+
+    Of an array that is no matrix, two integers are exchanged, as in PyTorch.
+    """
+    if len(axes) == 2 and self.ndim != 2:
+        order = list(range(self.ndim))
+        first, second = _manipulation._axes(axes, self.ndim, "transpose")
+        order[first], order[second] = second, first
+        return _core.permute_view(self, order)
     axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
     return _transpose(self, axes or None)
 

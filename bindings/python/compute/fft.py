@@ -12,10 +12,10 @@ from ._core import Array as _Array, array_of as _array_of
 from ._manipulation import _axes, _axis, _whole
 from .expressions import Expression as _Expression
 
-__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",
-           "rfftfreq", "rfftn"]
+__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+           "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
 
-_EXCHANGED = {"backward": "forward", "forward": "backward"}
+_EXCHANGED = {"backward": "forward", "forward": "backward", None: "forward"}
 
 
 def _numbers(x):
@@ -99,7 +99,7 @@ def _is_plain(x, n, axis, norm, dtypes):
     return n is None and norm == "backward" and type(x) is _Array and x.dtype in dtypes and type(axis) is int and -x.ndim <= axis < x.ndim
 
 
-def fft(x, /, *, n=None, axis=-1, norm="backward"):
+def fft(x, /, n=None, axis=-1, norm="backward"):
     """The Fourier transform of `x` along an axis: the sums of x[j] exp(-2 pi i j k / n).
 
     >>> compute.fft.fft([1.0, 2.0, 3.0, 4.0])
@@ -110,7 +110,7 @@ def fft(x, /, *, n=None, axis=-1, norm="backward"):
     return _complex(x, _one(n), (_whole(axis, "fft"),), norm, 0, "fft")
 
 
-def ifft(x, /, *, n=None, axis=-1, norm="backward"):
+def ifft(x, /, n=None, axis=-1, norm="backward"):
     """The inverse of fft: the sums of x[j] exp(2 pi i j k / n), divided by n.
 
     >>> compute.fft.ifft([10.0, -2 + 2j, -2.0, -2 - 2j])
@@ -121,7 +121,7 @@ def ifft(x, /, *, n=None, axis=-1, norm="backward"):
     return _complex(x, _one(n), (_whole(axis, "ifft"),), norm, 1, "ifft")
 
 
-def fftn(x, /, *, s=None, axes=None, norm="backward"):
+def fftn(x, /, s=None, axes=None, norm="backward"):
     """The Fourier transform of `x` along several axes, by default all; with `s` alone, along the last ones.
 
     >>> compute.fft.fftn([[1.0, 2.0], [3.0, 4.0]])
@@ -131,7 +131,7 @@ def fftn(x, /, *, s=None, axes=None, norm="backward"):
     return _complex(x, s, axes, norm, 0, "fftn")
 
 
-def ifftn(x, /, *, s=None, axes=None, norm="backward"):
+def ifftn(x, /, s=None, axes=None, norm="backward"):
     """The inverse of fftn.
 
     >>> compute.fft.ifftn([[10.0, -2.0], [-4.0, 0.0]])
@@ -141,7 +141,7 @@ def ifftn(x, /, *, s=None, axes=None, norm="backward"):
     return _complex(x, s, axes, norm, 1, "ifftn")
 
 
-def rfft(x, /, *, n=None, axis=-1, norm="backward"):
+def rfft(x, /, n=None, axis=-1, norm="backward"):
     """The first n // 2 + 1 elements of the Fourier transform of real numbers; the others are conjugates of these.
 
     >>> compute.fft.rfft([1.0, 2.0, 3.0, 4.0])
@@ -152,7 +152,7 @@ def rfft(x, /, *, n=None, axis=-1, norm="backward"):
     return _to_half(x, _one(n), (_whole(axis, "rfft"),), norm, "rfft")
 
 
-def irfft(x, /, *, n=None, axis=-1, norm="backward"):
+def irfft(x, /, n=None, axis=-1, norm="backward"):
     """The inverse of rfft: `n` real numbers, by default an even number of them.
 
     >>> compute.fft.irfft([10.0, -2 + 2j, -2.0])
@@ -161,7 +161,7 @@ def irfft(x, /, *, n=None, axis=-1, norm="backward"):
     return _from_half(x, _one(n), (_whole(axis, "irfft"),), norm, "irfft")
 
 
-def rfftn(x, /, *, s=None, axes=None, norm="backward"):
+def rfftn(x, /, s=None, axes=None, norm="backward"):
     """The Fourier transform of real numbers along several axes; along the last of them as of rfft.
 
     >>> compute.fft.rfftn([[1.0, 2.0], [3.0, 4.0]])
@@ -171,7 +171,7 @@ def rfftn(x, /, *, s=None, axes=None, norm="backward"):
     return _to_half(x, s, axes, norm, "rfftn")
 
 
-def irfftn(x, /, *, s=None, axes=None, norm="backward"):
+def irfftn(x, /, s=None, axes=None, norm="backward"):
     """The inverse of rfftn.
 
     >>> compute.fft.irfftn([[10.0, -2.0], [-4.0, 0.0]])
@@ -181,7 +181,47 @@ def irfftn(x, /, *, s=None, axes=None, norm="backward"):
     return _from_half(x, s, axes, norm, "irfftn")
 
 
-def hfft(x, /, *, n=None, axis=-1, norm="backward"):
+def fft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """fftn along the last two axes.
+
+    >>> compute.fft.fft2([[1.0, 2.0], [3.0, 4.0]])
+    Array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return fftn(x, s=s, axes=axes, norm=norm)
+
+
+def ifft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """ifftn along the last two axes.
+
+    >>> compute.fft.ifft2([[10.0, -2.0], [-4.0, 0.0]])
+    Array([[1.+0.j, 2.+0.j],
+           [3.+0.j, 4.+0.j]], dtype=complex64)
+    """
+    return ifftn(x, s=s, axes=axes, norm=norm)
+
+
+def rfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """rfftn along the last two axes.
+
+    >>> compute.fft.rfft2([[1.0, 2.0], [3.0, 4.0]])
+    Array([[10.+0.j, -2.+0.j],
+           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    """
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+def irfft2(x, /, s=None, axes=(-2, -1), norm="backward"):
+    """irfftn along the last two axes.
+
+    >>> compute.fft.irfft2([[10.0, -2.0], [-4.0, 0.0]])
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """
+    return irfftn(x, s=s, axes=axes, norm=norm)
+
+
+def hfft(x, /, n=None, axis=-1, norm="backward"):
     """The Fourier transform of numbers of which `x` has the first n // 2 + 1, the others being conjugates: real numbers.
 
     >>> compute.fft.hfft([1.0, 2.0, 3.0])
@@ -190,7 +230,7 @@ def hfft(x, /, *, n=None, axis=-1, norm="backward"):
     return _from_half(_conjugate(_numbers(x)), _one(n), (_whole(axis, "hfft"),), _EXCHANGED.get(norm, norm), "hfft")
 
 
-def ihfft(x, /, *, n=None, axis=-1, norm="backward"):
+def ihfft(x, /, n=None, axis=-1, norm="backward"):
     """The inverse of hfft.
 
     >>> compute.fft.ihfft([8.0, -2.0, 0.0, -2.0]).real
@@ -209,7 +249,7 @@ def _frequencies(count, n, d, positive, dtype, device):
     return _FREQUENCY(places, positive, n, n * d)
 
 
-def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def fftfreq(n, /, d=1.0, *, dtype=None, device=None):
     """The frequencies that the elements of a transform of `n` samples, `d` apart, stand for.
 
     >>> compute.fft.fftfreq(5)
@@ -219,7 +259,7 @@ def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
     return _frequencies(n, n, d, (n + 1) // 2, dtype, device)
 
 
-def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def rfftfreq(n, /, d=1.0, *, dtype=None, device=None):
     """The same of rfft, which are not negative.
 
     >>> compute.fft.rfftfreq(5)
@@ -239,7 +279,7 @@ def _shifted(x, axes, name, forward):
     return _ops.copy(x) if y is x else y
 
 
-def fftshift(x, /, *, axes=None):
+def fftshift(x, /, axes=None):
     """`x` with the element of frequency zero in the middle of axes, by default of all.
 
     >>> compute.fft.fftshift([0, 1, 2, -2, -1])
@@ -248,7 +288,7 @@ def fftshift(x, /, *, axes=None):
     return _shifted(x, axes, "fftshift", True)
 
 
-def ifftshift(x, /, *, axes=None):
+def ifftshift(x, /, axes=None):
     """The inverse of fftshift.
 
     >>> compute.fft.ifftshift([-2, -1, 0, 1, 2])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The extension `linalg` of the standard: decompositions, solvers, products, norms, diagonals.
 
-Decompositions compute each matrix of a batch [..., m, n]. A device without them runs them on the host, unless
-COMPUTE_FALLBACK is strict. Matrices with an infinity or NaN give NaN. Where there is no result, as for a singular matrix
-in `inv`, using the result raises NumericalError, which names the matrix.
+Decompositions compute each matrix of a batch [..., m, n]; integers become numbers of the default dtype. A device without
+them runs them on the host, unless COMPUTE_FALLBACK is strict. Matrices with an infinity or NaN give NaN. Where there is
+no result, as for a singular matrix in `inv`, using the result raises NumericalError, which names the matrix.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections import namedtuple
 from . import _core, _creation, _dtypes, _ops, grad
 from ._core import array_of as _array_of
 from ._creation import arrays_of as _arrays_of
-from ._errors import renamed as _renamed
+from ._errors import renamed as _renamed, resolved as _resolved
 from ._functions import matmul, tensordot, vecdot
 from ._manipulation import _axes, _axis, _flat, _whole, expand_dims, matrix_transpose, moveaxis
 from .expressions import expression as _expression
@@ -24,11 +24,24 @@ __all__ = ["cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "ei
            "svdvals", "tensordot", "trace", "triangular_solve", "vecdot", "vector_norm"]
 
 
-def _inexact(x, name):
+_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
+
+
+def _inexact(x):
+    """`x`, or integers and bool as numbers of the default dtype."""
     x = _array_of(x)
-    if x.dtype not in _dtypes.FLOATS + _dtypes.COMPLEX:
-        raise TypeError(f"{name}: {x.dtype} is not a floating-point dtype; convert it")
-    return x
+    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
+
+
+def _both_inexact(x1, x2):
+    return map(_inexact, _arrays_of(x1, x2))
+
+
+def _is_upper(function, upper, names):
+    """Whether the upper triangle is read; NumPy says it by UPLO."""
+    if names.get("UPLO") in ("L", "U"):
+        upper = names.pop("UPLO") == "U"
+    return builtins.bool(_resolved(function, names, {"upper": upper})["upper"] if names else upper)
 
 
 def _matrices(x, name):
@@ -56,7 +69,7 @@ def cholesky(x, /, *, upper=False):
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    return _ops.cholesky(_array_of(x), upper=builtins.bool(upper))
+    return _ops.cholesky(_inexact(x), upper=builtins.bool(upper))
 
 
 def lu(x, /):
@@ -68,34 +81,34 @@ def lu(x, /):
     LUResult(LU=Array([[2. , 2. ],
            [0.5, 1. ]], dtype=float32), pivots=Array([1, 1], dtype=int64))
     """
-    return LUResult(*_ops.lu(_array_of(x)))
+    return LUResult(*_ops.lu(_inexact(x)))
 
 
-def qr(x, /, *, mode="reduced"):
+def qr(x, /, mode="reduced"):
     """x = Q R, with orthonormal columns in Q and an upper triangular R. With mode="complete", Q is square.
 
     >>> compute.linalg.qr([[1.0, 0.0], [0.0, 2.0]]).R.shape
     (2, 2)
     """
-    return QRResult(*_ops.qr(_array_of(x), mode=mode))
+    return QRResult(*_ops.qr(_inexact(x), mode=mode))
 
 
-def eigh(x, /, *, upper=False):
+def eigh(x, /, *, upper=False, **names):
     """The eigenvalues of Hermitian matrices, ascending, and orthonormal eigenvectors as columns. Reads one triangle.
 
     >>> compute.linalg.eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues
     Array([1., 2.], dtype=float32)
     """
-    return EighResult(*_ops.eigh(_array_of(x), upper=builtins.bool(upper)))
+    return EighResult(*_ops.eigh(_inexact(x), upper=_is_upper(eigh, upper, names)))
 
 
-def eigvalsh(x, /, *, upper=False):
+def eigvalsh(x, /, *, upper=False, **names):
     """The eigenvalues of Hermitian matrices, ascending. Reads one triangle.
 
     >>> compute.linalg.eigvalsh([[2.0, 0.0], [0.0, 1.0]])
     Array([1., 2.], dtype=float32)
     """
-    return _ops.eigvalsh(_array_of(x), upper=builtins.bool(upper))
+    return _ops.eigvalsh(_inexact(x), upper=_is_upper(eigvalsh, upper, names))
 
 
 def eig(x, /):
@@ -104,7 +117,7 @@ def eig(x, /):
     >>> compute.linalg.eig([[2.0, 0.0], [0.0, 1.0]]).eigenvalues
     Array([2.+0.j, 1.+0.j], dtype=complex64)
     """
-    return EigResult(*_ops.eig(_array_of(x)))
+    return EigResult(*_ops.eig(_inexact(x)))
 
 
 def eigvals(x, /):
@@ -113,18 +126,23 @@ def eigvals(x, /):
     >>> compute.linalg.eigvals([[2.0, 0.0], [0.0, 1.0]])
     Array([2.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _ops.eigvals(_array_of(x))
+    return _ops.eigvals(_inexact(x))
 
 
-def svd(x, /, *, full_matrices=True):
+def svd(x, /, full_matrices=True, **names):
     """x = U diag(S) Vh, with orthonormal columns in U and rows in Vh, and descending S.
 
-    U and Vh are square; without `full_matrices`, they have as many columns and rows as there are values.
+    U and Vh are square; without `full_matrices`, they have as many columns and rows as there are values. With NumPy's
+    `compute_uv` false, svdvals.
 
     >>> compute.linalg.svd([[0.0, 2.0], [1.0, 0.0]]).S
     Array([2., 1.], dtype=float32)
     """
-    return SVDResult(*_ops.svd(_array_of(x), full_matrices=builtins.bool(full_matrices)))
+    if not names.pop("compute_uv", True):
+        return svdvals(x)
+    if names:
+        return _renamed(svd, names, x, full_matrices=full_matrices)
+    return SVDResult(*_ops.svd(_inexact(x), full_matrices=builtins.bool(full_matrices)))
 
 
 def svdvals(x, /):
@@ -133,7 +151,7 @@ def svdvals(x, /):
     >>> compute.linalg.svdvals([[0.0, 2.0], [1.0, 0.0]])
     Array([2., 1.], dtype=float32)
     """
-    return _ops.svdvals(_array_of(x))
+    return _ops.svdvals(_inexact(x))
 
 
 # ---- Solvers --------------------------------------------------------------------------------------------------------
@@ -145,7 +163,7 @@ def solve(x1, x2, /):
     >>> compute.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0])
     Array([1. , 0.5], dtype=float32)
     """
-    return _ops.solve(*_arrays_of(x1, x2))
+    return _ops.solve(*_both_inexact(x1, x2))
 
 
 def triangular_solve(x1, x2, /, *, upper=False, unit_diagonal=False):
@@ -156,18 +174,21 @@ def triangular_solve(x1, x2, /, *, upper=False, unit_diagonal=False):
     >>> compute.linalg.triangular_solve([[2.0, 0.0], [1.0, 4.0]], [2.0, 5.0])
     Array([1., 1.], dtype=float32)
     """
-    return _ops.triangular_solve(*_arrays_of(x1, x2), upper=builtins.bool(upper), unit_diagonal=builtins.bool(unit_diagonal))
+    return _ops.triangular_solve(*_both_inexact(x1, x2), upper=builtins.bool(upper), unit_diagonal=builtins.bool(unit_diagonal))
 
 
-def lstsq(x1, x2, /, *, rtol=None):
+def lstsq(x1, x2, /, rtol=None, **names):
     """The least-squares solution of x1 y = x2 that has the least norm.
 
-    Returns it with the sums of squares of what is left of each column, the rank of x1 and its singular values.
+    Returns it with the sums of squares of what is left of each column, the rank of x1 and its singular values. Singular
+    values up to `rtol` times the greatest count as 0.
 
     >>> compute.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0]).solution
     Array([2.], dtype=float32)
     """
-    x1, x2 = _arrays_of(x1, x2)
+    if names:
+        return _renamed(lstsq, names, x1, x2, rtol=rtol)
+    x1, x2 = _both_inexact(x1, x2)
     return LstsqResult(*_ops.lstsq(x1, x2, *_tolerance(rtol, x1)))
 
 
@@ -178,17 +199,19 @@ def inv(x, /):
     Array([[ 1.  , -0.5 ],
            [ 0.  ,  0.25]], dtype=float32)
     """
-    return _ops.inv(_array_of(x))
+    return _ops.inv(_inexact(x))
 
 
-def pinv(x, /, *, rtol=None):
+def pinv(x, /, rtol=None, **names):
     """The Moore-Penrose inverses. Singular values up to `rtol` times the greatest count as 0.
 
     >>> compute.linalg.pinv([[2.0, 0.0], [0.0, 0.0]])
     Array([[0.5, 0. ],
            [0. , 0. ]], dtype=float32)
     """
-    x = _array_of(x)
+    if names:
+        return _renamed(pinv, names, x, rtol=rtol)
+    x = _inexact(x)
     return _ops.pinv(x, *_tolerance(rtol, x))
 
 
@@ -207,7 +230,7 @@ def det(x, /):
     >>> compute.linalg.det([[2.0, 1.0], [0.0, 4.0]])
     Array(8., dtype=float32)
     """
-    return _ops.det(_array_of(x))
+    return _ops.det(_inexact(x))
 
 
 def slogdet(x, /):
@@ -216,7 +239,7 @@ def slogdet(x, /):
     >>> compute.linalg.slogdet([[1.0, 0.0], [0.0, -1.0]])
     SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
-    return SlogdetResult(*_ops.slogdet(_array_of(x)))
+    return SlogdetResult(*_ops.slogdet(_inexact(x)))
 
 
 def matrix_rank(x, /, *, rtol=None):
@@ -225,7 +248,7 @@ def matrix_rank(x, /, *, rtol=None):
     >>> compute.linalg.matrix_rank([[1.0, 1.0], [1.0, 1.0]])
     Array(1, dtype=int64)
     """
-    x = _array_of(x)
+    x = _inexact(x)
     return _ops.matrix_rank(x, *_tolerance(rtol, x))
 
 
@@ -236,7 +259,7 @@ def expm(x, /):
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
-    return _ops.expm(_array_of(x))
+    return _ops.expm(_inexact(x))
 
 
 # ---- Products -------------------------------------------------------------------------------------------------------
@@ -268,7 +291,7 @@ def cross(x1, x2, /, *, axis=-1, **names):
     if not -rank <= axis < 0 and not (x1.ndim == x2.ndim and 0 <= axis < rank):
         raise IndexError(f"cross: axis {axis} is out of range for {rank} axes")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(f"cross: the axis has the extents {x1.shape[axis]} and {x2.shape[axis]}, not 3")
+        raise ValueError(f"cross: the axis has the extents {x1.shape[axis]} and {x2.shape[axis]}; expected 3")
     a, b = ([moveaxis(x, axis, 0)[i, ...] for i in range(3)] for x in (x1, x2))
     parts = [a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))]
     at = axis if axis < 0 else axis - x1.ndim
@@ -284,7 +307,7 @@ def matrix_power(x, n, /):
     Array([[4., 0.],
            [0., 9.]], dtype=float32)
     """
-    x = _inexact(_matrices(x, "matrix_power"), "matrix_power")
+    x = _matrices(x, "matrix_power")
     if x.shape[-1] != x.shape[-2]:
         raise ValueError(f"matrix_power: matrices of the shape {x.shape[-2:]} are not square")
     if n < 0:
@@ -370,7 +393,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
     """
     if names:
         return _renamed(vector_norm, names, x, axis=axis, keepdims=keepdims, ord=ord)
-    x = _inexact(x, "vector_norm")
+    x = _inexact(x)
     rank = x.ndim
     if isinstance(ord, grad.Variable):
         grad._refuse_attribute("ord")
@@ -402,7 +425,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     >>> compute.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]])
     Array(5., dtype=float32)
     """
-    x = _inexact(_matrices(x, "matrix_norm"), "matrix_norm")
+    x = _inexact(_matrices(x, "matrix_norm"))
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (2, -2, "nuc"):

@@ -272,13 +272,15 @@ def cross_entropy_soft(logits, targets, /, *, axis=-1):
     return _ops.cross_entropy_soft(logits, targets, axis=_whole(axis, "cross_entropy_soft"))[0]
 
 
-def one_hot(x, /, depth, *, axis=-1, dtype=None):
+def one_hot(x, /, depth=None, *, axis=-1, dtype=None, **names):
     """1 where the position along the new axis is x, else 0.
 
     >>> compute.nn.one_hot([1, 0], 2)
     Array([[0., 1.],
            [1., 0.]], dtype=float32)
     """
+    if names:
+        return _renamed(one_hot, names, x, depth=depth, axis=axis, dtype=dtype)
     return _ops.one_hot(x, depth=depth, axis=_whole(axis, "one_hot"), dtype=dtype or _dtypes.DEFAULT_FLOAT)
 
 

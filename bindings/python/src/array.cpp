@@ -20,6 +20,11 @@ constexpr int kKeptObjects = 32;
 PyObject* kept_objects[kKeptObjects + 1];
 int kept_count = 0;
 
+PyObject* array_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError, "compute.Array has no constructor; use compute.asarray, compute.empty or the like");
+  return nullptr;
+}
+
 void array_dealloc(PyObject* self) {
   auto* const array = reinterpret_cast<ArrayObject*>(self);
   PyTypeObject* const type = Py_TYPE(self);
@@ -464,7 +469,8 @@ compute_tensor* tensor_from(PyObject* object, const char* function) {
 
 bool add_arrays(PyObject* module) {
   std::vector<PyType_Slot> slots = operator_slots();
-  const PyType_Slot own[] = {{Py_tp_dealloc, reinterpret_cast<void*>(array_dealloc)},
+  const PyType_Slot own[] = {{Py_tp_new, reinterpret_cast<void*>(array_new)},
+                             {Py_tp_dealloc, reinterpret_cast<void*>(array_dealloc)},
                              {Py_tp_hash, reinterpret_cast<void*>(array_hash)},
                              {Py_tp_iter, reinterpret_cast<void*>(array_iter)},
                              {Py_nb_bool, reinterpret_cast<void*>(array_bool)},
@@ -483,8 +489,7 @@ bool add_arrays(PyObject* module) {
                              {Py_tp_members, array_members},
                              {Py_tp_doc, const_cast<char*>("An array of the array API standard, on a device.")}};
   slots.insert(slots.end(), std::begin(own), std::end(own));
-  state.array_type =
-      add_type(module, "compute.Array", sizeof(ArrayObject), Py_TPFLAGS_DISALLOW_INSTANTIATION, std::move(slots));
+  state.array_type = add_type(module, "compute.Array", sizeof(ArrayObject), 0, std::move(slots));
   return state.array_type != nullptr && PyModule_AddFunctions(module, functions) == 0;
 }
 

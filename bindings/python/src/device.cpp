@@ -2,6 +2,7 @@
 //
 // Devices, and which of them is meant where none is named.
 #include <string>
+#include <string_view>
 
 #include "module.hpp"
 
@@ -70,6 +71,11 @@ compute_device* device_of_process() {
 compute_device* default_device() { return thread_device != nullptr ? thread_device : device_of_process(); }
 
 PyObject* device_name(PyObject* self, void*) { return PyUnicode_FromString(compute_device_name(handle_of(self))); }
+PyObject* device_type(PyObject* self, void*) {
+  std::string_view name(compute_device_name(handle_of(self)));
+  name = name.substr(0, name.find_first_of("0123456789"));
+  return text_of(name.data(), static_cast<int64_t>(name.size()));
+}
 PyObject* device_repr(PyObject* self) {
   return PyUnicode_FromFormat("Device('%s')", compute_device_name(handle_of(self)));
 }
@@ -197,7 +203,9 @@ PyObject* device_native_handle(PyObject* self, PyObject*) {
              : nullptr;
 }
 
-PyGetSetDef device_getset[] = {{"name", device_name, nullptr, "The canonical name, as 'cuda0'.", nullptr}, {}};
+PyGetSetDef device_getset[] = {{"name", device_name, nullptr, "The canonical name, as 'cuda0'.", nullptr},
+                               {"type", device_type, nullptr, "The name without numbers, as 'cuda'.", nullptr},
+                               {}};
 PyMethodDef device_methods[] = {
     {"info", device_info, METH_NOARGS, "info($self, /)\n--\n\nThe description of the device, as a dict."},
     {"attributes", device_attributes, METH_NOARGS, "attributes($self, /)\n--\n\nFurther properties, as a dict of str."},

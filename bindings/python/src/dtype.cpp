@@ -19,9 +19,17 @@ PyObject* dtype_kind(PyObject* self, void*) {
 PyObject* dtype_id(PyObject* self, void*) { return PyLong_FromLong(id_of(self)); }
 PyObject* dtype_reduce(PyObject* self, PyObject*) { return dtype_name(self, nullptr); }
 
-/// dtypes compare with each other by identity, and by name with strings.
+/// dtypes compare with each other by identity, by name with strings, and with types for the dtype that they mean.
 PyObject* dtype_compare(PyObject* self, PyObject* other, int how) {
-  if ((how != Py_EQ && how != Py_NE) || (!is_dtype(other) && PyUnicode_Check(other) == 0)) Py_RETURN_NOTIMPLEMENTED;
+  if (how != Py_EQ && how != Py_NE) Py_RETURN_NOTIMPLEMENTED;
+  Ref meant;
+  if (PyType_Check(other) != 0) {
+    meant = Ref(call_hook("dtype", "(O)", other));
+    if (!meant && PyErr_ExceptionMatches(PyExc_TypeError) == 0) return nullptr;
+    PyErr_Clear();
+    if (meant) other = meant.get();
+  }
+  if (!is_dtype(other) && PyUnicode_Check(other) == 0) Py_RETURN_NOTIMPLEMENTED;
   const bool same =
       is_dtype(other) ? self == other : PyUnicode_CompareWithASCIIString(other, compute_dtype_name(id_of(self))) == 0;
   return PyBool_FromLong(same == (how == Py_EQ) ? 1 : 0);
