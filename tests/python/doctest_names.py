@@ -7,9 +7,10 @@
 
 doctests_numpy.txt and doctests_torch.txt list the functions. -v shows the examples that differ. Of texts, brackets and
 numbers are compared. An example counts as "same" if it has the value of the docstring, or shows none or a random one; as
-"rule" with another dtype of the same kind, or if only float64 as the default dtype gives the value; as "remedy" if it
-raises an exception that says what to do; else as "other". One that uses what a failed one should have made counts as
-that one. Where PyTorch draws an operand and shows it, the shown numbers are taken. Plots and times are left out.
+"rule" with another dtype of the same kind, as a complex number without an imaginary part, or if only float64 as the
+default dtype gives the value; as "remedy" if it raises an exception that says what to do; else as "other". One that
+uses what a failed one should have made counts as that one. Where PyTorch draws an operand and shows it, the shown numbers
+are taken. Plots, times, other packages and examples whose value NumPy itself does not give are left out.
 """
 import ast
 import collections
@@ -17,6 +18,7 @@ import contextlib
 import doctest
 import functools
 import io
+import math
 import os
 import pathlib
 import re
@@ -76,14 +78,13 @@ def forget(source, names):
                 names.pop(node.id, None)
 
 
-def outcomes(name, text, digits, default):
-    """The outcome of each example of a docstring with a default dtype, and what there is to see."""
-    compute.set_default_dtype(default)
-    names = {"np": compute, "torch": compute, "array": compute.array, "numpy": numpy, "StringIO": io.StringIO}
+def outcomes(name, text, digits, package):
+    """The outcome of each example of a docstring with a package, and what there is to see."""
+    names = {"np": package, "torch": package, "array": package.array, "numpy": numpy, "math": math, "StringIO": io.StringIO}
     failed, found, is_random = None, [], False
-    compute.set_printoptions(precision=8, threshold=1000, edgeitems=3, linewidth=75, suppress=False)
+    package.set_printoptions(precision=8, threshold=1000, edgeitems=3, linewidth=75, suppress=False)
     for example in pinned(doctest.DocTestParser().get_examples(text)):
-        source = re.sub(r"\b(from|import) (numpy|torch)\b(?!\.testing)", r"\1 compute", example.source)
+        source = re.sub(r"\b(from|import) (numpy|torch)\b(?!\.testing)", rf"\1 {package.__name__}", example.source)
         if LEFT_OUT.search(source):
             failed = failed or "left out"
             forget(source, names)
@@ -101,7 +102,8 @@ def outcomes(name, text, digits, default):
             kind = "same"
         elif error is not None:
             forget(source, names)
-            if isinstance(error, SyntaxError):  # a fault of the docstring
+            is_absent = isinstance(error, ModuleNotFoundError) and not error.name.startswith("compute")
+            if isinstance(error, SyntaxError) or is_absent:  # a fault of the docstring, or a package that is not installed
                 failed = "left out"
             elif not failed or not isinstance(error, NameError):
                 failed = "remedy" if REMEDY.search(str(error)) else "other"
@@ -110,6 +112,8 @@ def outcomes(name, text, digits, default):
             kind = "same"
         else:
             kind = compared(example.want, printed.getvalue(), digits)
+            if kind == "other" and "j" not in example.want:
+                kind = "rule" if compared(example.want, re.sub(r"[+-]0\.j", "", printed.getvalue()), digits) == "same" else "other"
             kind = failed if kind == "other" and failed and source.strip().isidentifier() else kind  # of an array that a failed example should have changed
         found.append((kind, f"{source}want: {example.want.strip()}\ngot:  {repr(error) if error is not None else printed.getvalue().strip()}"))
     return found
@@ -137,9 +141,15 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # some examples write files
         for name, text in texts:
-            runs = (outcomes(name, text, 7 if library == "numpy" else 4, dtype) for dtype in (compute.float32, compute.float64))
-            for (kind, shown), (wide, _) in zip(*runs):
+            runs, digits = [], 7 if library == "numpy" else 4
+            for default in (compute.float32, compute.float64):
+                compute.set_default_dtype(default)
+                runs.append(outcomes(name, text, digits, compute))
+            with numpy.printoptions():
+                runs.append(outcomes(name, text, digits, numpy) if library == "numpy" else runs[0])
+            for (kind, shown), (wide, _), (theirs, _) in zip(*runs, strict=True):
                 kind = "rule" if kind == "other" and wide in ("same", "rule") else kind
+                kind = "left out" if kind == theirs == "other" and library == "numpy" else kind
                 counts[kind] += 1
                 if "-v" in sys.argv and kind in ("remedy", "other"):
                     print(f"--- {kind}: {name}\n{shown}")
