@@ -44,7 +44,7 @@ PARAMETERS = {
     "positional": f"{LIKE} | {NUMBER}", "named": f"{LIKE} | {NUMBER}", "items": "int | Sequence[int]",
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
     "norm": 'Literal["backward", "ortho", "forward"] | None', "s": "Sequence[int] | None", "d": "float",
-    "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
+    "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "dim": "int | None", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
     "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None"
 }
 # Where a name means something else.
@@ -267,6 +267,7 @@ def array_class():
                **{name: f"dim: int, index: {LIKE}, src: {LIKE} | {NUMBER}" for name in ("scatter_", "scatter_add_")},
                **{name: f"dim: int, index: {LIKE}, value: {NUMBER}" for name in ("index_fill", "index_fill_")},
                "index_add_": f"dim: int, index: {LIKE}, source: {ARRAY}, *, alpha: {NUMBER} = 1",
+               "type": "dtype: Any", "unfold": "dim: int, size: int, step: int",
                "normal_": "mean: float = 0.0, std: float = 1.0", "uniform_": "low: float = 0.0, high: float = 1.0",
                **{name: "other: Array" for name in ("expand_as", "reshape_as", "view_as")}}
     results = {"numpy": "Any", "tobytes": "bytes", "sort": "None", "fill": "None"}
@@ -369,7 +370,7 @@ def module_stub(module, *kinds, head=""):
     """The stub of a sub-namespace: these classes, and its functions."""
     own = {name: value for name, value in vars(module).items()
            if inspect.isbuiltin(value) or getattr(value, "__module__", module.__name__) == module.__name__ or
-           name in getattr(module, "__all__", ()) or name in {linalg: _names.LINALG, random: _names.RANDOM}.get(module, ())}
+           name in getattr(module, "__all__", ()) or name in {linalg: _names.LINALG, nn: _names.NN, random: _names.RANDOM}.get(module, ())}
     body = head + "".join(class_text(kind) + "\n" for kind in kinds) + "".join(functions(types.SimpleNamespace(**own)))
     words = set(re.findall(r"\w+", re.sub(r"'[^']*'", "", body)))
     found = {source: [name for name in names if name in words] for source, names in

@@ -65,7 +65,7 @@ class Arrays(Case):
         for module in (cp, fft, linalg, nn, random):
             for name, function in vars(module).items():
                 known = name[0] == "_" or name in OTHERS or name in seen or isinstance(function, (type, cp._core.DType)) or not callable(function)
-                alias = module is cp and _names.COMPUTE.get(name) is function or name in _names.LINALG or name in _names.RANDOM
+                alias = module is cp and _names.COMPUTE.get(name) is function or name in _names.LINALG or name in _names.RANDOM or module is nn and name in _names.NN
                 if known or alias or not str(getattr(function, "__module__", "compute")).startswith("compute"):
                     continue
                 seen[name] = function

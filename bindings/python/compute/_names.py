@@ -235,6 +235,17 @@ def diag(x: Values, k: int = 0, **names: int) -> Array:
     return _ops.where(_creation.eye(size, k=k, dtype=_dtypes.bool, device=x.device), _core.reshape_view(rows, (size, 1)), 0)
 
 
+def diag_embed(x: Values) -> Array:
+    """Matrices with the vectors along the last axis on their diagonals.
+
+    >>> compute.diag_embed([[1, 2]])
+    Array([[[1, 0],
+            [0, 2]]], dtype=int64)
+    """
+    x = array_of(x)
+    return _ops.where(_creation.eye(x.shape[-1], dtype=_dtypes.bool, device=x.device), _manipulation.expand_dims(x, -1), 0)
+
+
 def diagflat(x: Values, k: int = 0) -> Array:
     """A matrix with the elements of `x` on its `k`-th diagonal.
 
@@ -855,6 +866,32 @@ def histogram2d(x: Values, y: Values, bins: Any = 10, range: Any = None, density
     return found, edges[0], edges[1]
 
 
+def histc(x: Values, bins: int = 100, min: float = 0, max: float = 0) -> Array:
+    """The number of elements in each of so many bins of one width from `min` to `max`, or of the elements' range if both are equal.
+
+    >>> compute.histc([1.0, 2.0, 1.0], bins=4, min=0, max=3)
+    Array([0., 2., 1., 0.], dtype=float32)
+    """
+    x = _inexact(array_of(x))
+    return _functions.astype(_functions.histogram(x, bins, range=None if min == max else (min, max))[0], x.dtype)
+
+
+def apply_along_axis(function: Callable[..., Any], axis: int, x: Values, *arguments: Any, **options: Any) -> Array:
+    """The values of a function of each vector along an axis, called one after the other; functions with `axis` do all at once.
+
+    >>> compute.apply_along_axis(lambda row: row[0] + row[-1], 1, [[1, 2, 3], [4, 5, 6]])
+    Array([4, 10], dtype=int64)
+    """
+    x = array_of(x)
+    at = _axis(axis, x.ndim, "apply_along_axis")
+    rows = _manipulation.moveaxis(x, at, -1)
+    found = [_creation.asarray(function(rows[index], *arguments, **options)) for index in ndindex(rows.shape[:-1])]
+    if not found:
+        raise ValueError("apply_along_axis: an array without elements has no vectors")
+    values = _manipulation.reshape(_ops.stack(*found, axis=0), (*rows.shape[:-1], *found[0].shape))
+    return _manipulation.moveaxis(values, tuple(range(x.ndim - 1, values.ndim)), tuple(range(at, at + found[0].ndim))) if found[0].ndim else values
+
+
 # ---- Searching, sets and indices ------------------------------------------------------------------------------------
 
 
@@ -1465,6 +1502,28 @@ def divmod(x1: Values, x2: Values) -> tuple[Array, Array]:
     return _ops.floor_divide(x1, x2), _ops.remainder(x1, x2)
 
 
+def gcd(x1: Values, x2: Values) -> Array:
+    """The greatest common divisors of integers. Waits for them.
+
+    >>> compute.gcd([12, 7, 0], 18)
+    Array([ 6,  1, 18], dtype=int64)
+    """
+    x1, x2 = (_ops.abs(_creation.asarray(x)) for x in arrays_of(x1, x2))
+    while bool(_functions.any(x2 != 0)):
+        x1, x2 = _functions.where(x2 != 0, x2, x1), _functions.where(x2 != 0, x1 % x2, 0)
+    return x1
+
+
+def lcm(x1: Values, x2: Values) -> Array:
+    """The least common multiples of integers. Waits for them.
+
+    >>> compute.lcm(4, [6, 0])
+    Array([12,  0], dtype=int64)
+    """
+    x1, x2 = (_creation.asarray(x) for x in arrays_of(x1, x2))
+    return _ops.abs(x1 // gcd(x1, x2) * x2)
+
+
 def modf(x: Values) -> tuple[Array, Array]:
     """The fractional and the whole parts.
 
@@ -2017,6 +2076,144 @@ def _least_squares(columns, y):
             sides[i] = sides[i] - upper[j][i] * sides[j]
         sides[i] = sides[i] / upper[i][i]
     return _ops.stack(*(side / scale for side, scale in zip(sides, scales)), axis=0)
+
+
+# ---- Networks -------------------------------------------------------------------------------------------------------
+
+
+def _conv(count):
+    def run(x: Values, weight: Values, bias: Values | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Array:
+        return nn.convolution(x, weight, bias, strides=stride, dilations=dilation, padding=padding, groups=groups)
+    run.__doc__ = f"convolution over {count} spatial ax{'i' if count == 1 else 'e'}s."
+    run.__name__ = run.__qualname__ = f"conv{count}d"
+    return run
+
+
+def _max_pool2d(x: Values, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Array:
+    """max_pool.
+
+    >>> compute.nn.max_pool2d(compute.ones((1, 1, 4, 4)), 2).shape
+    (1, 1, 2, 2)
+    """
+    return nn.max_pool(x, kernel_size, strides=stride, padding=padding)
+
+
+def _avg_pool2d(x: Values, kernel_size: Any, stride: Any = None, padding: int = 0) -> Array:
+    """average_pool, where zeros in the padding count.
+
+    >>> compute.nn.avg_pool2d(compute.ones((1, 1, 2, 2)), 2, padding=1)[0, 0]
+    Array([[0.25, 0.25],
+           [0.25, 0.25]], dtype=float32)
+    """
+    x = array_of(x)
+    return nn.average_pool(_manipulation.pad(x, ((0, 0),) * 2 + ((padding, padding),) * (x.ndim - 2)) if padding else x, kernel_size, strides=stride)
+
+
+def _adaptive_avg_pool2d(x: Values, output_size: Any) -> Array:
+    """average_pool to so many windows along the last two axes.
+
+    Raises ValueError if an axis does not divide into so many windows.
+
+    >>> compute.nn.adaptive_avg_pool2d(compute.ones((1, 3, 4, 6)), 2).shape
+    (1, 3, 2, 2)
+    """
+    x = array_of(x)
+    sizes = (output_size,) * 2 if isinstance(output_size, int) else output_size
+    if any_uneven := [n for n, size in zip(x.shape[-2:], sizes) if n % size]:
+        raise ValueError(f"adaptive_avg_pool2d: an axis of extent {any_uneven[0]} does not divide into {sizes} windows of one extent; use average_pool")
+    return nn.average_pool(x, [n // size for n, size in zip(x.shape[-2:], sizes)])
+
+
+def _scaled_dot_product_attention(query: Values, key: Values, value: Values, attn_mask: Values | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+                                  scale: float | None = None) -> Array:
+    """attention. Raises NotImplementedError for `dropout_p` other than 0.
+
+    >>> x = compute.ones((1, 1, 2, 4))
+    >>> compute.nn.scaled_dot_product_attention(x, x, x).shape
+    (1, 1, 2, 4)
+    """
+    if dropout_p:
+        raise NotImplementedError("scaled_dot_product_attention: dropout_p; use softmax and dropout")
+    found = nn.attention(*(_manipulation.expand_dims(x, 1) if x.ndim == 3 else x for x in arrays_of(query, key, value)), attn_mask, causal=is_causal, scale=scale or 0.0)
+    return found[:, 0] if ndim(query) == 3 else found
+
+
+def _loss(values, reduction):
+    if reduction not in ("none", "mean", "sum", "batchmean"):
+        raise ValueError(f"reduction is {reduction!r}; expected 'none', 'mean' or 'sum'")
+    total = values if reduction == "none" else _functions.mean(values) if reduction == "mean" else _functions.sum(values)
+    return total / values.shape[0] if reduction == "batchmean" else total
+
+
+def _mse_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The mean, the sum, or with "none" each of the squares of differences.
+
+    >>> compute.nn.mse_loss([1.0, 5.0], [1.0, 3.0])
+    Array(2., dtype=float32)
+    """
+    return _loss(nn.squared_difference(*arrays_of(x, target)), reduction)
+
+
+def _l1_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The mean, the sum, or with "none" each of the distances.
+
+    >>> compute.nn.l1_loss([1.0, 5.0], [1.0, 3.0])
+    Array(1., dtype=float32)
+    """
+    return _loss(_ops.abs(_ops.subtract(*arrays_of(x, target))), reduction)
+
+
+def _nll_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The mean, the sum, or with "none" each of the negative logarithms `x` of the probabilities of the classes `target`, along axis 1.
+
+    >>> compute.nn.nll_loss([[-1.0, -2.0], [-3.0, -4.0]], [1, 0])
+    Array(2.5, dtype=float32)
+    """
+    x, target = array_of(x), array_of(target)
+    return _loss(-_manipulation.squeeze(_indexing.take_along_axis(x, _manipulation.expand_dims(target, 1), axis=1), 1), reduction)
+
+
+def _kl_div(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The divergences of probabilities `target` from those with the logarithms `x`; "batchmean" is the sum over the extent of the first axis.
+
+    >>> compute.nn.kl_div([[0.0, 0.0]], [[1.0, 1.0]], reduction="batchmean")
+    Array(0., dtype=float32)
+    """
+    x, target = arrays_of(x, target)
+    return _loss(_ops.xlogy(target, target) - target * x, reduction)
+
+
+def _normalize(x: Values, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
+    """Vectors along an axis over their norms.
+
+    >>> compute.nn.normalize([[3.0, 4.0]])
+    Array([[0.6, 0.8]], dtype=float32)
+    """
+    x = array_of(x)
+    return x / _ops.maximum(linalg.vector_norm(x, axis=dim, ord=p, keepdims=True), eps)
+
+
+def _cosine_similarity(x1: Values, x2: Values, dim: int = 1, eps: float = 1e-8) -> Array:
+    """The cosines of the angles of vectors along an axis.
+
+    >>> compute.nn.cosine_similarity([[3.0, 4.0]], [[4.0, 3.0]])
+    Array([0.96], dtype=float32)
+    """
+    return _functions.sum(_ops.multiply(*(_normalize(x, dim=dim, eps=eps) for x in arrays_of(x1, x2))), axis=dim)
+
+
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def _pad(x: Values, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
+    """compute.pad, where `pad` has the widths in front of and behind the last axis, then those of the axis before, and so on.
+
+    >>> compute.nn.pad([[1, 2]], (1, 0))
+    Array([[0, 1, 2]], dtype=int64)
+    """
+    x = array_of(x)
+    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2]))[::-1]
+    return _manipulation.pad(x, widths, mode=_PAD_MODES.get(mode, mode), constant_values=value or 0)
 
 
 # ---- Random numbers -------------------------------------------------------------------------------------------------
@@ -2664,6 +2861,15 @@ def _index_fill_in_place(x, dim, index, value):
     return x
 
 
+def _unfold(x, dim, size, step):
+    """A view of all parts of `size` elements of an axis, `step` apart; their elements are along a new last axis."""
+    at = _axis(dim, x.ndim, "unfold")
+    if not 0 < size <= x.shape[at] or step < 1:
+        raise ValueError(f"unfold: size is {size} and step {step}; expected 1 to {x.shape[at]}, and a step of at least 1")
+    shape = [(n - size) // step + 1 if i == at else n for i, n in enumerate(x.shape)]
+    return _core.strided_view(x, x.dtype, (*shape, size), (*(stride * step if i == at else stride for i, stride in enumerate(x.strides)), x.strides[at]), 0)
+
+
 def _scatter_in_place(x, dim, index, src):
     """compute.scatter along an axis, in place. Returns the array."""
     return _scattered(x, dim, index, src, "set")
@@ -2724,7 +2930,9 @@ COMPUTE |= {
     "topk": _functions.top_k, "mm": _functions.matmul, "bmm": _functions.matmul, "mv": _functions.matmul, "cross": linalg.cross,
     "baddbmm": addmm, "ger": outer, "inverse": linalg.inv, "det": linalg.det, "is_complex": iscomplexobj, "broadcast_tensors": _manipulation.broadcast_arrays, "ndarray": Array, "Tensor": Array,
     "randperm": random.permutation, "manual_seed": random.seed, "array_repr": _printing.array_repr, "array_str": _printing.array_str,
-    "float": _dtypes.float32, "single": _dtypes.float32, "double": _dtypes.float64, "float_": _dtypes.float64, "half": _dtypes.float16, "int": _dtypes.int32,
+    "float": _dtypes.float32, "single": _dtypes.float32, "double": _dtypes.float64, "float_": _dtypes.float64, "half": _dtypes.float16, "int": _dtypes.int32, "FloatTensor": _dtypes.float32, "DoubleTensor": _dtypes.float64, "IntTensor": _dtypes.int32,
+    "LongTensor": _dtypes.int64, "BoolTensor": _dtypes.bool, "special": types.SimpleNamespace(expit=_ROWS["sigmoid"], logsumexp=nn.logsumexp, softmax=nn.softmax, log_softmax=nn.log_softmax, **{
+        name: _ROWS[name] for name in ("digamma", "erf", "erfc", "erfinv", "expm1", "log1p", "sinc", "xlogy")}, gammaln=_ROWS["lgamma"]),
     "int_": _dtypes.int64, "long": _dtypes.int64, "intp": _dtypes.int64, "short": _dtypes.int16, "byte": _dtypes.int8, "ubyte": _dtypes.uint8,
     "uint": _dtypes.uint64, "bool_": _dtypes.bool, "cfloat": _dtypes.complex64, "cdouble": _dtypes.complex128, "floating": "real floating",
     "integer": "integral", "signedinteger": "signed integer", "unsignedinteger": "unsigned integer", "complexfloating": "complex floating", "number": "numeric",
@@ -2733,11 +2941,14 @@ COMPUTE |= {name: value for name, value in list(globals().items())
             if name[0] != "_" and getattr(value, "__module__", None) == __name__ and not isinstance(value, type) and name not in ("Values", "Axis")}
 COMPUTE |= {"cuda": cuda, "mgrid": mgrid, "ogrid": ogrid, "r_": r_, "c_": c_, "s_": s_, "index_exp": index_exp}
 LINALG = {"cond": _cond, "norm": _linalg_norm, "multi_dot": _multi_dot, "dot": dot, "inner": inner}
+NN = {"adaptive_avg_pool2d": _adaptive_avg_pool2d, "avg_pool2d": _avg_pool2d, **{f"conv{count}d": _conv(count) for count in (1, 2, 3)}, "cosine_similarity": _cosine_similarity,
+      "kl_div": _kl_div, "l1_loss": _l1_loss, "max_pool2d": _max_pool2d, "mse_loss": _mse_loss, "nll_loss": _nll_loss, "normalize": _normalize, "pad": _pad,
+      "scaled_dot_product_attention": _scaled_dot_product_attention}
 RANDOM = {"rand": rand, "randn": randn, "randint": randint, "random": _uniform_numbers, "random_sample": _uniform_numbers, "standard_normal": _standard_normal,
           "default_rng": _default_rng, "exponential": _exponential, "lognormal": _lognormal, "NumPyGenerator": NumPyGenerator}
 _core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract, "divide": _divide}
 _core.hooks["with_options"] = _with_options
-for _name, _function in (*LINALG.items(), *RANDOM.items(), *_core.hooks["forms"].items()):
+for _name, _function in (*LINALG.items(), *NN.items(), *RANDOM.items(), *_core.hooks["forms"].items()):
     if _function.__name__[0] == "_":
         _function.__name__ = _function.__qualname__ = _name
 
@@ -2774,7 +2985,7 @@ ARRAY_METHODS = {
         "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "floor_divide", "log", "log10", "log1p", "log2", "logical_not", "pow", "reciprocal", "relu",
         "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc")},
     "neg_": _in_place("negative"), "normal_": _normal_in_place, "uniform_": _uniform_in_place,
-    "scatter_": _scatter_in_place, "scatter_add_": _scatter_add_in_place, "index_add_": _index_add_in_place, "index_fill": _index_fill, "index_fill_": _index_fill_in_place,
+    "scatter_": _scatter_in_place, "scatter_add_": _scatter_add_in_place, "index_add_": _index_add_in_place, "index_fill": _index_fill, "type": _functions.astype, "unfold": _unfold, "index_fill_": _index_fill_in_place,
     "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
 
 # Names that mean something else here, or nothing: what to use.
@@ -2784,14 +2995,14 @@ _HINTS = {
         "scatter_reduce": 'scatter(x, i, y, axis=..., reduction="add"), "mul", "min" or "max"', "index_add": 'scatter(x, i, y, axis=..., reduction="add")',
         "index_put": "x[i, j] = y, or scatter_nd", "conv1d": "nn.convolution", "conv2d": "nn.convolution", "conv3d": "nn.convolution",
         "conv_transpose2d": "nn.convolution_transpose", "vectorize": "a function of whole arrays, or compute.expression",
-        "frompyfunc": "a function of whole arrays, or compute.expression", "apply_along_axis": "the function itself with axis=...",
+        "frompyfunc": "a function of whole arrays, or compute.expression",
         "apply_over_axes": "the function itself with axis=(...)", "no_grad": "nothing: gradients are recorded inside compute.grad alone; compute.grad.constant(x) is a constant",
         "autograd": "compute.grad", "Generator": "random.Generator", "ufunc": "any function of the package", "matrix": "an array with two axes",
-        "bmat": "block", "fromstring": "loadtxt([text])", "histc": "histogram(x, bins, range=(min, max))[0]", "special": "the functions themselves; expit is sigmoid", "vmap": "a function of whole arrays, which broadcast", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
+        "bmat": "block", "fromstring": "loadtxt([text])", "vmap": "a function of whole arrays, which broadcast", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
         "nditer": "a function of whole arrays", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
         "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "jit": "compute.graph.record",
-        "compile": "compute.graph.record", "grad_fn": "compute.grad", "FloatTensor": "asarray(x, dtype=float32)", "LongTensor": "asarray(x, dtype=int64)", "logical_reduce": "all or any",
-        "Parameter": "any array", "char": "nothing: arrays hold numbers", "diag_embed": "where(eye(n, dtype=bool), x[..., None], 0)",
+        "compile": "compute.graph.record", "grad_fn": "compute.grad", "logical_reduce": "all or any",
+        "Parameter": "any array", "char": "nothing: arrays hold numbers",
         "ma": "where(mask, x, 0), with the mask in an array of its own", "recarray": "an array for each field", "datetime64": "nothing: arrays hold numbers, such as seconds in int64",
         "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes",
         "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)",
@@ -2805,19 +3016,18 @@ _HINTS = {
         "RandomState": "default_rng", "multivariate_normal": "mean + normal((n, k)) @ linalg.cholesky(covariance).mT", "multinomial": "categorical", "laplace": "not implemented"},
     "compute.nn": {
         "functional": "compute.nn itself; linear takes a weight of the shape [in, out], and losses are not averaged", "Linear": "linear, a function of x, weight and bias",
-        "Conv1d": "convolution", "Conv2d": "convolution", "Conv3d": "convolution", "conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
-        "conv_transpose2d": "convolution_transpose", "MaxPool2d": "max_pool", "AvgPool2d": "average_pool", "max_pool2d": "max_pool", "avg_pool2d": "average_pool",
+        "Conv1d": "convolution", "Conv2d": "convolution", "Conv3d": "convolution",
+        "conv_transpose2d": "convolution_transpose", "MaxPool2d": "max_pool", "AvgPool2d": "average_pool",
         "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "Softmax": "softmax", "Dropout": "dropout", "LayerNorm": "layer_norm", "BatchNorm2d": "batch_norm",
         "Embedding": "embedding", "Module": "functions of arrays, and lists or dicts of parameters", "Sequential": "functions of arrays", "Parameter": "any array",
-        "CrossEntropyLoss": "cross_entropy, and compute.mean of it", "MSELoss": "compute.mean of squared_difference", "mse_loss": "compute.mean of squared_difference",
-        "nll_loss": "cross_entropy of the logits", "l1_loss": "compute.mean of the abs of the difference", "normalize": "x / linalg.vector_norm(x, axis=-1, keepdims=True)", "cosine_similarity": "vecdot of normalized vectors",
-        "kl_div": "cross_entropy_soft", "adaptive_avg_pool2d": "compute.mean over the axes", "interpolate": "not implemented", "binary_cross_entropy": "binary_cross_entropy_with_logits", "scaled_dot_product_attention": "attention",
-        "MultiheadAttention": "attention", "LSTM": "not implemented", "pad": "compute.pad", "tanh": "compute.tanh"},
+        "CrossEntropyLoss": "cross_entropy, and compute.mean of it", "MSELoss": "mse_loss",
+        "interpolate": "not implemented", "binary_cross_entropy": "binary_cross_entropy_with_logits",
+        "MultiheadAttention": "attention", "LSTM": "not implemented", "tanh": "compute.tanh"},
     "compute.Array": {
         "median": "compute.median(x), the mean of the middle two, where PyTorch takes the lower one",
         "backward": "compute.grad.value_and_gradients, which takes a function", "requires_grad": "compute.grad, whose functions take arrays", "requires_grad_": "compute.grad, whose functions take arrays",
         "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "split": "compute.split(x, range(n, len(x), n)) for parts of n",
-        "scatter": "compute.scatter(x, i, y, axis=...)", "unfold": "x[arange(n)[:, None] + arange(size)] for a vector", "type": "astype", "index_put_": "x[i, j] = y", "cummax": "compute.cumulative_max(x)", "cummin": "compute.cumulative_min(x)",
+        "scatter": "compute.scatter(x, i, y, axis=...)", "index_put_": "x[i, j] = y", "cummax": "compute.cumulative_max(x)", "cummin": "compute.cumulative_min(x)",
         "resize": "compute.reshape, or concat with zeros", "resize_": "compute.reshape, or concat with zeros", "base": "nothing: views keep their memory themselves", "ctypes": "__array_interface__",
         "setflags": "nothing: arrays can be written", "flags": "is_contiguous", "put": "compute.put(x, i, y)", "choose": "compute.choose(x, choices)", "compress": "compute.compress(mask, x)",
         "storage": "native_handle", "data_ptr": "native_handle", "stride": "strides", "dump": "compute.save", "tofile": "compute.save",
@@ -2836,7 +3046,7 @@ def missing(owner: str, name: str) -> AttributeError:
 
 def offered(names: dict[str, Any]) -> list[str]:
     """What a module offers of its global names: without names that are private, or of other modules of Python."""
-    module, listed = names["__name__"], {*names.get("__all__", ()), *LINALG, *RANDOM}
+    module, listed = names["__name__"], {*names.get("__all__", ()), *LINALG, *NN, *RANDOM}
 
     def is_own(name, value):
         if isinstance(value, type(math)):
@@ -2886,7 +3096,7 @@ def _install():
     Array.__dir__ = _array._named("__dir__", _array_dir)
     DType.__call__ = lambda self, x=0: _creation.asarray(x, dtype=self)
     grad.Variable.real, grad.Variable.imag = property(_functions.real), property(_functions.imag)
-    for module, names, owner in ((linalg, LINALG, "compute.linalg"), (random, RANDOM, "compute.random"), (nn, {}, "compute.nn")):
+    for module, names, owner in ((linalg, LINALG, "compute.linalg"), (random, RANDOM, "compute.random"), (nn, NN, "compute.nn")):
         vars(module).update(names)
         module.__getattr__ = functools.partial(_refuse, owner)
     for module in (linalg, random, nn, grad, optim, graph, kernels, expressions):

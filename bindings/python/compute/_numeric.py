@@ -88,15 +88,23 @@ def _split(name, x, indices_or_sections, axis):
     return _parts(x, [i * size + builtins.min(i, more) for i in range(1, indices_or_sections)], axis)
 
 
-def split(x, /, indices_or_sections, axis=0):
+def split(x, /, indices_or_sections, axis=0, *, dim=None):
     """Views of parts of `x` along an axis, as a tuple: so many of one extent, or those between the indices.
 
-    Raises ValueError if the axis does not divide into so many parts. PyTorch's split(x, n) is split(x, range(n, len(x), n)).
+    Raises ValueError if the axis does not divide into so many parts. PyTorch's split(x, n) is split(x, range(n, len(x), n)),
+    or with its `dim`, as there, split(x, n, dim=0): parts of so many elements, or of these extents.
 
     >>> compute.split(compute.arange(4), 2)
     (Array([0, 1], dtype=int64), Array([2, 3], dtype=int64))
     """
-    return _split("split", x, indices_or_sections, axis)
+    if dim is None:
+        return _split("split", x, indices_or_sections, axis)
+    extents, extent = indices_or_sections, array_of(x).shape[_axis(dim, array_of(x).ndim, "split")]
+    if isinstance(extents, int):
+        return _split("split", x, list(range(extents, extent, extents)), dim)
+    if builtins.sum(extents) != extent:
+        raise ValueError(f"split: the extents {extents} for an axis of extent {extent}; expected that as their sum")
+    return _split("split", x, [builtins.sum(extents[:i]) for i in range(1, len(extents))], dim)
 
 
 def hsplit(x, indices_or_sections, /):
