@@ -45,7 +45,7 @@ PARAMETERS = {
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
     "norm": 'Literal["backward", "ortho", "forward"] | None', "s": "Sequence[int] | None", "d": "float",
     "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "dim": "int | None", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
-    "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None"
+    "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "transport": "Any", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None"
 }
 # Where a name means something else.
 SPECIAL = {
@@ -107,7 +107,7 @@ RESULTS = {
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "seed": "None", "shuffle": "None",
     "value_and_gradients": "Callable[..., tuple[R, Any]]", "gradients": "Callable[..., Any]", "record": "Graph",
     "slot": "Any", "Graph.__enter__": "Graph", "Graph.run": "None", "Graph.set": "None", "Expression.__call__": "Any",
-    "init": "Group", "groups": "list[Group]", "Group.split": "Group", "Group.send": "None", "Group.barrier": "None", "Group.abort": "None",
+    "init": "Group", "over": "Group", "groups": "list[Group]", "Group.split": "Group", "Group.send": "None", "Group.barrier": "None", "Group.abort": "None",
     "Kernel.__call__": "None", "SGD.step": "None", "Adam.step": "None", "AdamW.step": "None",
 }
 # Attributes of classes, which no signature tells.

@@ -7,6 +7,7 @@ and return NumPy arrays.
 from __future__ import annotations
 
 import functools
+import sys
 
 from . import _array, _core, _creation, _functions, _manipulation, _ops
 from ._core import Array, DType
@@ -85,12 +86,27 @@ def _variance(function):
 
 
 def _like(function):
-    def run(a, *args, dtype=None, order="K", subok=True, shape=None, device=None):
-        if shape is not None:
-            a = _creation.empty(shape, dtype=a.dtype, device=a.device)
-        dtype = None if dtype is None else _creation._dtypes._from_object(dtype)
-        return function(a, *args, dtype=dtype, device=device)
+    def run(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        return _filled(function, (), a, dtype, shape, device)
     return run
+
+
+def _full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    return _filled(_creation.full_like, (fill_value,), a, dtype, shape, device)
+
+
+def _filled(function, values, a, dtype, shape, device):
+    if shape is not None:
+        a = _creation.empty(shape, dtype=a.dtype, device=a.device)
+    return function(a, *values, dtype=None if dtype is None else _creation._dtypes._from_object(dtype), device=device)
+
+
+def _array_of(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, device=None):
+    return _creation.asarray(object, dtype=dtype, copy=copy or None, device=device)
+
+
+def _around(a, decimals=0):
+    return _later("around")(a, decimals)
 
 
 def _extreme(function):
@@ -116,7 +132,9 @@ _FUNCTIONS = {
     "argmax": _extreme(_functions.argmax), "argmin": _extreme(_functions.argmin),
     "std": _variance(_functions.std), "var": _variance(_functions.var),
     "zeros_like": _like(_creation.zeros_like), "ones_like": _like(_creation.ones_like),
-    "empty_like": _like(_creation.empty_like), "full_like": _like(_creation.full_like),
+    "empty_like": _like(_creation.empty_like), "full_like": _full_like,
+    "arange": _creation.arange, "array": _array_of, "asarray": _creation.asarray,  # of the argument `like`
+    "round": _around, "around": _around,
     "concatenate": lambda arrays, axis=0: _manipulation.concat(arrays, axis=axis),
     "stack": lambda arrays, axis=0: _manipulation.stack(arrays, axis=axis),
     "reshape": _reshape_as,
@@ -127,21 +145,99 @@ _FUNCTIONS = {
     "where": _functions.where,
 }
 
+def _later(name):
+    """A function of this package by its name, which is found when it is called."""
+    def run(*args, **kwargs):
+        return getattr(sys.modules["compute"], name)(*args, **kwargs)
+    run.__name__ = name
+    return run
+
+
+def _quantiles(name):
+    def run(a, q, axis=None, *, method="linear", keepdims=False):
+        if method != "linear":
+            raise TypeError(f"{name}: method must be 'linear'")
+        return _later(name)(a, q, axis=axis, keepdims=keepdims)
+    return run
+
+
+_FUNCTIONS.update({name: _extreme(_later(name)) for name in ("nanmax", "nanmin", "median")})
+_FUNCTIONS.update({name: _reduction(_later(name)) for name in ("nanmean", "nanprod", "nansum")})
+_FUNCTIONS.update({name: _variance(_later(name)) for name in ("nanstd", "nanvar")})
+_FUNCTIONS.update({name: _quantiles(name) for name in ("percentile", "quantile")})
+# Functions that have NumPy's first parameters in NumPy's order.
+_SAME = frozenset("""argsort atleast_1d atleast_2d atleast_3d clip column_stack count_nonzero cumprod cumsum diag diagonal diff dot dstack einsum flip
+                     fliplr flipud hstack isclose moveaxis outer repeat roll rot90 sort swapaxes take tile trace tril triu vdot vstack""".split())
+
+
+def _qr(a, mode="reduced"):
+    q, r = _linalg().qr(a, mode="reduced" if mode == "r" else mode)
+    return r if mode == "r" else _linalg().QRResult(q, r)
+
+
+def _svd(a, full_matrices=True, compute_uv=True):
+    return _linalg().svd(a, full_matrices=full_matrices) if compute_uv else _linalg().svdvals(a)
+
+
+def _linalg():
+    from . import linalg
+
+    return linalg
+
+
+def _transform(name):
+    """One of NumPy's Fourier transforms."""
+    def run(a, n=None, axis=-1, norm=None):
+        from . import fft
+
+        return getattr(fft, name)(a, n=n, axis=axis, norm=norm or "backward")
+
+    def run_several(a, s=None, axes=None, norm=None):
+        from . import fft
+
+        return getattr(fft, name)(a, s=s, axes=axes, norm=norm or "backward")
+
+    def run_two(a, s=None, axes=(-2, -1), norm=None):
+        return run_several(a, s, axes, norm)
+
+    if name[-1] == "2":
+        name = name[:-1] + "n"
+        return run_two
+    return run_several if name[-1] == "n" else run
+
+
+_IN_MODULES = {
+    "numpy.linalg": {"qr": _qr, "svd": _svd,
+                     **{name: (lambda name: lambda *args: getattr(_linalg(), name)(*args))(name)
+                        for name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "norm", "pinv", "slogdet", "solve")}},
+    "numpy.fft": {name: _transform(name) for name in "fft ifft rfft irfft hfft ihfft fftn ifftn rfftn irfftn fft2 ifft2 rfft2 irfft2".split()},
+}
+
+
+def _on_device(function):
+    """Our function for one of NumPy's, or None."""
+    name, module = function.__name__, function.__module__
+    if module != "numpy":
+        return _IN_MODULES.get(module, {}).get(name)
+    if name in _SAME:
+        return getattr(sys.modules["compute"], name)
+    return _FUNCTIONS.get(name)
+
 
 _WRITE = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}  # to their first argument
 
 
 @functools.cache
-def _signature(name):
+def _signature(function):
     import inspect  # takes a tenth of the package's own time to import
 
-    return inspect.signature(_FUNCTIONS[name])
+    return inspect.signature(function)
 
 
-def _has_parameters(name, args, kwargs):
+def _has_parameters(function, args, kwargs):
     """Whether our function has the parameters of a call."""
     try:
-        _signature(name).bind(*args, **kwargs)
+        _signature(function).bind(*args, **kwargs)
     except TypeError:
         return False
     return True
@@ -149,13 +245,13 @@ def _has_parameters(name, args, kwargs):
 
 def _array_function(self, function, types, args, kwargs):
     """Runs a function of NumPy on the device if it is known, else on the host."""
-    name = function.__name__
-    if function.__module__ == "numpy" and name in _FUNCTIONS and _has_parameters(name, args, kwargs):
-        return _FUNCTIONS[name](*args, **kwargs)
-    if name in _WRITE:
-        return function._implementation(*args, **kwargs)
+    name, ours = function.__name__, _on_device(function)
     if isinstance(kwargs.get("out"), Array):
         raise TypeError(f"{name}: out must be None")
+    if ours is not None and _has_parameters(ours, args, kwargs):
+        return ours(*args, **kwargs)
+    if name in _WRITE:
+        return function._implementation(*args, **kwargs)
     return function(*_on_host(args), **_on_host(kwargs))
 
 
@@ -222,5 +318,8 @@ METHODS.update({_name: getattr(_functions, _name) for _name in (
 for _name, _run in METHODS.items():
     setattr(Array, _name, _array._named(_name, _run))
 DType.__numpy_dtype__ = property(_dtype)
+for _name in ("char", "hasobject", "names", "type"):  # of the dtype of NumPy, for code such as Dask's
+    setattr(DType, _name, property(lambda self, name=_name: getattr(_dtype(self), name)))
+Array.__array_priority__ = 100  # Dask's products run the function of the operand that has the greatest
 Array.__array_ufunc__ = _array_ufunc
 Array.__array_function__ = _array_function

@@ -131,8 +131,34 @@ def _prepare_mpi():
         ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
 
 
+def over(transport, device=None):
+    """A group over a transport of bytes: an object that reaches the other ranks in a way of its own.
+
+    rank, size                 the place of this rank
+    all_gather(src, dst)       `dst` receives the bytes `src` of each rank, in the order of the ranks
+    all_to_all(src, dst)       the same of the parts of `src`, one for each rank
+    broadcast(data, root)      fills `data` on all ranks from `root`
+    send(data, peer)           and recv(data, peer): messages of a rank arrive in the order in which they were sent
+    look()                     raises if another rank is gone
+    abort(reason), close()     end the calls of the other ranks; leave the group
+    split(color, key)          optional: the transport of the ranks that pass the same color
+
+    The arguments are memoryviews. The first five start an exchange and return a function, which is called until it
+    returns True, and raises if another rank is gone. It must not wait. str() describes the transport. docs/guides/several-devices.md
+    says more.
+    """
+    return Group(_core.make_group_over(device, transport))
+
+
+def _is_torchs():
+    """Whether the processes belong to torch.distributed."""
+    torch = sys.modules.get("torch")
+    return "TORCHELASTIC_RUN_ID" in os.environ or (torch is not None and torch.distributed.is_available()
+                                                   and torch.distributed.is_initialized())
+
+
 def init(device=None):
-    """The group of all processes that mpiexec, srun or `compute run` has started; else one of this process alone.
+    """The group of all processes that mpiexec, srun, torchrun or `compute run` has started; else one of this process alone.
 
     >>> group = compute.distributed.init("cpu")
     >>> group.size
@@ -140,6 +166,10 @@ def init(device=None):
     >>> group.all_reduce(compute.asarray([1.0, 2.0], device="cpu"))
     Array([1., 2.], dtype=float32)
     """
+    if _is_torchs():
+        from ._torch import Transport
+
+        return over(Transport(), device)
     over_mpi = "mpi4py.MPI" in sys.modules or any(name in os.environ for name in _LAUNCHED)
     if over_mpi:
         _prepare_mpi()

@@ -70,6 +70,7 @@ PyObject* begin(PyObject*, PyObject*) {
 
 PyObject* end(PyObject*, PyObject*) {
   Unlocked::stop_other_threads();
+  end_transports();
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;  // it waits for callbacks in progress, which need the interpreter

@@ -317,6 +317,8 @@ bool add_programs(PyObject* module);
 // ---- groups.cpp -----------------------------------------------------------------------------------------------------
 
 bool add_groups(PyObject* module);
+/// From now on the transports that are written in Python fail. Waits for their calls in progress.
+void end_transports();
 bool add_watches(PyObject* module);
 bool add_sequences(PyObject* module);
 

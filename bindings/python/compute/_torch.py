@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transport over torch.distributed: its store, and its backend for host memory. torchrun starts the processes."""
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+
+_made = 0  # transports of this process
+
+
+class Transport:
+    """The ranks of the default group, without arguments."""
+
+    def __init__(self, store=None, rank=None, size=None, name=None):
+        import torch
+        from torch import distributed
+
+        global _made
+        self._torch, self._distributed = torch, distributed
+        if store is None:
+            if not distributed.is_initialized():
+                distributed.init_process_group("gloo")
+            _made += 1
+            name = f"compute/{_made}"
+            store = distributed.distributed_c10d._get_default_store()
+            rank, size = distributed.get_rank(), distributed.get_world_size()
+        self.rank, self.size = rank, size
+        self._name, self._store, self._splits = name, store, 0
+        self._notes = distributed.PrefixStore(name + "/notes", store)
+        self._looked_at = self._gone_at = 0.0
+        self._has_told = False
+        # A group of its own: the program's calls do not come between ours.
+        self._group = distributed.ProcessGroupGloo(distributed.PrefixStore(name, store), rank, size)
+
+    def __str__(self):
+        return f"torch.distributed (gloo, PyTorch {self._torch.__version__})"
+
+    def _bytes(self, view):
+        if not len(view):
+            return self._torch.empty(0, dtype=self._torch.uint8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # memory that is not writable is only read here
+            return self._torch.frombuffer(view, dtype=self._torch.uint8)
+
+    def _ended(self, work):
+        def has_ended():
+            if work.is_completed():
+                work.wait()  # which raises if it has failed
+                return True
+            self.look()
+            return False
+        return has_ended
+
+    def _awaited(self, work):
+        """The same of a message, whose work does not tell before wait() returns."""
+        failures = []
+
+        def wait():
+            try:
+                work.wait()
+            except Exception as failure:
+                failures.append(failure)
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+
+        def has_ended():
+            if thread.is_alive():
+                self.look()
+                return False
+            for failure in failures:
+                raise failure
+            return True
+        return has_ended
+
+    def all_gather(self, src, dst):
+        return self._ended(self._group._allgather_base(self._bytes(dst), self._bytes(src)))
+
+    def all_to_all(self, src, dst):
+        return self._ended(self._group.alltoall_base(self._bytes(dst), self._bytes(src), [], []))
+
+    def broadcast(self, data, root):
+        return self._ended(self._group.broadcast(self._bytes(data), root))
+
+    def send(self, data, peer):
+        return self._awaited(self._group.send([self._bytes(data)], peer, 0))
+
+    def recv(self, data, peer):
+        return self._awaited(self._group.recv([self._bytes(data)], peer, 0))
+
+    def look(self):
+        """Raises if a rank has noted in the store that it has left or ended the group. Asks ten times a second."""
+        now = time.monotonic()
+        if now - self._looked_at < 0.1:
+            return
+        self._looked_at = now
+        if not self._notes.check(["gone"]):
+            return
+        rank, reason = self._notes.get("gone").decode().split(" ", 1)
+        if reason:
+            raise RuntimeError(f"rank {rank} has ended the group: {reason}")
+        self._gone_at = self._gone_at or now
+        if now - self._gone_at > 1:  # what this rank waits for may still be on its way
+            raise RuntimeError(f"rank {rank} has left the group")
+
+    def _note(self, reason):
+        if not self._has_told:
+            self._has_told = True
+            self._notes.compare_set("gone", "", f"{self.rank} {reason}")
+
+    def split(self, color, key):
+        self._splits += 1
+        name = f"{self._name}/{self._splits}"
+        store = self._distributed.PrefixStore(name, self._store)
+        store.set(str(self.rank), f"{color} {key}")
+        places = [(*map(int, store.get(str(rank)).split()), rank) for rank in range(self.size)]
+        members = [rank for one, _, rank in sorted(places, key=lambda place: place[1:]) if one == color]
+        return Transport(self._store, members.index(self.rank), len(members), f"{name}/{color}")
+
+    def abort(self, reason):
+        self._note(reason)
+
+    def close(self):
+        self._note("")
