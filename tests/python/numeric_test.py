@@ -360,6 +360,12 @@ class Numeric(Case):
         self.check_gradient(lambda a: cp.gradient(a, 0.5, axis=1, edge_order=2), x)
         self.check_gradient(lambda a: cp.trapezoid(a, cp.asarray(np.array([0.0, 1.0, 1.5, 4.0], np.float32))), x)
         self.check_gradient(lambda a, w: cp.average(a, 1, w), x, np.abs(x))
+        self.check_gradient(lambda a: cp.block([[a, a], [2 * a, 1 / (a + 8)]]), x)
+        self.check_gradient(lambda a, w: cp.average(a[None], axis=(0, 2), weights=w), x, np.abs(x[:1]))
+        for function in (cp.nn.mse_loss, cp.nn.cosine_similarity, lambda a, b: cp.nn.kl_div(b, cp.abs(a)), lambda a, b: cp.nn.nll_loss(a * b, [3, 0])):
+            self.check_gradient(lambda a, b: function(a, b) + cp.zeros(2), x, 2 * x[::-1] + 1)
+        for function in (cp.nn.normalize, lambda a: cp.nn.pad(a * a, (1, 2)), lambda a: cp.nn.avg_pool2d((a * a)[None, None], 2, padding=1), lambda a: cp.split(a * a, [1, 3], dim=1)[1]):
+            self.check_gradient(function, x)
         self.check_gradient(cp.cov, x)
         self.check_gradient(lambda at, values: cp.interp(at, cp.asarray([0.0, 1.0, 3.0]), values),
                             np.array([-1.0, 0.5, 2.0, 4.0], np.float32), y)

@@ -586,7 +586,7 @@ def block(arrays: Any) -> Array:
     def joined(part, level):
         if isinstance(part, list):
             return _manipulation.concat([joined(one, level - 1) for one in part], axis=-level)
-        x = _creation.asarray(part)
+        x = _creation.asarray(part) if isinstance(part, _dtypes.NUMBERS) else array_of(part)
         return _core.reshape_view(x, (1,) * (rank - x.ndim) + x.shape)
 
     return joined(arrays, levels)
