@@ -117,6 +117,10 @@ class Exchange(Case):
         self.assert_same(cp.asarray(memoryview(np.arange(6.0).reshape(2, 3).T), device="cpu"), np.arange(6.0).reshape(2, 3).T)
         self.assert_same(cp.asarray(np.frombuffer(data[1:13] + b"\0", np.uint8)[1:].view("int32"), device="cpu"), np.frombuffer(data[2:13] + b"\0", np.int32))
 
+    def test_extensions_see_integers_of_numpy(self):
+        for name in ("int64", "uint64"):
+            self.assertEqual(np.asarray(cp.zeros(2, dtype=name, device="cpu")).dtype.char, np.dtype(name).char)
+
     def test_times_are_no_numbers(self):
         a = cp.zeros(8)
         for times in (np.zeros(3, "M8[D]"), np.zeros((), "m8[s]"), np.datetime64("2026-11-27"), np.timedelta64(3, "s"), [np.datetime64("2026-11-27")] * 2):

@@ -713,6 +713,8 @@ class Linalg(Case):
                     (ours.matrix_power(a, -2), theirs.matrix_power(x, -2)), (ours.slogdet(a).logabsdet, theirs.slogdet(x).logabsdet if hasattr(theirs.slogdet(x), "logabsdet") else theirs.slogdet(x)[1]),
                     (ours.solve(a, self.device_array(b)), theirs.solve(x, np.broadcast_to(b, (2, 4, 2)))), (ours.svdvals(a), theirs.svd(x, compute_uv=False)),
                     (ours.lstsq(self.device_array(tall[0]), self.device_array(b)).solution, theirs.lstsq(tall[0], b, rcond=None)[0]),
+                    (ours.lstsq(self.device_array(tall[0]), self.device_array(b), rcond=None).rank, np.int64(3)),
+                    (ours.pinv(a, rcond=10.0), np.zeros_like(x)),
                     (ours.matrix_rank(self.device_array(tall), rtol=10.0), np.zeros(2, np.int64))):
                 np.testing.assert_allclose(np.asarray(found), expected, tolerance, tolerance * np.max(np.abs(expected), initial=1))
             values = np.sort_complex(np.asarray(ours.eigvals(a))[0])

@@ -202,7 +202,8 @@ def arange(start=0, stop=None, step=1, dtype=None, *, device=None, **names):
 def linspace(start, stop=None, num=50, endpoint=True, *, dtype=None, device=None, retstep=False, **names):
     """`num` evenly spaced numbers from `start` to `stop`, which is among them if `endpoint` is true.
 
-    With `retstep`, also their distance. Raises ValueError for a negative `num`. PyTorch's `end` is `stop`, `steps` is `num`.
+    With `retstep`, also their distance. Integers are rounded down from float64. Raises ValueError for a negative `num`.
+    PyTorch's `end` is `stop`, `steps` is `num`.
 
     >>> compute.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -219,7 +220,12 @@ def linspace(start, stop=None, num=50, endpoint=True, *, dtype=None, device=None
     except ValueError:
         check_extents(num=num)
         raise
-    out = _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
+    if out.dtype in _dtypes.INTEGERS:
+        for end in (start, stop):
+            _dtypes.check_range(math.floor(end), out.dtype)
+        out = _ops.cast(_ops.floor(linspace(start, stop, num, endpoint, dtype=_dtypes.float64, device=device)), dtype=out.dtype, out=out)
+    else:
+        out = _ops.linspace(start=start, stop=stop, size=num, endpoint=builtins.bool(endpoint), dtype=out.dtype, out=out)
     if not retstep:
         return out
     gaps = num - 1 if endpoint else num

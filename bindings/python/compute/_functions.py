@@ -216,7 +216,7 @@ def allclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
 def where(condition, x1=None, x2=None, /):
     """`x1` where `condition` is true, else `x2`; with a condition alone, nonzero(condition).
 
-    condition   an array of bool
+    condition   an array of bool, or of numbers, of which 0 is false
     x1, x2      arrays or numbers, which broadcast
 
     Raises ValueError if the shapes do not broadcast.
@@ -235,6 +235,8 @@ def where(condition, x1=None, x2=None, /):
         device = device_of(condition, x1, x2)
         condition, = arrays_of(condition, device=device)
         x1, x2 = arrays_of(x1, x2, device=device)
+    if getattr(condition, "dtype", _dtypes.bool) is not _dtypes.bool:  # as NumPy does
+        condition = _ops.not_equal(condition, 0)
     numbers = [x for x in (x1, x2) if isinstance(x, _dtypes.NUMBERS)]
     if len(numbers) == 2 and isinstance(condition, Array):
         dtype = _creation._common_dtype(numbers)

@@ -253,8 +253,11 @@ struct Exported {
 };
 
 const char* format_of(compute_dtype dtype) {
-  constexpr const char* kFormats[] = {nullptr, "?", "b", "h",     "i", "q", "B",  "H",
-                                      "I",     "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  // NumPy's int64 is long where that has 64 bits; extensions tell it from long long.
+  constexpr bool kLong = sizeof(long) == 8;
+  constexpr const char* kFormats[] = {
+      nullptr, "?", "b", "h",  "i", kLong ? "l" : "q", "B", "H", "I", kLong ? "L" : "Q", "e",
+      nullptr, "f", "d", "Zf", "Zd"};
   return kFormats[dtype];
 }
 
