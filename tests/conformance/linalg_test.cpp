@@ -542,13 +542,16 @@ void test_blocks(const Session& session, const std::string& op, Dtype dtype, con
 // Of so many rows that devices with a library for it do not leave them to the host.
 void test_many_rows(const Session& session, const std::string& op, Dtype dtype) {
   Case c(session, op, dtype);
-  constexpr int64_t kRows = 150;
+  constexpr int64_t kRows = 150, kOne = 260;  // one matrix of kOne rows is shared by the threads of a processor
   if (op == "eigh") {
     for (const int64_t upper : {0, 1})
       check_eigh(c, c.operand(Kind::HERMITIAN, {2, kRows, kRows}), {{"upper", upper}}, "");
+    for (const Kind kind : {Kind::HERMITIAN, Kind::CLUSTERED, Kind::HILBERT, Kind::ZERO})
+      check_eigh(c, c.operand(kind, {kOne, kOne}), {{"upper", kind == Kind::HERMITIAN ? 1 : 0}}, "one matrix");
     return;
   }
-  for (const Shape& shape : {Shape{2, kRows, kRows}, Shape{kRows + 20, kRows}, Shape{2, kRows, kRows + 20}}) {
+  for (const Shape& shape : {Shape{2, kRows, kRows}, Shape{kRows + 20, kRows}, Shape{2, kRows, kRows + 20},
+                             Shape{kOne + 20, kOne}, Shape{kOne + 140, kOne}, Shape{kOne, kOne + 20}}) {
     const Operand x = c.session.upload(c.inputs.uniform(dtype, shape, -1, 1), Layout::TRANSPOSED);
     if (op == "qr") {
       check_qr(c, x, "reduced");
@@ -561,7 +564,7 @@ void test_many_rows(const Session& session, const std::string& op, Dtype dtype) 
   if (op != "svd") return;
   // Of so many rows that methods for large matrices are taken; some of them are wrong for singular ones.
   for (const Kind kind : {Kind::RANDOM, Kind::DEFICIENT, Kind::HILBERT, Kind::ZERO})
-    check_svd(c, c.operand(kind, {260, 260}), 0, "260 rows");
+    check_svd(c, c.operand(kind, {kOne, kOne}), 0, "one matrix");
 }
 
 // Of so many matrices that devices with a library for batches do not leave them to the host.
@@ -707,7 +710,7 @@ void add_linalg_tests(Registry& registry) {
     }
   }
   for (const char* op : {"eigh", "qr", "svd"}) {
-    for (const Dtype dtype : {dtype::FLOAT32, dtype::COMPLEX128}) {
+    for (const Dtype dtype : {dtype::FLOAT32, dtype::FLOAT64, dtype::COMPLEX128}) {
       registry.add({"linalg",
                     std::string("many_rows_") + op + "_" + oracle::info(dtype).name,
                     [op, dtype](const Session& session) {

@@ -16,7 +16,8 @@
 
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
-#include "plugins/cpu/linalg/lapack.hpp"
+#include "plugins/cpu/linalg/large.hpp"
+#include "plugins/cpu/linalg/matrix.hpp"
 #include "plugins/cpu/linalg/small.hpp"
 #include "plugins/cpu/threads/threads.hpp"
 
@@ -26,137 +27,8 @@ namespace {
 constexpr int64_t kGrain = 100'000;     // operations that justify waking a thread
 constexpr int64_t kCallCost = 2'000;    // of a call of LAPACK, in operations
 constexpr int64_t kSlotsPerThread = 4;  // at most: one that the system runs late holds up a few matrices
-constexpr int64_t kAlignment = 64;
-
-using Int = LapackInt;
-
-// ---- Matrices -------------------------------------------------------------------------------------------------------
-
-// One matrix, or vector of one column, of an operand; strides in bytes.
-struct View {
-  char* data = nullptr;
-  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
-};
-
-template <class T>
-bool is_finite(T x) {
-  return std::isfinite(x);
-}
-template <class T>
-bool is_finite(std::complex<T> x) {
-  return std::isfinite(x.real()) && std::isfinite(x.imag());
-}
-
-// False if an element is infinite or NaN.
-template <class T>
-bool load(const View& from, T* to) {
-  bool all_finite = true;
-  for (int64_t j = 0; j < from.columns; ++j) {
-    const char* src = from.data + j * from.column_stride;
-    for (int64_t i = 0; i < from.rows; ++i, src += from.row_stride, ++to) {
-      std::memcpy(to, src, sizeof(T));
-      all_finite = all_finite && is_finite(*to);
-    }
-  }
-  return all_finite;
-}
-
-// From column-major memory with `stride` elements from column to column.
-template <class T>
-void store(const T* from, int64_t stride, const View& to) {
-  for (int64_t j = 0; j < to.columns; ++j) {
-    char* dst = to.data + j * to.column_stride;
-    for (int64_t i = 0; i < to.rows; ++i, dst += to.row_stride) std::memcpy(dst, from + j * stride + i, sizeof(T));
-  }
-}
-
-template <class T>
-void store_all(T value, const View& to) {
-  for (int64_t j = 0; j < to.columns; ++j) {
-    for (int64_t i = 0; i < to.rows; ++i)
-      std::memcpy(to.data + i * to.row_stride + j * to.column_stride, &value, sizeof value);
-  }
-}
-
-template <class T>
-constexpr T kNan = std::numeric_limits<Real<T>>::quiet_NaN();
-
-// ---- The memory of a slot -------------------------------------------------------------------------------------------
-
-// Arrays in one block; without a block, it counts the bytes.
-class Arrays {
- public:
-  explicit Arrays(char* memory) : memory_(memory) {}
-
-  template <class T>
-  T* take(int64_t count) {
-    char* const begin = memory_ == nullptr ? nullptr : memory_ + bytes_;
-    bytes_ +=
-        (std::max<int64_t>(count, 1) * static_cast<int64_t>(sizeof(T)) + kAlignment - 1) / kAlignment * kAlignment;
-    return reinterpret_cast<T*>(begin);
-  }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  char* memory_;
-  int64_t bytes_ = 0;
-};
-
-// What a routine answers when it is asked for the size of its work array.
-template <class T>
-Int work_size(T answer) {
-  return std::max(1, static_cast<Int>(std::real(answer)) + 1);  // rounded to the type, the answer may be too small
-}
 
 // ---- One matrix -----------------------------------------------------------------------------------------------------
-
-// How the computation of a matrix ended. Without a result, `fault` is the reason (COMPUTE_PLUGIN_FAULT_).
-struct Outcome {
-  bool is_done = false;
-  int32_t fault = COMPUTE_PLUGIN_FAULT_NONE;
-};
-
-constexpr Outcome kDone{true};
-constexpr Outcome kNotFinite{};  // an operand has infinities or NaN
-constexpr Outcome kNotConverged{false, COMPUTE_PLUGIN_FAULT_NOT_CONVERGED};
-
-constexpr Outcome kSingular{false, COMPUTE_PLUGIN_FAULT_SINGULAR};
-constexpr Outcome kNotPositiveDefinite{false, COMPUTE_PLUGIN_FAULT_NOT_POSITIVE_DEFINITE};
-
-// A decomposition of matrices with elements T. `run` computes one of them: `operands` are the inputs, then the outputs.
-template <class T>
-class Decomposition {
- public:
-  explicit Decomposition(const LapackLibrary& library) : l_(library.of<T>()) {}
-  virtual ~Decomposition() = default;
-  Decomposition(const Decomposition&) = delete;
-  Decomposition& operator=(const Decomposition&) = delete;
-
-  // Memory that a run needs; called after the constructor.
-  int64_t memory_bytes() const {
-    Arrays arrays(nullptr);
-    static_cast<void>(run(arrays, nullptr));
-    return arrays.bytes();
-  }
-  // Without operands, it takes its arrays and does nothing else.
-  virtual Outcome run(Arrays& arrays, const View* operands) const = 0;
-
- protected:
-  // Both return what LAPACK does.
-  Int factor(Int m, Int n, T* a, Int* pivots) const {
-    if (std::max(m, n) <= kMostSmallRows) return factor_small(m, n, a, pivots);
-    Int info = 0;
-    l_.getrf(&m, &n, a, &m, pivots, &info);
-    return info;
-  }
-  void solve(Int n, Int count, const T* a, const Int* pivots, T* b) const {
-    if (n <= kMostSmallRows && count <= kMostSmallRows) return solve_small(n, count, a, pivots, b);
-    Int info = 0;
-    l_.getrs("N", &n, &count, a, &n, pivots, b, &n, &info, 1);
-  }
-
-  const Lapack<T>& l_;
-};
 
 template <class T>
 class Cholesky final : public Decomposition<T> {
@@ -209,11 +81,32 @@ class Cholesky final : public Decomposition<T> {
   const bool upper_;
 };
 
+// What uses the factors of a matrix with exchanged rows.
 template <class T>
-class Lu final : public Decomposition<T> {
+class ByFactors : public Decomposition<T> {
+ public:
+  using Decomposition<T>::Decomposition;
+
+ protected:
+  // Both return what LAPACK does.
+  Int factor(Int m, Int n, T* a, Int* pivots) const {
+    if (std::max(m, n) <= kMostSmallRows) return factor_small(m, n, a, pivots);
+    Int info = 0;
+    this->l_.getrf(&m, &n, a, &m, pivots, &info);
+    return info;
+  }
+  void solve(Int n, Int count, const T* a, const Int* pivots, T* b) const {
+    if (n <= kMostSmallRows && count <= kMostSmallRows) return solve_small(n, count, a, pivots, b);
+    Int info = 0;
+    this->l_.getrs("N", &n, &count, a, &n, pivots, b, &n, &info, 1);
+  }
+};
+
+template <class T>
+class Lu final : public ByFactors<T> {
  public:
   Lu(const LapackLibrary& library, const Op& op)
-      : Decomposition<T>(library),
+      : ByFactors<T>(library),
         m_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 2])),
         n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])) {}
 
@@ -270,10 +163,10 @@ class TriangularSolve final : public Decomposition<T> {
 };
 
 template <class T>
-class Solve final : public Decomposition<T> {
+class Solve final : public ByFactors<T> {
  public:
   Solve(const LapackLibrary& library, const Op& op)
-      : Decomposition<T>(library),
+      : ByFactors<T>(library),
         n_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 2])),
         count_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 1])) {}
 
@@ -295,10 +188,10 @@ class Solve final : public Decomposition<T> {
 };
 
 template <class T>
-class Inverse final : public Decomposition<T> {
+class Inverse final : public ByFactors<T> {
  public:
   Inverse(const LapackLibrary& library, const Op& op)
-      : Decomposition<T>(library), n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])) {
+      : ByFactors<T>(library), n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])) {
     T answer = 0;
     const Int ask = -1;
     Int info = 0, pivots = 0;
@@ -725,6 +618,7 @@ int32_t matrix_axes(const Op& op, int32_t tensor) {
 template <class T>
 std::unique_ptr<Decomposition<T>> make_decomposition(const LapackLibrary& library, const Op& op) {
   const std::string_view name = op.name();
+  if (auto large = make_large<T>(library, op)) return large;
   if (name == "cholesky") return std::make_unique<Cholesky<T>>(library, op);
   if (name == "eig") return std::make_unique<Eig<T>>(library, op);
   if (name == "eigh") return std::make_unique<Eigh<T>>(library, op);

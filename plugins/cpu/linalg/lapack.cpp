@@ -37,10 +37,21 @@ bool find_routines(void* library, char letter, Lapack<T>& routines) {
   return find(library, name("gemm"), routines.gemm) && find(library, name("trsm"), routines.trsm) &&
          find(library, name("potrf"), routines.potrf) && find(library, name("getrf"), routines.getrf) &&
          find(library, name("getrs"), routines.getrs) && find(library, name("getri"), routines.getri) &&
-         find(library, name("geqrf"), routines.geqrf) &&
+         find(library, name("geqrf"), routines.geqrf) && find(library, name("geqrt3"), routines.geqrt3) &&
+         find(library, name("larft"), routines.larft) && find(library, name("larfb"), routines.larfb) &&
          find(library, name(kIsComplex<T> ? "ungqr" : "orgqr"), routines.orgqr) &&
          find(library, name(kIsComplex<T> ? "heevd" : "syevd"), routines.syevd) &&
          find(library, name("geev"), routines.geev) && find(library, name("gesdd"), routines.gesdd);
+}
+
+template <class T>
+bool find_real_routines(void* library, char letter, RealLapack<T>& routines) {
+  const auto name = [letter](const char* rest) { return letter + std::string(rest) + "_"; };
+  return find(library, name("dot"), routines.dot) && find(library, name("axpy"), routines.axpy) &&
+         find(library, name("scal"), routines.scal) && find(library, name("gemv"), routines.gemv) &&
+         find(library, name("symv"), routines.symv) && find(library, name("syr2k"), routines.syr2k) &&
+         find(library, name("larfg"), routines.larfg) && find(library, name("stedc"), routines.stedc) &&
+         find(library, name("sterf"), routines.sterf) && find(library, name("bdsdc"), routines.bdsdc);
 }
 
 // OpenBLAS waits without end for memory that a limit of the process refuses.
@@ -100,7 +111,8 @@ struct Library {
         !find(library, "omp_set_num_threads", functions.openmp.omp_set_num_threads))
       return start + "its OpenMP has no omp_set_num_threads";
     if (!find_routines(library, 's', functions.s) || !find_routines(library, 'd', functions.d) ||
-        !find_routines(library, 'c', functions.c) || !find_routines(library, 'z', functions.z))
+        !find_routines(library, 'c', functions.c) || !find_routines(library, 'z', functions.z) ||
+        !find_real_routines(library, 's', functions.real_s) || !find_real_routines(library, 'd', functions.real_d))
       return start + "lacks routines of LAPACK";
     Dl_info info;
     if (dladdr(reinterpret_cast<const void*>(get_parallel), &info) != 0 && info.dli_fname != nullptr)

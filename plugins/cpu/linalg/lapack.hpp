@@ -46,6 +46,10 @@ struct Lapack {
                 size_t);
   void (*getri)(N n, T* a, N lda, const LapackInt* pivots, T* work, N lwork, LapackInt* info);
   void (*geqrf)(N m, N n, T* a, N lda, T* tau, T* work, N lwork, LapackInt* info);
+  void (*geqrt3)(N m, N n, T* a, N lda, T* t, N ldt, LapackInt* info);
+  void (*larft)(Text direct, Text storev, N n, N k, const T* v, N ldv, const T* tau, T* t, N ldt, size_t, size_t);
+  void (*larfb)(Text side, Text trans, Text direct, Text storev, N m, N n, N k, const T* v, N ldv, const T* t, N ldt,
+                T* c, N ldc, T* work, N ldwork, size_t, size_t, size_t, size_t);
   /// orgqr or ungqr.
   void (*orgqr)(N m, N n, N k, T* a, N lda, const T* tau, T* work, N lwork, LapackInt* info);
 
@@ -72,12 +76,46 @@ struct Lapack {
   Gesdd gesdd;
 };
 
+/// The routines that are called for real matrices alone.
+template <class T>
+struct RealLapack {
+  using N = const LapackInt*;
+  using Text = const char*;
+
+  T (*dot)(N n, const T* x, N incx, const T* y, N incy);
+  void (*axpy)(N n, const T* alpha, const T* x, N incx, T* y, N incy);
+  void (*scal)(N n, const T* alpha, T* x, N incx);
+  void (*gemv)(Text trans, N m, N n, const T* alpha, const T* a, N lda, const T* x, N incx, const T* beta, T* y, N incy,
+               size_t);
+  void (*symv)(Text uplo, N n, const T* alpha, const T* a, N lda, const T* x, N incx, const T* beta, T* y, N incy,
+               size_t);
+  void (*syr2k)(Text uplo, Text trans, N n, N k, const T* alpha, const T* a, N lda, const T* b, N ldb, const T* beta,
+                T* c, N ldc, size_t, size_t);
+  void (*larfg)(N n, T* alpha, T* x, N incx, T* tau);
+  void (*stedc)(Text compz, N n, T* d, T* e, T* z, N ldz, T* work, N lwork, LapackInt* iwork, N liwork, LapackInt* info,
+                size_t);
+  void (*sterf)(N n, T* d, T* e, LapackInt* info);
+  void (*bdsdc)(Text uplo, Text compq, N n, T* d, T* e, T* u, N ldu, T* vt, N ldvt, T* q, LapackInt* iq, T* work,
+                LapackInt* iwork, LapackInt* info, size_t, size_t);
+};
+
 struct LapackLibrary {
   Lapack<float> s;
   Lapack<double> d;
   Lapack<std::complex<float>> c;
   Lapack<std::complex<double>> z;
+  RealLapack<float> real_s;
+  RealLapack<double> real_d;
   Openmp openmp;
+
+  template <class T>
+  const RealLapack<T>& real() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return real_s;
+    } else {
+      return real_d;
+    }
+  }
 
   template <class T>
   const Lapack<T>& of() const {

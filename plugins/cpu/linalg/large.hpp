@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// qr, eigh and svd of one large matrix, on all threads: LAPACK's blocked algorithms, whose steps the team shares.
+#pragma once
+
+#include <memory>
+
+#include "plugins/cpu/linalg/matrix.hpp"
+
+namespace compute::cpu {
+
+// NULL for ops, dtypes and sizes that one thread computes as fast.
+template <class T>
+std::unique_ptr<Decomposition<T>> make_large(const LapackLibrary& library, const Op& op);
+
+}  // namespace compute::cpu
