@@ -112,8 +112,9 @@ CALLS = [
     ("tril", "g", [X], {"k": 1}), ("triu", "g", [X], {"k": 1}),
     *((name, "g", [HERMITIAN], {"upper": upper}) for name in ("cholesky", "eigh", "eigvalsh") for upper in (0, 1)),
     *((name, "g", [SQUARE], {}) for name in ("det", "expm", "inv")), ("slogdet", "c", [SQUARE], {}),
-    ("eig", "r", [SQUARE], {}), ("eigvals", "r", [SQUARE], {}), ("lu", "r", [SQUARE], {}), ("matrix_power", "r", [SQUARE], {"n": 2}),
-    ("lstsq", "rr", [F(4, 3), F(4)], {}), ("matrix_norm", "r", [X], {}), ("matrix_rank", "c", [X], {}),
+    ("eig", "g", [SQUARE], {}), ("eigvals", "g", [SQUARE], {}), ("eigvals", "g", [F(2, 4, 4)], {}), ("matrix_power", "r", [SQUARE], {"n": 2}),
+    *(("lu", "g", [F(*shape)], {}) for shape in ((3, 3), (2, 4, 3), (2, 2, 3, 5))),
+    *(("lstsq", "gg", [F(*a), F(*b)], {}) for a, b in (((4, 3), (4,)), ((2, 5, 3), (5, 2)), ((3, 5), (2, 3, 2)))), ("matrix_norm", "r", [X], {}), ("matrix_rank", "c", [X], {}),
     ("pinv", "g", [F(4, 3)], {}), ("pinv", "g", [F(2, 3, 4)], {}),
     *(("qr", "g", [F(*shape)], {"mode": mode}) for shape, mode in (((4, 3), "reduced"), ((2, 3, 4), "reduced"), ((3, 3), "complete"))),
     *(("solve", "gg", [SQUARE, F(*shape)], {}) for shape in ((3,), (3, 2), (2, 3, 2))),
@@ -122,7 +123,7 @@ CALLS = [
     *(("triangular_solve", "gg", [SQUARE, F(3, 2)], {"upper": upper, "unit_diagonal": unit}) for upper in (0, 1) for unit in (0, 1)),
 ]
 # Results other than the first one through which gradients pass.
-OTHER_RESULTS = {("batch_norm", 1), ("batch_norm", 2), ("eigh", 1), ("qr", 1), ("slogdet", 1), ("svd", 1), ("svd", 2)}
+OTHER_RESULTS = {("batch_norm", 1), ("batch_norm", 2), ("eigh", 1), ("lstsq", 1), ("lstsq", 3), ("qr", 1), ("slogdet", 1), ("svd", 1), ("svd", 2)}
 
 
 @unittest.skipIf(NARROW, "the rules are the same on every device")
@@ -204,7 +205,7 @@ class EveryOp(Case):
                         expected = kind
                         if result > 0 and (kind == "g" or (name, result) in OTHER_RESULTS):
                             if (name, result) in OTHER_RESULTS and place > 0:
-                                continue  # statistics do not depend on the scale
+                                continue  # statistics do not depend on the scale, nor singular values on the right side
                             expected = "g" if (name, result) in OTHER_RESULTS else "r"
                         self.assertEqual(self.kind(OPS[name], inputs, attributes, place, result), expected)
 
@@ -315,6 +316,7 @@ class Matrices(Case):
     def test_complex(self):
         linalg, x, b = cp.linalg, self.complex_numbers(3, 3) + 2 * np.eye(3), self.device_array(self.complex_numbers(3, 2))
         tall, wide = self.complex_numbers(4, 3), self.complex_numbers(2, 3, 4)
+        many, a = self.device_array(self.complex_numbers(4, 2)), self.device_array(tall)
 
         def positive(x):
             return x @ cp.conj(x.mT) + self.device_array(np.eye(3))
@@ -327,7 +329,20 @@ class Matrices(Case):
             u, s, vh = linalg.svd(x, full_matrices=False)
             return u * cp.asarray([1.0, 2.0, -1.0], dtype=cp.float64) @ vh, s
 
+        def any_vectors(x):
+            values, v = linalg.eig(x)
+            return values, cp.abs(v) ** 2.0
+
+        def fitted(a, b):
+            solution, residuals, _, values = linalg.lstsq(a, b)
+            return solution, residuals, values
+
         for name, function, values in (
+                ("lu", lambda x: linalg.lu(x).LU, x), ("tall lu", lambda x: linalg.lu(x).LU, tall), ("wide lu", lambda x: linalg.lu(x).LU, wide),
+                ("eig", any_vectors, x), ("eig of real", lambda x: any_vectors(cp.real(x)), self.complex_numbers(2, 4, 4)),
+                ("eigvals", linalg.eigvals, self.complex_numbers(2, 3, 3)), ("lstsq", lambda x: fitted(x, many), tall),
+                ("wide lstsq", lambda x: fitted(x, b), wide), ("fitted", lambda x: fitted(a, x), self.complex_numbers(4, 2)),
+                ("fitted vector", lambda x: fitted(a, x), self.complex_numbers(4)),
                 ("cholesky", lambda x: linalg.cholesky(positive(x)), x), ("upper", lambda x: linalg.cholesky(positive(x), upper=True), x),
                 ("det", linalg.det, x), ("expm", linalg.expm, x), ("inv", linalg.inv, x), ("slogdet", lambda x: tuple(linalg.slogdet(x)), x),
                 ("solve", lambda x: linalg.solve(x, b), x), ("right side", lambda x: linalg.solve(self.device_array(x0), x), x),
@@ -344,9 +359,11 @@ class Matrices(Case):
         singular = np.diag([2.0, 3.0, 0.0])
         found = grad.gradients(cp.linalg.det)(self.device_array(singular))
         np.testing.assert_allclose(np.asarray(found), np.diag([0.0, 0.0, 6.0]), atol=1e-12)
-        for function in (lambda x: cp.sum(cp.linalg.eigh(x).eigenvectors ** 2.0), lambda x: cp.sum(cp.linalg.svd(x).U ** 2.0)):
+        for function in (lambda x: cp.sum(cp.linalg.eigh(x).eigenvectors ** 2.0), lambda x: cp.sum(cp.linalg.svd(x).U ** 2.0),
+                         lambda x: cp.sum(cp.abs(cp.linalg.eig(x).eigenvectors) ** 2.0)):
             found = np.asarray(grad.gradients(function)(self.device_array(np.eye(3))))
             np.testing.assert_allclose(found, np.zeros((3, 3)), atol=1e-12)
+        self.assertFalse(np.all(np.isfinite(grad.gradients(lambda x: cp.sum(cp.linalg.lu(x).LU))(self.device_array(np.zeros((2, 2)))))))
         with self.assertRaises(cp.Error):
             np.asarray(grad.gradients(lambda x: cp.linalg.slogdet(x).logabsdet)(self.device_array(singular)))
         with self.assertRaisesRegex(TypeError, "is not known"):

@@ -538,6 +538,116 @@ def _svdvals(inputs, outputs, attributes, dy):
     return _svd_of_values(inputs, _ops.svd(inputs[0], full_matrices=False), attributes, dy)
 
 
+def _rows_before_exchanges(pivots, rows):
+    """For matrices whose rows were exchanged, the indices [..., rows, 1] that bring the rows back."""
+    count, places = pivots.shape[-1], []
+    listed = _core.reshape_view(pivots, (pivots.size,)).tolist()
+    for start in range(0, len(listed), count):
+        order = list(range(rows))
+        for i, pivot in enumerate(listed[start:start + count]):
+            order[i], order[pivot] = order[pivot], order[i]
+        places += sorted(range(rows), key=order.__getitem__)
+    places = _creation.asarray(places, dtype=_dtypes.int64, device=pivots.device)
+    return _core.reshape_view(places, (*pivots.shape[:-1], rows, 1))
+
+
+@_rule("lu")
+def _lu(inputs, outputs, attributes, dy):
+    """With the exchanges as they are. Both factors have a square block; behind it is the rest of one of them."""
+    both, pivots = outputs
+    (rows, columns), k = both.shape[-2:], pivots.shape[-1]
+    if not both.size:
+        return [_creation.zeros_like(both)]
+    block = both[..., :k, :k]
+    unit = _creation.eye(rows, k, dtype=both.dtype, device=both.device)
+    l, u = _ops.add(_ops.tril(both[..., :k], k=-1), unit), _ops.triu(both[..., :k, :])
+    dl, du = _ops.tril(dy[..., :k], k=-1), _ops.triu(dy[..., :k, :])
+    of_l = _ops.matmul(_adjoint_of(l[..., :k, :]), dl[..., :k, :])
+    of_u = _ops.matmul(du[..., :k], _adjoint_of(u[..., :k]))
+    if rows > k:
+        of_u = _ops.subtract(of_u, _ops.matmul(_adjoint_of(l[..., k:, :]), dl[..., k:, :]))
+    if columns > k:
+        of_l = _ops.subtract(of_l, _ops.matmul(du[..., k:], _adjoint_of(u[..., k:])))
+    inner = _ops.add(_ops.tril(of_l, k=-1), _ops.triu(of_u))
+    if columns > k:
+        inner = _ops.concat(inner, du[..., k:], axis=-1)
+    inner = _ops.triangular_solve(_adjoint_of(block), inner, upper=True, unit_diagonal=True)
+    square = inner[..., :k]
+    if rows > k:
+        square = _ops.concat(square, dl[..., k:, :], axis=-2)
+    dx = _adjoint_of(_ops.triangular_solve(block, _adjoint_of(square), upper=True))
+    if columns > k:
+        dx = _ops.concat(dx, inner[..., k:], axis=-1)
+    return [_ops.take_along_axis(dx, _rows_before_exchanges(pivots, rows), axis=-2)]
+
+
+def _of_system(inputs, outputs):
+    """The operands of lstsq as matrices, a with the whole batch, and the solution."""
+    a, b = inputs[:2]
+    return _core.broadcast_view(a, (*outputs[3].shape[:-1], *a.shape[-2:])), _of_solution(b, b), _of_solution(outputs[0], b)
+
+
+def _gradients_of_system(inputs, da, db):
+    a, b = inputs[:2]
+    if db is not None:
+        db = _unbroadcast(_core.reshape_view(db, db.shape[:-1]) if b.ndim == 1 else db, b.shape)
+    return [_unbroadcast(da, a.shape), db, None][:len(inputs)]
+
+
+@_rule("lstsq")
+def _lstsq(inputs, outputs, attributes, dy):
+    """By way of the solution pinv(a) b."""
+    a, b, _ = _of_system(inputs, outputs)
+    dy = _of_solution(dy, inputs[1])
+    inverse = _ops.pinv(a, *(x for x in inputs[2:] if x is not None))
+    da, = _pinv([a], [inverse], {}, _ops.matmul(dy, _adjoint_of(b)))
+    return _gradients_of_system(inputs, da, _ops.matmul(_adjoint_of(inverse), dy))
+
+
+def _lstsq_of_residuals(inputs, outputs, attributes, dy):
+    """What is left of b is orthogonal to the columns of a."""
+    a, b, x = _of_system(inputs, outputs)
+    left = _ops.subtract(b, _ops.matmul(a, x))
+    db = _ops.multiply(_ops.multiply(left, _row(_column(dy) if inputs[1].ndim == 1 else dy)), 2)
+    return _gradients_of_system(inputs, _ops.negative(_ops.matmul(db, _adjoint_of(x))), db)
+
+
+def _lstsq_of_values(inputs, outputs, attributes, dy):
+    a, _, _ = _of_system(inputs, outputs)
+    da, = _svd_of_values([a], _ops.svd(a, full_matrices=False), {}, dy)
+    return _gradients_of_system(inputs, da, None)
+
+
+def _of_eig(x, vectors, inner):
+    """vectors^-H inner vectors^H, for real matrices its real part."""
+    dx = _ops.solve(_adjoint_of(vectors), _ops.matmul(inner, _adjoint_of(vectors)))
+    return [dx if x.dtype in _dtypes.COMPLEX else _ops.real(dx)]
+
+
+@_rule("eig")
+def _eig(inputs, outputs, attributes, dy):
+    """By way of the values."""
+    vectors = outputs[1]
+    return _of_eig(inputs[0], vectors, _on_diagonal(dy, vectors))
+
+
+_OF_COMPLEX_GAPS = Expression("where(x == y, complex(0, 0), z / conj(y - x))", "x", "y", "z")
+
+
+def _eig_of_vectors(inputs, outputs, attributes, dy):
+    """Pairs of equal values have no part in it."""
+    values, v = outputs
+    along = _ops.matmul(_adjoint_of(v), dy)
+    stretch = _ops.multiply(v, _row(_ops.real(_diagonal_of(along))))  # vectors keep their norm
+    along = _ops.subtract(along, _ops.matmul(_adjoint_of(v), stretch))
+    return _of_eig(inputs[0], v, _OF_COMPLEX_GAPS(_column(values), _row(values), along))
+
+
+@_rule("eigvals")
+def _eigvals(inputs, outputs, attributes, dy):
+    return _eig(inputs, _ops.eig(inputs[0]), attributes, dy)
+
+
 @_rule("expm")
 def _expm(inputs, outputs, attributes, dy):
     """The upper right block of the exponential of [[x^H, dy], [0, x^H]]."""
@@ -926,6 +1036,7 @@ def _batch_variance(inputs, outputs, attributes, dy):
     return [_ops.multiply(share, _ops.subtract(x, _along(outputs[1], x, attributes)))]
 
 
-# Rules for the gradients of outputs other than the first one.
-OTHER_RULES = {"batch_norm": (_batch_mean, _batch_variance), "eigh": (_eigh_of_vectors,), "qr": (_qr_of_r,),
+# Rules for the gradients of outputs other than the first one; None for integers.
+OTHER_RULES = {"batch_norm": (_batch_mean, _batch_variance), "eig": (_eig_of_vectors,), "eigh": (_eigh_of_vectors,),
+               "lstsq": (_lstsq_of_residuals, None, _lstsq_of_values), "qr": (_qr_of_r,),
                "slogdet": (_slogdet_of_logarithm,), "svd": (_svd_of_values, _svd_of_vh)}

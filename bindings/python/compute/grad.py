@@ -351,7 +351,7 @@ def _record(name, function, inputs, attributes):
         return first
     others, rules = list(listed[1:]), _OTHER_RULES.get(name, ())
     for i, value in enumerate(others):
-        if i < len(rules):
+        if i < len(rules) and rules[i] is not None:
             others[i] = variable(value, lambda dy, rule=rules[i]: rule(values, listed, attributes, dy))
         elif value.dtype in _INEXACT:
             others[i] = variable(value, lambda dy, i=i: _refuse_output(name, i + 1))
