@@ -140,6 +140,9 @@ class Reductions(Case):
                 self.assert_same(cp.prod(a, axis=axis, keepdims=True), x.prod(axis, dtype=wide, keepdims=True),
                                  TOLERANCE.get(dtype, 0), dtype)
         self.assert_same(cp.sum(self.device_array(np.float32([[1, 2]])), axis=()), np.float32([[1, 2]]))
+        for ord in (2, 1, 3, np.inf):  # without axes to reduce, each element has a norm of its own
+            self.assert_same(cp.linalg.vector_norm(self.device_array(np.float32([[1, -2]])), axis=(), ord=ord), np.float32([[1, 2]]))
+        self.assert_same(cp.expression("x * x").reduce("sum", self.device_array(np.float32([1, -2])), axis=()), np.float32([1, 4]))
 
     def test_statistics(self):
         for dtype in FLOATS:

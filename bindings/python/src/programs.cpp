@@ -192,6 +192,7 @@ PyObject* expression_reduce(PyObject* self, PyObject* args) {
   options.struct_size = sizeof options;
   std::vector<int64_t> axis_list;
   if (axes != Py_None) {
+    axis_list.reserve(1);  // without axes too, the pointer is not NULL, which means all
     if (!integers_from(axes, axis_list)) return nullptr;
     options.axes = axis_list.data();
     options.axes_count = static_cast<int64_t>(axis_list.size());
