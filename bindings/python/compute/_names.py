@@ -2350,6 +2350,9 @@ class NumPyGenerator:
             seed = secrets.randbits(63)
         self.generator = seed if isinstance(seed, random.Generator) else random.Generator(seed)
 
+    def __getattr__(self, name: str) -> Any:
+        raise missing("compute.random", name)
+
     def random(self, size: Any = None, dtype: Any = None) -> Array:
         """Uniformly distributed numbers in [0, 1)."""
         return self.generator.uniform(() if size is None else size, dtype=dtype)
