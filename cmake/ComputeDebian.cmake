@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Debian packages, one for each component, and a relocatable archive of all: see tools/package.
 get_target_property(soversion compute SOVERSION)
-file(STRINGS api/compute/plugin.h lines REGEX "^#define COMPUTE_PLUGIN_DRAFT [0-9]+")
-string(REGEX REPLACE "[^0-9]" "" draft "${lines}")
 
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_NAME compute)
@@ -42,7 +40,7 @@ endmacro()
 set(same "(= ${PROJECT_VERSION})")
 set(library libcompute${soversion})
 # A plugin works with each library that has its interface.
-set(interface compute-plugin-interface-${draft})
+set(interface compute-plugin-interface-${COMPUTE_PLUGIN_INTERFACE})
 set(what "compute runs array operations on CPUs, CUDA devices and OpenCL devices.")
 
 compute_debian_package(

@@ -50,4 +50,5 @@ install(
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute"
   COMPONENT plugin_development)
 install(DIRECTORY "${PROJECT_BINARY_DIR}/package/compute_kit" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT plugin_development)
-install(FILES cmake/ComputePlugin.cmake plugins/plugin.map DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute" COMPONENT plugin_development)
+configure_file(cmake/ComputePlugin.cmake package/ComputePlugin.cmake @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/package/ComputePlugin.cmake" plugins/plugin.map DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute" COMPONENT plugin_development)

@@ -48,9 +48,12 @@ packages_to_test=(
 # Further ones that packages are made with.
 packages_to_package=(
   dpkg-dev
+  glslang-dev
   libgtest-dev
+  libvulkan-dev
   python3-dev
   python3-venv
+  spirv-tools
 )
 
 # Dependencies of Mesa's OpenCL driver, under their names in Debian 12.

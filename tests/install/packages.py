@@ -103,7 +103,7 @@ def main():
         packages[output("dpkg-deb", "--field", file, "Package").strip()] = file
     library, = (name for name in packages if name.startswith("libcompute") and name[len("libcompute"):].isdigit())
     expected = {library, "libcompute-dev", "libcompute-plugin-dev", "compute-tools", "compute-plugin-cpu",
-                "compute-plugin-cuda", "compute-plugin-opencl", "python3-compute"}
+                "compute-plugin-cuda", "compute-plugin-opencl", "compute-plugin-vulkan", "python3-compute"}
     expect(set(packages) == expected, f"the packages are {', '.join(sorted(packages))}")
 
     provided = output("dpkg-deb", "--field", packages[library], "Provides").strip()
@@ -150,11 +150,15 @@ def main():
     expect(output(work / "client/build/client", env=root.environment) == "2 2 2\n", "a client in C, made with libcompute-dev")
 
     root.run("usr/bin/compute-new-plugin", "vega", work / "vega")
-    output("cmake", "-S", work / "vega", "-B", work / "vega/build", prefix, "-DCMAKE_INSTALL_LIBDIR=lib")
+    output("cmake", "-S", work / "vega", "-B", work / "vega/build", prefix)
     output("cmake", "--build", work / "vega/build")
-    plugin, = (work / "vega/build").rglob("compute_plugin_vega.so")
-    root.run("usr/bin/compute-cts", "--plugin", plugin, "--level", "smoke")
-    expect(True, "a plugin of a vendor, made with libcompute-plugin-dev, passes the smoke level")
+    output("cpack", "-B", work, cwd=work / "vega/build")
+    vega, = work.glob("compute-plugin-vega_*.deb")
+    expect(provided in output("dpkg-deb", "--field", vega, "Depends"), f"a vendor's package depends on {provided}")
+    root.dpkg("--install", vega)
+    root.run("usr/bin/compute-cts", "--device", "vega0", "--level", "smoke")
+    expect(True, "a vendor's plugin, made with libcompute-plugin-dev and installed as a package, passes the smoke level")
+    root.dpkg("--remove", "compute-plugin-vega")
 
     root.dpkg("--remove", "libcompute-plugin-dev")
     shutil.rmtree(work / "client/build")
