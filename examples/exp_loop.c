@@ -146,7 +146,7 @@ static double run_graph(experiment* e, int iterations) {
   compute_stream* stream = NULL;
   compute_graph* graph = NULL;
   check(compute_stream_create(e->device, NULL, &stream));
-  check(compute_graph_begin(stream));
+  check(compute_graph_begin(stream, NULL));
   for (int i = 0; i < iterations; ++i) check(compute_exp_into(stream, e->x, e->y));
   check(compute_graph_end(stream, &graph));
   check(compute_graph_run(graph, stream)); /* the first run is not part of the times, as the first call is not */

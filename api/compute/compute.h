@@ -39,20 +39,23 @@
  *   the default stream of the device. Each device has one default stream. `cpu` has one for each calling thread; its
  *   work is complete when the call returns. Functions on a stream itself (_stream_, _event_, _graph_begin, _graph_end
  *   and the _async transfers) refuse NULL. compute_device_default_stream returns the default stream.
- * - Strings are UTF-8. A string parameter is NUL-terminated. In a struct, a string is a pair of fields: `x`, and its
- *   size in bytes `x_size`. A program sets x_size to the size, or to -1 for a NUL-terminated string. A string that the
+ * - Strings are UTF-8. A string parameter is NUL-terminated, unless a size follows it. In a struct, a string is a pair
+ *   of fields: `x`, and its size in bytes `x_size`. A size that a program sets may be -1 for a NUL-terminated string,
+ *   also in a compute_string. A string that the
  *   library sets is NUL-terminated. Unless stated otherwise, a string in a struct is valid until the process ends.
  * - Units. Extents and strides count elements. Offsets and sizes are in bytes, times in nanoseconds.
  * - Structs begin with struct_size (sizeof the struct), struct_type (its COMPUTE_STRUCT_ constant, or 0) and next
  *   (NULL). Later versions add fields only at the end. The library reads missing trailing fields as zero, which means
  *   the behavior of the older version. It refuses a struct that is smaller than in version 1 (COMPUTE_…_SIZE_1; 16 for
  *   the options of ops and reductions). All elements of an array have the same struct_size, which is the distance
- *   between elements; mixed sizes are INVALID_ARGUMENT. Reserved fields must be zero.
+ *   between elements; mixed sizes are INVALID_ARGUMENT. Reserved fields must be zero; another value is UNSUPPORTED.
+ *   compute_string and compute_number do not begin so, and never change.
  * - Newer features. The library returns UNSUPPORTED for a feature that is newer than itself: a nonzero field beyond the
- *   part of a struct that it knows, an unknown flag in a request, or an unknown `next` entry whose struct_type has the
- *   bit COMPUTE_STRUCT_MUST_UNDERSTAND. It ignores other unknown `next` entries. A program ignores unknown flags of
- *   information structs. It treats an unknown error code as INTERNAL and an unknown health as
- *   unusable. It uses a device of an unknown kind as it uses the others.
+ *   part of a struct that it knows, an unknown flag or access bit in a request, or an unknown `next` entry whose
+ *   struct_type has the bit COMPUTE_STRUCT_MUST_UNDERSTAND. It ignores other unknown `next` entries. An unknown value
+ *   of a choice, such as a format or a reduction, is INVALID_ARGUMENT. A program ignores unknown flags of information
+ *   structs. It treats an unknown error code as INTERNAL and an unknown health as unusable. It uses a device of an
+ *   unknown kind as it uses the others.
  */
 #ifndef COMPUTE_COMPUTE_H_
 #define COMPUTE_COMPUTE_H_
@@ -83,17 +86,28 @@ extern "C" {
 
 /* ---- Constants --------------------------------------------------------------------------------------------------- */
 
-/* The version of this header. compute_version returns the version of the loaded library. */
+#if UINTPTR_MAX != UINT64_MAX
+#error "compute.h is for machines with 64-bit pointers"
+#endif
+
+/*
+ * The version of this interface. The minor version rises with each addition. The major version is the number in the
+ * library's name (libcompute.so.1); it would change only if something were removed or changed.
+ */
+#define COMPUTE_INTERFACE_MAJOR 1
+#define COMPUTE_INTERFACE_MINOR 0
+
+/* The version of the release with this header. compute_version returns the version of the loaded library. */
 #define COMPUTE_VERSION_MAJOR 0
 #define COMPUTE_VERSION_MINOR 1
 #define COMPUTE_VERSION_PATCH 0
 
-/* The maximum rank of a tensor. */
+/* The maximum rank of a tensor. It never changes. */
 #define COMPUTE_MAX_RANK 32
 
 /* Definitions that compute.h and plugin.h share. Both spell them out, so that each header stands alone. */
 #ifndef COMPUTE_SHARED_DEFINITIONS_
-#define COMPUTE_SHARED_DEFINITIONS_
+#define COMPUTE_SHARED_DEFINITIONS_ 1 /* rises with each change of this block */
 
 /* Gives an enum the type of the fields that hold its constants, where the language can: in C++ and C23, and with clang,
  * through which many generators of bindings read headers. */
@@ -132,12 +146,8 @@ enum COMPUTE_UNDERLYING(int32_t) {
 /*
  * Data types. compute/dtypes.def lists their sizes and categories.
  *
- * Reserved: 16 float8_e4m3fn, 17 float8_e5m2, 18 float8_e8m0fnu, 19 float4_e2m1fn, 20 int4 and 21 uint4 (packed along
- * the last axis); 64 to 127 for dtypes of vendors.
- *
- * A float8 operand of an expression is converted to float32 first. All nodes compute in float32, and the result is
- * rounded once, to nearest even. A value beyond the range of float8_e4m3fn or float8_e5m2 becomes the largest finite
- * value of its sign, as in the saturating mode of the OCP specification of 8-bit floats. NaN stays NaN.
+ * 16 to 21 are reserved for float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float4_e2m1fn, int4 and uint4. 64 to 127 are
+ * dtypes of vendors: the library assigns these numbers in each process, and compute_dtype_from_name finds them.
  */
 typedef int32_t compute_dtype;
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -263,7 +273,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 typedef struct compute_native_dlpack {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int32_t device_type;  /* DLDevice.device_type */
   int32_t device_id;    /* DLDevice.device_id */
   uint64_t data;        /* tensor: DLTensor.data */
@@ -275,14 +285,14 @@ typedef struct compute_native_dlpack {
 typedef struct compute_native_host {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   void* address; /* tensor: of element 0 */
 } compute_native_host;
 
 typedef struct compute_native_cuda {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int32_t device; /* CUdevice */
   int32_t reserved;
   uint64_t context; /* CUcontext */
@@ -293,7 +303,7 @@ typedef struct compute_native_cuda {
 typedef struct compute_native_opencl {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   uint64_t platform;    /* cl_platform_id */
   uint64_t device;      /* cl_device_id */
   uint64_t context;     /* cl_context */
@@ -305,7 +315,7 @@ typedef struct compute_native_opencl {
 typedef struct compute_native_vulkan {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   uint64_t get_instance_proc_addr; /* PFN_vkGetInstanceProcAddr of the loader that made `instance` */
   uint64_t instance;               /* VkInstance */
   uint64_t physical_device;        /* VkPhysicalDevice */
@@ -354,19 +364,22 @@ typedef struct compute_external {
   uint8_t device_uuid[16]; /* OPAQUE_FD: the device, as deviceUUID of Vulkan; another device refuses it */
 } compute_external;
 
+#elif COMPUTE_SHARED_DEFINITIONS_ != 1
+#error "compute.h and plugin.h are of different versions"
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
 
 /* Results of compute_device_health. A device whose health is not GOOD cannot be used; see the error of that name. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_HEALTH_GOOD = 0,
-  COMPUTE_HEALTH_CONTEXT_LOST = 1,
-  COMPUTE_HEALTH_DEVICE_LOST = 2,
-  COMPUTE_HEALTH_RESTART_REQUIRED = 3,
-  COMPUTE_HEALTH_FORKED = 4
+  COMPUTE_HEALTH_UNKNOWN = 0, /* after an error of compute_device_health */
+  COMPUTE_HEALTH_GOOD = 1,
+  COMPUTE_HEALTH_CONTEXT_LOST = 2,
+  COMPUTE_HEALTH_DEVICE_LOST = 3,
+  COMPUTE_HEALTH_RESTART_REQUIRED = 4,
+  COMPUTE_HEALTH_FORKED = 5
 };
 
 /* Bits: how the host uses a mapped tensor (compute_tensor_map), or how a kernel uses an argument. */
-enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_ACCESS_READ = 1, COMPUTE_ACCESS_WRITE = 2 };
+enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_ACCESS_READ = 1, COMPUTE_ACCESS_WRITE = 2 };
 
 /*
  * What the program promises about memory that it passes to compute_tensor_wrap_host.
@@ -405,10 +418,15 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STREAM_UNTRACKED = 1 /* no hazard tracking; the program orders the work with events */
 };
 
+/* Flags of compute_tensor_scalar. */
+enum COMPUTE_UNDERLYING(uint32_t) {
+  COMPUTE_SCALAR_WEAK = 1 /* as a literal: it takes the dtype of the other operands if its kind is not higher */
+};
+
 /* Flags of compute_event_options. */
 enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_EVENT_TIMED = 1 /* for compute_event_elapsed */ };
 
-/* Flags of collectives. */
+/* Flags of compute_collective_options. */
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_COLLECTIVE_DETERMINISTIC = 1 /* the same bits on all devices and in all runs: not by the vendor's library */
 };
@@ -431,7 +449,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_KERNEL_OPTIONS = 8,
   COMPUTE_STRUCT_LAUNCH = 9,
   COMPUTE_STRUCT_OP_INFO = 10,
-  COMPUTE_STRUCT_OP_OPTIONS = 11, /* the options structs of compute/ops.h, and compute_reduce_options */
+  COMPUTE_STRUCT_OP_OPTIONS = 11, /* all options structs of compute/ops.h, and compute_reduce_options */
   COMPUTE_STRUCT_GRAPH_INFO = 12,
   COMPUTE_STRUCT_EVENT_OPTIONS = 13,
   COMPUTE_STRUCT_ALLOCATOR = 14,
@@ -440,7 +458,10 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_DEVICE_TELEMETRY = 17,
   COMPUTE_STRUCT_DEVICE_PROCESS = 18,
   /* 19 is COMPUTE_STRUCT_EXTERNAL; 32 to 63 are the kinds of native handles */
-  COMPUTE_STRUCT_TRANSPORT = 20
+  COMPUTE_STRUCT_TRANSPORT = 20,
+  COMPUTE_STRUCT_GROUP_OPTIONS = 21,
+  COMPUTE_STRUCT_COLLECTIVE_OPTIONS = 22,
+  COMPUTE_STRUCT_GRAPH_OPTIONS = 23
 };
 
 /* Sizes, in version 1, of the structs that the library reads. The library refuses smaller structs. */
@@ -451,11 +472,14 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_KERNEL_OPTIONS_SIZE_1 40u
 #define COMPUTE_KERNEL_ARGUMENT_SIZE_1 48u
 #define COMPUTE_LAUNCH_SIZE_1 72u
-#define COMPUTE_OP_REGISTRATION_SIZE_1 120u
+#define COMPUTE_OP_REGISTRATION_SIZE_1 200u
 #define COMPUTE_OP_KERNEL_SIZE_1 144u
 #define COMPUTE_ALLOCATOR_SIZE_1 48u
 #define COMPUTE_EXTERNAL_SIZE_1 56u
 #define COMPUTE_TRANSPORT_SIZE_1 112u
+#define COMPUTE_GROUP_OPTIONS_SIZE_1 32u
+#define COMPUTE_COLLECTIVE_OPTIONS_SIZE_1 24u
+#define COMPUTE_GRAPH_OPTIONS_SIZE_1 24u
 
 #define COMPUTE_TIMEOUT_NONE INT64_MAX /* a timeout_ns without a limit */
 
@@ -508,7 +532,7 @@ typedef struct compute_number {
 typedef struct compute_device_info {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   const char* name; /* canonical name: cpu, cuda0, opencl0:1 */
   int64_t name_size;
   const char* plugin; /* cpu, cuda, opencl, … */
@@ -550,7 +574,7 @@ typedef struct compute_device_info {
 typedef struct compute_device_attribute {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   const char* name; /* multiprocessors, l2_cache_bytes, … */
   int64_t name_size;
   const char* value;
@@ -561,7 +585,7 @@ typedef struct compute_device_attribute {
 typedef struct compute_device_statistics {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int64_t memory_used;                 /* bytes in live tensors, temporaries and mirrors */
   int64_t memory_peak;                 /* maximum of memory_used so far, in bytes */
   int64_t memory_reserved;             /* bytes allocated from the device, including cached bytes */
@@ -590,7 +614,7 @@ typedef struct compute_device_statistics {
 typedef struct compute_device_telemetry {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int32_t utilization_percent;      /* recent utilization of the compute units; 0 to 100 */
   int32_t temperature_millidegrees; /* in 1/1000 degree Celsius */
   int64_t power_milliwatts;
@@ -602,7 +626,7 @@ typedef struct compute_device_telemetry {
 typedef struct compute_device_process {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int64_t process_id;   /* in the system; in a container the driver may give the id on the machine */
   int64_t memory_bytes; /* device memory that it uses; -1: unknown */
 } compute_device_process;
@@ -663,9 +687,9 @@ typedef struct compute_tensor_spec {
 
 /* Flags of compute_op_info. */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_OP_IN_PLACE = 4, /* an output and an input may be identical views */
-  COMPUTE_OP_GROUPS = 8,   /* a call may have several groups of inputs and outputs; see compute_op_run */
-  COMPUTE_OP_HOST = 16     /* runs on the host if the device does not support it, unless COMPUTE_FALLBACK is strict */
+  COMPUTE_OP_IN_PLACE = 1, /* an output and an input may be identical views */
+  COMPUTE_OP_GROUPS = 2,   /* a call may have several groups of inputs and outputs; see compute_op_run */
+  COMPUTE_OP_HOST = 4      /* runs on the host if the device does not support it, unless COMPUTE_FALLBACK is strict */
 };
 
 /*
@@ -684,7 +708,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 typedef struct compute_op_info {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   const char* name;
   int64_t name_size;
   const char* summary; /* one line */
@@ -814,7 +838,7 @@ typedef struct compute_kernel_argument {
   uint32_t struct_type;
   const void* next;
   int32_t kind;           /* COMPUTE_ARGUMENT_ */
-  int32_t access;         /* TENSOR: COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE */
+  uint32_t access;        /* TENSOR: COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE */
   compute_tensor* tensor; /* TENSOR: on the device of the kernel; the kernel gets the address of element 0 */
   const void* value;      /* VALUE: `value_size` bytes, read during the call */
   int64_t value_size;     /* VALUE: size in bytes; LOCAL_MEMORY: bytes per work-group */
@@ -830,11 +854,20 @@ typedef struct compute_launch {
   int64_t local_memory_bytes; /* CUDA: dynamic shared memory per block, in bytes; or 0 */
 } compute_launch;
 
+/* Options of a recording. */
+typedef struct compute_graph_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t flags; /* no flags are defined yet */
+  int32_t reserved;
+} compute_graph_options;
+
 /* Facts about a recorded graph. */
 typedef struct compute_graph_info {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int64_t nodes;           /* number of recorded steps; an op has one or more */
   int64_t temporary_bytes; /* bytes of temporary memory that the graph holds */
   int32_t native;          /* 1: the plugin runs the graph as a whole; 0: the library submits it step by step */
@@ -853,7 +886,8 @@ COMPUTE_API compute_error_code compute_error_get_code(const compute_error* error
 COMPUTE_API const char* compute_error_message(const compute_error* error);
 /* What the error is about, as far as it is known. */
 COMPUTE_API const char* compute_error_op(const compute_error* error); /* the name of the op, or "" */
-/* The position of the operand at fault, or -1. Operands are the inputs, then the outputs. */
+/* The position of the operand at fault, or -1. Operands are the inputs, the scalars of an expression, then the outputs;
+ * of a kernel its arguments. */
 COMPUTE_API int32_t compute_error_argument(const compute_error* error);
 COMPUTE_API const char* compute_error_attribute(const compute_error* error); /* name of the attribute at fault, or "" */
 COMPUTE_API const char* compute_error_device(const compute_error* error);    /* canonical name of the device, or "" */
@@ -871,11 +905,17 @@ COMPUTE_API void compute_text_free(compute_text* text);
 
 /* The version of the loaded library. A parameter may be NULL. */
 COMPUTE_API void compute_version(int32_t* out_major, int32_t* out_minor, int32_t* out_patch);
+/* Succeeds if the loaded library has this version of the interface, or a newer one that is compatible with it. A
+ * program passes COMPUTE_INTERFACE_MAJOR and COMPUTE_INTERFACE_MINOR, or an older version that suffices for it. Else
+ * UNSUPPORTED; the message names both versions and the file of the library. */
+COMPUTE_API compute_error* compute_require_interface(int32_t major, int32_t minor);
 
 /* The size of one element in bytes; 0 for an unknown dtype. */
 COMPUTE_API int64_t compute_dtype_size(compute_dtype dtype);
 /* The name of a dtype, as "float32"; "" for an unknown dtype. */
 COMPUTE_API const char* compute_dtype_name(compute_dtype dtype);
+/* The dtype with this name. NOT_FOUND: there is none. Dtypes of a vendor are known once a device of theirs is open. */
+COMPUTE_API compute_error* compute_dtype_from_name(const char* name, compute_dtype* out_dtype);
 
 /*
  * Replaces the default log sink, which writes the device selection and warnings to stderr. A NULL callback restores it.
@@ -963,7 +1003,7 @@ COMPUTE_API compute_error* compute_leak_report(int32_t format, compute_text** ou
  * Shuts the library down: refuses new calls, waits up to `timeout_ns` for calls, work and callbacks in progress, then
  * closes all devices and plugins. *out_drained is 1 if all of them finished in time. Otherwise nothing is closed,
  * because the work still uses it, and the program can call this function again. Several threads may call it at once;
- * one of them closes the devices. When all is closed, further calls have no effect and return 1.
+ * one of them closes the devices. When all is closed, further calls have no effect and set *out_drained to 1.
  *
  * From the start of the shutdown, calls that use a device or its work fail with SHUT_DOWN, also in callbacks. Calls
  * that need no device (ops, dtypes, settings, infos, statistics, views, scopes, _free) still work. _release does
@@ -1160,11 +1200,11 @@ COMPUTE_API compute_error* compute_tensor_wrap_host(compute_dtype dtype, int32_t
 COMPUTE_API compute_error* compute_tensor_touch(compute_tensor* tensor);
 /*
  * Creates a scalar, which cannot be changed. *value has the type `dtype` and is copied. A scalar needs no memory and no
- * transfer, and plans do not depend on its value. With `weak` = 1 the scalar is weak: like a literal, it takes the
- * dtype of the other operands if its kind (bool, integer, real, complex) is not higher than theirs. docs/ops.md has
- * the table of common dtypes. `weak` is 0 or 1.
+ * transfer, and plans do not depend on its value. `flags` are COMPUTE_SCALAR_. A weak scalar takes the dtype of the
+ * other operands if its kind (bool, integer, real, complex) is not higher than theirs. docs/ops.md has the table of
+ * common dtypes.
  */
-COMPUTE_API compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak,
+COMPUTE_API compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, uint32_t flags,
                                                  compute_tensor** out_tensor);
 /* Creates a slot: a scalar whose value in a recorded graph can be changed with compute_graph_set_scalar. Its initial
  * value is 0. */
@@ -1267,7 +1307,7 @@ COMPUTE_API compute_error* compute_tensor_to_device(compute_tensor* tensor, comp
  * undefined, and elements that the program does not write are undefined after _unmap. Until _unmap, the program must
  * not queue work that conflicts with `access`, because the library does not order such work.
  */
-COMPUTE_API compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void** out_data,
+COMPUTE_API compute_error* compute_tensor_map(compute_tensor* tensor, uint32_t access, void** out_data,
                                               int32_t* out_is_copy);
 /* Ends a mapping. `data` is the address that _map returned. Each _map needs one _unmap. */
 COMPUTE_API compute_error* compute_tensor_unmap(compute_tensor* tensor, void* data);
@@ -1452,7 +1492,7 @@ COMPUTE_API compute_error* compute_stream_cancel(compute_stream* stream);
  *
  * Callbacks run one at a time, in the order of the calls of this function, on one thread of the library. Work that
  * never ends therefore delays all later callbacks, also those of other streams. A callback may queue work. It must not
- * wait for work and cannot call compute_shutdown.
+ * wait for work and cannot call compute_shutdown. It does not run if the process ends before the work does.
  */
 typedef void (*compute_stream_callback)(compute_borrowed_error error, void* user_data);
 COMPUTE_API compute_error* compute_stream_notify(compute_stream* stream, compute_stream_callback callback,
@@ -1688,7 +1728,7 @@ COMPUTE_API void compute_kernel_release(compute_kernel* kernel);
  * Errors: INVALID_ARGUMENT  the stream is recording already
  *         UNSUPPORTED       the stream is the default stream of its device
  */
-COMPUTE_API compute_error* compute_graph_begin(compute_stream* stream);
+COMPUTE_API compute_error* compute_graph_begin(compute_stream* stream, const compute_graph_options* options);
 /* Ends the recording and creates the graph. If a call failed while it was recorded, this function returns the first
  * such error, and no graph. INVALID_ARGUMENT if the stream is not recording. */
 COMPUTE_API compute_error* compute_graph_end(compute_stream* stream, compute_graph** out_graph);
@@ -1735,14 +1775,16 @@ typedef int32_t (*compute_transport_transfer)(void* data, int64_t size_bytes, in
 typedef int32_t (*compute_transport_progress)(uint64_t request, int32_t* out_done, void* user_data);
 struct compute_transport;
 /* Makes a transport of the ranks that pass the same color, in the order of `key` and then of the ranks. All ranks call
- * it. May wait for them. */
+ * it. May wait for them. The library sets struct_size, struct_type and next of *out_transport; the function leaves
+ * these, and writes fields within struct_size bytes only. */
 typedef int32_t (*compute_transport_split)(int32_t color, int32_t key, struct compute_transport* out_transport,
                                            void* user_data);
 /* Ends the requests of the other ranks, whose `describe` then includes `reason`. Does not wait. */
 typedef void (*compute_transport_abort)(const char* reason, void* user_data);
 /* The transport is used no longer. Requests that have not ended are given up. */
 typedef void (*compute_transport_close)(void* user_data);
-/* Describes the last failure, on the thread that saw it; or the transport, if none has failed. */
+/* Describes the last failure, on the thread that saw it; or the transport, if none has failed. The text is valid until
+ * the thread calls a function of the transport again. */
 typedef const char* (*compute_transport_describe)(void* user_data);
 
 /* A transport of bytes between the ranks of a group. `split` and `describe` may be NULL. */
@@ -1765,31 +1807,53 @@ typedef struct compute_transport {
   compute_transport_describe describe;
 } compute_transport;
 
+/* Options of a group. All ranks pass the same. */
+typedef struct compute_group_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t timeout_ns; /* how long a call waits for the other ranks; 0: as the setting COMPUTE_COLLECTIVE_TIMEOUT says */
+  uint32_t flags;     /* no flags are defined yet */
+  int32_t reserved;
+} compute_group_options;
+
+/* Options of a collective. All ranks pass the same. */
+typedef struct compute_collective_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t flags; /* COMPUTE_COLLECTIVE_ */
+  int32_t reserved;
+} compute_collective_options;
+
 /*
  * Creates a group over a transport. All ranks of the transport call it; it waits for them. A NULL transport makes a
- * group of one rank.
+ * group of one rank. `options` may be NULL.
  *
- * Ownership: `transport` is copied. `close` is called once, also on error.
+ * Ownership: `transport` is copied. The library calls `close` once, when it no longer uses the transport. On error the
+ *            transport stays the caller's, and `close` is not called.
  * Errors:    INVALID_ARGUMENT  a rank that is not below the size; a function is NULL
  *            PEER_FAILED       another rank failed
  */
 COMPUTE_API compute_error* compute_group_create(const compute_transport* transport, compute_device* device,
-                                                compute_group** out_group);
+                                                const compute_group_options* options, compute_group** out_group);
 /*
  * Creates a group of all processes of an MPI program (MPI_COMM_WORLD). The processes were started by mpiexec, or by
  * `compute run`. Uses the MPI library that the process has loaded, else MPICH, Open MPI or another one with the ABI of
  * MPI 5. Initializes it if the program has not done so. In a process that no launcher started, the group has one rank.
+ * `options` may be NULL.
  *
  * Errors: NOT_FOUND    no MPI library; the message lists the names that were tried
  *         UNSUPPORTED  the program initialized MPI without MPI_THREAD_MULTIPLE
  *         PEER_FAILED  another rank failed
  */
-COMPUTE_API compute_error* compute_group_create_mpi(compute_device* device, compute_group** out_group);
-/* Creates a group of devices of this process: rank i is devices[i]. Writes `count` handles to out_groups. Call the
- * collectives of different ranks on different threads, because a call may wait for the other ranks. A device may occur
- * several times; its ranks then need streams of their own. */
-COMPUTE_API compute_error* compute_group_create_all(compute_device* const* devices, int32_t count,
-                                                    compute_group** out_groups);
+COMPUTE_API compute_error* compute_group_create_mpi(compute_device* device, const compute_group_options* options,
+                                                    compute_group** out_group);
+/* Creates a group of devices of this process: rank i is devices[i]. Writes `count` handles to out_groups; on error all
+ * are NULL. Call the collectives of different ranks on different threads, because a call may wait for the other ranks.
+ * A device may occur several times; its ranks then need streams of their own. `options` may be NULL. */
+COMPUTE_API compute_error* compute_group_create_all(compute_device* const* devices, int64_t count,
+                                                    const compute_group_options* options, compute_group** out_groups);
 /* Creates a group of the ranks that pass the same `color`, which is not negative, in the order of `key` and then of the
  * ranks. All ranks of the group call it. UNSUPPORTED if the transport cannot be split. */
 COMPUTE_API compute_error* compute_group_split(compute_group* group, int32_t color, int32_t key,
@@ -1810,7 +1874,7 @@ COMPUTE_API void compute_group_release(compute_group* group);
  * of the stream, and the library tracks it as it does ops. The call waits for the work of the other ranks on a default
  * stream of `cpu`, and on devices whose plugin cannot wait for the host. *out_y is a new row-major tensor. `_into`
  * writes into `y`, which has exactly the shape and dtype of the result, and may be identical to `x` for all_reduce and
- * broadcast. `flags` are COMPUTE_COLLECTIVE_. Scalars are no operands.
+ * broadcast. `options` may be NULL. Scalars are no operands.
  *
  * A failure of a rank, or a disagreement between ranks, ends the group: the work that waits for it fails on all ranks,
  * and so do all later calls of the group. Other work goes on. The message names the rank, the collective and the number
@@ -1824,42 +1888,52 @@ COMPUTE_API void compute_group_release(compute_group* group);
  */
 
 /* y has the shape of x: element by element, x of all ranks combined by `reduction`, one of COMPUTE_REDUCTION_. */
-COMPUTE_API compute_error* compute_all_reduce(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                              int32_t reduction, uint32_t flags, compute_tensor** out_y);
-COMPUTE_API compute_error* compute_all_reduce_into(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                                   int32_t reduction, uint32_t flags, compute_tensor* y);
+COMPUTE_API compute_error* compute_group_all_reduce(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                    int32_t reduction, const compute_collective_options* options,
+                                                    compute_tensor** out_y);
+COMPUTE_API compute_error* compute_group_all_reduce_into(compute_stream* stream, compute_group* group,
+                                                         compute_tensor* x, int32_t reduction,
+                                                         const compute_collective_options* options, compute_tensor* y);
 /* Axis 0 of x is divided into as many equal parts as there are ranks. y is the part of the caller's rank of what
  * all_reduce gives. */
-COMPUTE_API compute_error* compute_reduce_scatter(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                                  int32_t reduction, uint32_t flags, compute_tensor** out_y);
-COMPUTE_API compute_error* compute_reduce_scatter_into(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                                       int32_t reduction, uint32_t flags, compute_tensor* y);
+COMPUTE_API compute_error* compute_group_reduce_scatter(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                        int32_t reduction, const compute_collective_options* options,
+                                                        compute_tensor** out_y);
+COMPUTE_API compute_error* compute_group_reduce_scatter_into(compute_stream* stream, compute_group* group,
+                                                             compute_tensor* x, int32_t reduction,
+                                                             const compute_collective_options* options,
+                                                             compute_tensor* y);
 /* y is x of all ranks, joined along axis 0 in the order of the ranks. An x of rank 0 counts as one of shape [1]. */
-COMPUTE_API compute_error* compute_all_gather(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                              uint32_t flags, compute_tensor** out_y);
-COMPUTE_API compute_error* compute_all_gather_into(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                                   uint32_t flags, compute_tensor* y);
+COMPUTE_API compute_error* compute_group_all_gather(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                    const compute_collective_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_group_all_gather_into(compute_stream* stream, compute_group* group,
+                                                         compute_tensor* x, const compute_collective_options* options,
+                                                         compute_tensor* y);
 /* y is x of the rank `root`. On other ranks only the shape and dtype of x count. */
-COMPUTE_API compute_error* compute_broadcast(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                             int32_t root, uint32_t flags, compute_tensor** out_y);
-COMPUTE_API compute_error* compute_broadcast_into(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                                  int32_t root, uint32_t flags, compute_tensor* y);
+COMPUTE_API compute_error* compute_group_broadcast(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                   int32_t root, const compute_collective_options* options,
+                                                   compute_tensor** out_y);
+COMPUTE_API compute_error* compute_group_broadcast_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                        int32_t root, const compute_collective_options* options,
+                                                        compute_tensor* y);
 /* Axis 0 of x is divided into as many equal parts as there are ranks. Part i of y is the part of the caller's rank of
  * x of rank i. */
-COMPUTE_API compute_error* compute_all_to_all(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                              uint32_t flags, compute_tensor** out_y);
-COMPUTE_API compute_error* compute_all_to_all_into(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                                   uint32_t flags, compute_tensor* y);
+COMPUTE_API compute_error* compute_group_all_to_all(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                    const compute_collective_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_group_all_to_all_into(compute_stream* stream, compute_group* group,
+                                                         compute_tensor* x, const compute_collective_options* options,
+                                                         compute_tensor* y);
 /* Sends x to the rank `peer`, which receives it into a tensor of the same dtype and shape. Only these two call. Two
  * ranks that send to each other must not both wait: one of them receives first. */
-COMPUTE_API compute_error* compute_send(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t peer,
-                                        uint32_t flags);
-COMPUTE_API compute_error* compute_recv(compute_stream* stream, compute_group* group, compute_dtype dtype, int32_t rank,
-                                        const int64_t* shape, int32_t peer, uint32_t flags, compute_tensor** out_y);
-COMPUTE_API compute_error* compute_recv_into(compute_stream* stream, compute_group* group, compute_tensor* y,
-                                             int32_t peer, uint32_t flags);
+COMPUTE_API compute_error* compute_group_send(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                              int32_t peer, const compute_collective_options* options);
+COMPUTE_API compute_error* compute_group_recv(compute_stream* stream, compute_group* group, compute_dtype dtype,
+                                              int32_t rank, const int64_t* shape, int32_t peer,
+                                              const compute_collective_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_group_recv_into(compute_stream* stream, compute_group* group, compute_tensor* y,
+                                                   int32_t peer, const compute_collective_options* options);
 /* Waits on the host until all ranks have called it, and until the earlier calls of the group have finished. */
-COMPUTE_API compute_error* compute_barrier(compute_group* group);
+COMPUTE_API compute_error* compute_group_barrier(compute_group* group);
 
 #ifdef __cplusplus
 }

@@ -20,6 +20,7 @@ enum class DeviceKind : int32_t {
 
 /// Whether a device works. A program takes an unknown value as unusable.
 enum class Health : int32_t {
+  unknown = COMPUTE_HEALTH_UNKNOWN,
   good = COMPUTE_HEALTH_GOOD,
   context_lost = COMPUTE_HEALTH_CONTEXT_LOST,
   device_lost = COMPUTE_HEALTH_DEVICE_LOST,

@@ -40,7 +40,7 @@ class Graph : public Reference<compute_graph, compute_graph_retain, compute_grap
     return end(stream);
   }
   /// Records what is queued on `stream` from now on instead of running it.
-  static void begin(const Stream& stream) { check(compute_graph_begin(stream.get())); }
+  static void begin(const Stream& stream) { check(compute_graph_begin(stream.get(), nullptr)); }
   /// Ends recording. After an error while recording it throws that error.
   [[nodiscard]] static Graph end(const Stream& stream) {
     return Graph(

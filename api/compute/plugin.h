@@ -95,7 +95,7 @@ extern "C" {
 
 /* Definitions that compute.h and plugin.h share. Both spell them out, so that each header stands alone. */
 #ifndef COMPUTE_SHARED_DEFINITIONS_
-#define COMPUTE_SHARED_DEFINITIONS_
+#define COMPUTE_SHARED_DEFINITIONS_ 1 /* rises with each change of this block */
 
 /* Gives an enum the type of the fields that hold its constants, where the language can: in C++ and C23, and with clang,
  * through which many generators of bindings read headers. */
@@ -134,12 +134,8 @@ enum COMPUTE_UNDERLYING(int32_t) {
 /*
  * Data types. compute/dtypes.def lists their sizes and categories.
  *
- * Reserved: 16 float8_e4m3fn, 17 float8_e5m2, 18 float8_e8m0fnu, 19 float4_e2m1fn, 20 int4 and 21 uint4 (packed along
- * the last axis); 64 to 127 for dtypes of vendors.
- *
- * A float8 operand of an expression is converted to float32 first. All nodes compute in float32, and the result is
- * rounded once, to nearest even. A value beyond the range of float8_e4m3fn or float8_e5m2 becomes the largest finite
- * value of its sign, as in the saturating mode of the OCP specification of 8-bit floats. NaN stays NaN.
+ * 16 to 21 are reserved for float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float4_e2m1fn, int4 and uint4. 64 to 127 are
+ * dtypes of vendors: the library assigns these numbers in each process, and compute_dtype_from_name finds them.
  */
 typedef int32_t compute_dtype;
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -265,7 +261,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 typedef struct compute_native_dlpack {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int32_t device_type;  /* DLDevice.device_type */
   int32_t device_id;    /* DLDevice.device_id */
   uint64_t data;        /* tensor: DLTensor.data */
@@ -277,14 +273,14 @@ typedef struct compute_native_dlpack {
 typedef struct compute_native_host {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   void* address; /* tensor: of element 0 */
 } compute_native_host;
 
 typedef struct compute_native_cuda {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   int32_t device; /* CUdevice */
   int32_t reserved;
   uint64_t context; /* CUcontext */
@@ -295,7 +291,7 @@ typedef struct compute_native_cuda {
 typedef struct compute_native_opencl {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   uint64_t platform;    /* cl_platform_id */
   uint64_t device;      /* cl_device_id */
   uint64_t context;     /* cl_context */
@@ -307,7 +303,7 @@ typedef struct compute_native_opencl {
 typedef struct compute_native_vulkan {
   uint32_t struct_size;
   uint32_t struct_type;
-  const void* next;
+  void* next;
   uint64_t get_instance_proc_addr; /* PFN_vkGetInstanceProcAddr of the loader that made `instance` */
   uint64_t instance;               /* VkInstance */
   uint64_t physical_device;        /* VkPhysicalDevice */
@@ -356,6 +352,8 @@ typedef struct compute_external {
   uint8_t device_uuid[16]; /* OPAQUE_FD: the device, as deviceUUID of Vulkan; another device refuses it */
 } compute_external;
 
+#elif COMPUTE_SHARED_DEFINITIONS_ != 1
+#error "compute.h and plugin.h are of different versions"
 #endif /* COMPUTE_SHARED_DEFINITIONS_ */
 
 /* ---- Versions ---------------------------------------------------------------------------------------------------- */

@@ -14,7 +14,10 @@ struct Version {
   int32_t major = 0, minor = 0, patch = 0;
 };
 
-/// That of the library that runs; COMPUTE_VERSION_MAJOR and its like are that of the headers.
+/// Throws UNSUPPORTED if the loaded library is older than the interface that this program is compiled with.
+inline void require_interface() { check(compute_require_interface(COMPUTE_INTERFACE_MAJOR, COMPUTE_INTERFACE_MINOR)); }
+
+/// The version of the library that runs; COMPUTE_VERSION_MAJOR and its like are the version of the headers.
 [[nodiscard]] inline Version version() noexcept {
   int32_t major = 0, minor = 0, patch = 0;
   compute_version(&major, &minor, &patch);

@@ -135,8 +135,9 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
   /// An immutable operand of rank 0, without memory. A weak one takes the dtype of the other operands.
   template <Element T, std::same_as<bool> B = bool>
   [[nodiscard]] static Tensor scalar(T value, B weak = false) {
-    return make(
-        [&](compute_tensor** out) { return compute_tensor_scalar(dtype_of<T>.id(), &value, weak ? 1 : 0, out); });
+    return make([&](compute_tensor** out) {
+      return compute_tensor_scalar(dtype_of<T>.id(), &value, weak ? COMPUTE_SCALAR_WEAK : 0u, out);
+    });
   }
   /// A scalar whose value in a recorded graph is changed by Graph::set_scalar. Starts as 0.
   [[nodiscard]] static Tensor slot(DType dtype) {
@@ -646,7 +647,7 @@ class Mapped {
   Mapped(const Tensor& tensor, Access access) {
     void* data = nullptr;
     int32_t is_copy = 0;
-    check(compute_tensor_map(tensor.get(), static_cast<int32_t>(access), &data, &is_copy));
+    check(compute_tensor_map(tensor.get(), static_cast<uint32_t>(access), &data, &is_copy));
     tensor_ = tensor;
     data_ = static_cast<T*>(data);
     is_copy_ = is_copy != 0;

@@ -40,6 +40,12 @@ class DType {
   template <std::same_as<decltype(COMPUTE_DTYPE_NONE)> T>
   constexpr DType(T id) noexcept : id_(id) {}  // NOLINT: implicit on purpose
   constexpr explicit DType(compute_dtype id) noexcept : id_(id) {}
+  /// The dtype with this name; NOT_FOUND if there is none.
+  [[nodiscard]] static DType named(const char* name) {
+    DType dtype;
+    check(compute_dtype_from_name(name, &dtype.id_));
+    return dtype;
+  }
 
   [[nodiscard]] constexpr compute_dtype id() const noexcept { return id_; }
   /// "float32"; "" for a number that is no dtype.

@@ -47,6 +47,12 @@ template <>
 inline constexpr uint32_t least_size_of<compute_external> = COMPUTE_EXTERNAL_SIZE_1;
 template <>
 inline constexpr uint32_t least_size_of<compute_transport> = COMPUTE_TRANSPORT_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_group_options> = COMPUTE_GROUP_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_collective_options> = COMPUTE_COLLECTIVE_OPTIONS_SIZE_1;
+template <>
+inline constexpr uint32_t least_size_of<compute_graph_options> = COMPUTE_GRAPH_OPTIONS_SIZE_1;
 
 inline void require_struct_size(uint32_t size, const char* name, uint32_t least = kSmallestStruct) {
   if (size < least || size > kGreatestStruct) {
@@ -121,6 +127,12 @@ inline constexpr uint32_t struct_type_of<compute_external> = COMPUTE_STRUCT_EXTE
 template <>
 inline constexpr uint32_t struct_type_of<compute_transport> = COMPUTE_STRUCT_TRANSPORT;
 template <>
+inline constexpr uint32_t struct_type_of<compute_group_options> = COMPUTE_STRUCT_GROUP_OPTIONS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_collective_options> = COMPUTE_STRUCT_COLLECTIVE_OPTIONS;
+template <>
+inline constexpr uint32_t struct_type_of<compute_graph_options> = COMPUTE_STRUCT_GRAPH_OPTIONS;
+template <>
 inline constexpr uint32_t struct_type_of<compute_device_info> = COMPUTE_STRUCT_DEVICE_INFO;
 template <>
 inline constexpr uint32_t struct_type_of<compute_device_attribute> = COMPUTE_STRUCT_DEVICE_ATTRIBUTE;
@@ -159,6 +171,12 @@ inline void require_known_flags(uint32_t flags, uint32_t known, const char* name
   if ((flags & ~known) == 0) return;
   throw Error(COMPUTE_ERROR_UNSUPPORTED,
               fmt::format("{}.flags is {:#x}; {:#x} is not supported", name, flags, flags & ~known));
+}
+
+// The error of bits that are not of COMPUTE_ACCESS_, or of none; 0 if there is no error.
+inline compute_error_code access_error(uint32_t access) noexcept {
+  if (access == 0) return COMPUTE_ERROR_INVALID_ARGUMENT;
+  return (access & ~uint32_t{COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE}) != 0 ? COMPUTE_ERROR_UNSUPPORTED : COMPUTE_OK;
 }
 
 // Zeroes an output struct of any size except for its size and `next`. Called before anything that can fail. An invalid
@@ -217,6 +235,8 @@ void write_sized_array(T* array, int64_t count, const char* name, F&& value_at) 
 // The result of a two-call query: the entries that fit, and the count, which stays 0 on error.
 template <class T, class F>
 void write_list(T* array, int64_t capacity, int64_t count, const char* name, int64_t* out_count, F&& value_at) {
+  if (capacity < 0)
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("capacity is {}; it must not be negative", capacity));
   if (capacity > 0) {
     require_not_null(array, name);
     write_sized_array(array, std::min(capacity, count), name, value_at);

@@ -150,18 +150,19 @@ void Group::or_fail(const char* name, uint64_t number, F&& f) {
 
 // ---- Making ---------------------------------------------------------------------------------------------------------
 
-Group::Group(Device& device, std::unique_ptr<Transport> transport)
+Group::Group(Device& device, std::unique_ptr<Transport> transport, const GroupOptions& options)
     : device_(device), transport_(std::move(transport)), process_(getpid()) {
   const int64_t seconds = setting(SettingId::kCollectiveTimeout).integer.value_or(0);
   if (seconds > 0) timeout_ns_ = seconds * 1'000'000'000;
+  if (options.timeout_ns > 0) timeout_ns_ = options.timeout_ns;
   compares_ = setting(SettingId::kCollectiveCheck).flag;
   transport_->set_timeout(timeout_ns_);
 }
 
-std::shared_ptr<Group> Group::make(Device& device, std::unique_ptr<Transport> transport, bool shares_device) {
+std::shared_ptr<Group> Group::make(Device& device, std::unique_ptr<Transport> transport, const GroupOptions& options) {
   device.require_usable();
-  std::shared_ptr<Group> group(new Group(device, std::move(transport)));
-  group->shares_device_ = shares_device;
+  std::shared_ptr<Group> group(new Group(device, std::move(transport), options));
+  group->shares_device_ = options.shares_device;
   group->description_ = group->transport_->description();
   if (group->size() > 1) group->or_fail("group_create", 0, [&] { group->agree_on_library(); });
   if (!device.is_host) group->copies_ = &acquire_timeline(device, 0, 0);
@@ -224,7 +225,8 @@ std::shared_ptr<Group> Group::split(int32_t color, int32_t key) {
     transport_->require_split();
     or_fail("group_split", number, [&] { part = transport_->split(color, key); });
   }
-  return make(device_, std::move(part), shares_device_);
+  const int64_t limit = timeout_ns_ == COMPUTE_TIMEOUT_NONE ? 0 : timeout_ns_;
+  return make(device_, std::move(part), {.timeout_ns = limit, .shares_device = shares_device_});
 }
 
 // ---- Calls ----------------------------------------------------------------------------------------------------------
@@ -489,7 +491,7 @@ void Group::watch_library() noexcept {
       if (entry.timeline->has_ended(entry.own) || !is_past(entry.end)) continue;
       throw Error(COMPUTE_ERROR_PEER_FAILED, fmt::format("no answer of the other ranks within {} s "
                                                          "(COMPUTE_COLLECTIVE_TIMEOUT)",
-                                                         timeout_ns_ / 1'000'000'000));
+                                                         static_cast<double>(timeout_ns_) / 1e9));
     }
   } catch (const Error& error) {
     static_cast<void>(failed(oldest->name, oldest->number, error));

@@ -26,14 +26,18 @@
 
 namespace compute {
 
+struct GroupOptions {
+  int64_t timeout_ns = 0;      // 0: as the setting says
+  bool shares_device = false;  // another rank of this process is on the device, so a call would wait behind its calls
+};
+
 // One rank's side of a group. Calls take turns: a turn is taken when the call is made, so that the transport sees the
 // calls in the order of the program. A call runs on its caller's thread if its stream cannot wait for the host, else on
 // the group's own thread, while the stream waits.
 class Group : public std::enable_shared_from_this<Group> {
  public:
-  // All ranks of the transport call it, and it waits for them. `shares_device`: another rank of this process is on
-  // `device`, so a call would wait behind the other rank's on the default stream.
-  static std::shared_ptr<Group> make(Device& device, std::unique_ptr<Transport> transport, bool shares_device = false);
+  // All ranks of the transport call it, and it waits for them.
+  static std::shared_ptr<Group> make(Device& device, std::unique_ptr<Transport> transport, const GroupOptions& options);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -77,7 +81,7 @@ class Group : public std::enable_shared_from_this<Group> {
   class Turn;
   friend void wait_for_groups(int64_t timeout_ns) noexcept;
 
-  Group(Device& device, std::unique_ptr<Transport> transport);
+  Group(Device& device, std::unique_ptr<Transport> transport, const GroupOptions& options);
   void agree_on_library();
   bool join_library(std::string& reason);
 

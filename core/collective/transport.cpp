@@ -18,9 +18,9 @@ void keep_forever(std::shared_ptr<void> memory) {
   all->push_back(std::move(memory));
 }
 
-Transport::Transport(const compute_transport& table) : table_(table) {
+Transport::Transport(const compute_transport& table, Owner owner) : table_(table), is_own_(owner == Owner::kTransport) {
   const auto refuse = [&](std::string why) {
-    if (table_.close != nullptr) table_.close(table_.user_data);
+    if (is_own_ && table_.close != nullptr) table_.close(table_.user_data);
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "transport: " + why);
   };
   if (table_.size < 1 || table_.rank < 0 || table_.rank >= table_.size)
@@ -31,7 +31,9 @@ Transport::Transport(const compute_transport& table) : table_(table) {
     refuse("a function is NULL; only `split` and `describe` may be");
 }
 
-Transport::~Transport() { table_.close(table_.user_data); }
+Transport::~Transport() {
+  if (is_own_) table_.close(table_.user_data);
+}
 
 std::string Transport::description() const {
   const char* text = table_.describe != nullptr ? table_.describe(table_.user_data) : nullptr;
@@ -66,7 +68,7 @@ void Transport::wait(int32_t code, uint64_t request) {
       has_open_request_ = true;
       throw Error(COMPUTE_ERROR_PEER_FAILED, fmt::format("no answer of the other ranks within {} s "
                                                          "(COMPUTE_COLLECTIVE_TIMEOUT)",
-                                                         timeout_ns_ / 1'000'000'000));
+                                                         static_cast<double>(timeout_ns_) / 1e9));
     }
     if (now - begin > std::chrono::milliseconds(20)) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -120,6 +122,9 @@ std::unique_ptr<Transport> Transport::split(int32_t color, int32_t key) {
   made.struct_size = sizeof made;
   made.struct_type = COMPUTE_STRUCT_TRANSPORT;
   check(table_.split(color, key, &made, table_.user_data));
+  made.struct_size = sizeof made;
+  made.struct_type = COMPUTE_STRUCT_TRANSPORT;
+  made.next = nullptr;
   return std::make_unique<Transport>(made);
 }
 

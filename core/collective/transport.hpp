@@ -21,12 +21,15 @@ void keep_forever(std::shared_ptr<void> memory);
 // after the time limit, and after stop(). The transport may then still use their memory, see has_open_request.
 class Transport {
  public:
-  // Takes the table, whose `close` is called once, also if the constructor throws INVALID_ARGUMENT.
-  explicit Transport(const compute_transport& table);
+  // Who calls `close` of the table: the destructor (and a constructor that throws), or, until take_over(), the caller.
+  enum class Owner : uint8_t { kTransport, kCaller };
+  // Throws INVALID_ARGUMENT if the table is incomplete.
+  explicit Transport(const compute_transport& table, Owner owner = Owner::kTransport);
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
+  void take_over() noexcept { is_own_ = true; }
   int32_t rank() const noexcept { return table_.rank; }
   int32_t size() const noexcept { return table_.size; }
   std::string description() const;
@@ -88,6 +91,7 @@ class Transport {
   void check(int32_t code);
 
   compute_transport table_;
+  bool is_own_;
   int64_t timeout_ns_ = COMPUTE_TIMEOUT_NONE;
   std::atomic<bool> is_stopped_{false};
   bool has_open_request_ = false;

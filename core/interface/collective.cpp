@@ -29,22 +29,37 @@ constexpr int64_t kWaitAtEnd = int64_t{2'000'000'000};
 
 // ---- Groups ---------------------------------------------------------------------------------------------------------
 
-compute_group* group_over(const compute_transport& table, Device& device, bool shares_device = false) {
-  return new compute_group(Group::make(device, std::make_unique<Transport>(table), shares_device));
+compute_group* group_over(const compute_transport& table, Device& device, const GroupOptions& options) {
+  return new compute_group(Group::make(device, std::make_unique<Transport>(table), options));
 }
 
 // A group of one exchanges nothing.
-compute_group* group_of_one(Device& device) { return group_over(local_transports(1).front(), device); }
+compute_group* group_of_one(Device& device, const GroupOptions& options) {
+  return group_over(local_transports(1).front(), device, options);
+}
+
+GroupOptions read_options(const compute_group_options* options) {
+  if (options == nullptr) return {};
+  const compute_group_options given = read_sized(options, "options");
+  require_known_flags(given.flags, 0, "options");
+  require_zero(given.reserved, "options");
+  if (given.timeout_ns < 0) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("options.timeout_ns is {}; it must not be negative", given.timeout_ns));
+  }
+  return {.timeout_ns = given.timeout_ns};
+}
 
 // The ranks are made at the same time, because each waits for the others.
-void make_all(std::span<compute_device* const> devices, compute_group** out_groups) {
+void make_all(std::span<compute_device* const> devices, const GroupOptions& options, compute_group** out_groups) {
   const std::vector<compute_transport> tables = local_transports(static_cast<int32_t>(devices.size()));
   std::vector<compute_error*> errors(devices.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < devices.size(); ++i) {
     threads.emplace_back([&, i] {
-      const bool shares_device = std::count(devices.begin(), devices.end(), devices[i]) > 1;
-      errors[i] = guard([&] { out_groups[i] = group_over(tables[i], *devices[i], shares_device); });
+      GroupOptions own = options;
+      own.shares_device = std::count(devices.begin(), devices.end(), devices[i]) > 1;
+      errors[i] = guard([&] { out_groups[i] = group_over(tables[i], *devices[i], own); });
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -71,7 +86,8 @@ struct Call {
   compute_tensor* x = nullptr;
   int32_t reduction = 0;
   int32_t peer = 0;
-  uint32_t flags = 0;
+  const compute_collective_options* options = nullptr;
+  uint32_t flags = 0;  // of `options`, once they are read
 
   bool reduces() const {
     return kind == COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE || kind == COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER;
@@ -204,10 +220,14 @@ Tensor* run(const Call& call, compute_dtype dtype, std::span<const int64_t> shap
   return nullptr;
 }
 
-void check_call(const Call& call) {
+void check_call(Call& call) {
   const Group& group = *checked(call.group).group;
-  if ((call.flags & ~uint32_t{COMPUTE_COLLECTIVE_DETERMINISTIC}) != 0)
-    refuse(call, COMPUTE_ERROR_UNSUPPORTED, fmt::format("flags {:#x} are not supported", call.flags));
+  if (call.options != nullptr) {
+    const compute_collective_options given = read_sized(call.options, "options");
+    require_known_flags(given.flags, COMPUTE_COLLECTIVE_DETERMINISTIC, "options");
+    require_zero(given.reserved, "options");
+    call.flags = given.flags;
+  }
   if (call.peer < 0 || call.peer >= group.size()) {
     refuse(call, COMPUTE_ERROR_INVALID_ARGUMENT,
            fmt::format("rank {} is not in the group, which has {}", call.peer, group.size()));
@@ -221,8 +241,10 @@ void check_call(const Call& call) {
   if (call.reduces()) require_reduction(call.name, call.reduction, x.dtype);
 }
 
+bool is_usable(const compute_group* group) { return group != nullptr && group->is_alive(); }
+
 // A call whose operand is x; it makes its result, or writes to *into.
-compute_error* run_on(const Call& call, compute_tensor** out_y, compute_tensor* into) noexcept {
+compute_error* run_on(Call call, compute_tensor** out_y, compute_tensor* into) noexcept {
   if (out_y != nullptr) *out_y = nullptr;
   return guard(about(call.group != nullptr ? call.x : nullptr), [&] {
     const Running running;
@@ -240,46 +262,53 @@ compute_error* run_on(const Call& call, compute_tensor** out_y, compute_tensor* 
 extern "C" {
 
 compute_error* compute_group_create(const compute_transport* transport, compute_device* device,
-                                    compute_group** out_group) {
-  if (out_group != nullptr) *out_group = nullptr;
-  return guard(about(device), [&] {
-    compute_transport table{};
-    if (transport != nullptr) table = read_sized(transport, "transport");
-    // From here on the transport is this library's.
-    std::unique_ptr<Transport> owned;
-    if (transport != nullptr) owned = std::make_unique<Transport>(table);
-    require_not_null(out_group, "out_group");
-    Device& self = checked(device);
-    const Running running;
-    *out_group = owned != nullptr ? new compute_group(Group::make(self, std::move(owned))) : group_of_one(self);
-  });
-}
-
-compute_error* compute_group_create_mpi(compute_device* device, compute_group** out_group) {
+                                    const compute_group_options* options, compute_group** out_group) {
   if (out_group != nullptr) *out_group = nullptr;
   return guard(about(device), [&] {
     require_not_null(out_group, "out_group");
     Device& self = checked(device);
+    const GroupOptions given = read_options(options);
     const Running running;
-    *out_group = group_over(mpi_transport([] { wait_for_groups(kWaitAtEnd); }), self);
+    if (transport == nullptr) {
+      *out_group = group_of_one(self, given);
+      return;
+    }
+    auto borrowed = std::make_unique<Transport>(read_sized(transport, "transport"), Transport::Owner::kCaller);
+    Transport& used = *borrowed;
+    *out_group = new compute_group(Group::make(self, std::move(borrowed), given));
+    used.take_over();
   });
 }
 
-compute_error* compute_group_create_all(compute_device* const* devices, int32_t count, compute_group** out_groups) {
+compute_error* compute_group_create_mpi(compute_device* device, const compute_group_options* options,
+                                        compute_group** out_group) {
+  if (out_group != nullptr) *out_group = nullptr;
+  return guard(about(device), [&] {
+    require_not_null(out_group, "out_group");
+    Device& self = checked(device);
+    const GroupOptions given = read_options(options);
+    const Running running;
+    *out_group = group_over(mpi_transport([] { wait_for_groups(kWaitAtEnd); }), self, given);
+  });
+}
+
+compute_error* compute_group_create_all(compute_device* const* devices, int64_t count,
+                                        const compute_group_options* options, compute_group** out_groups) {
   if (out_groups != nullptr) {
-    for (int32_t i = 0; i < count; ++i) out_groups[i] = nullptr;
+    for (int64_t i = 0; i < count; ++i) out_groups[i] = nullptr;
   }
   return guard([&] {
-    if (count < 1) {
+    if (count < 1 || count > INT32_MAX) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("count is {}; a group has at least one rank", count))
           .about_parameter();
     }
     require_not_null(devices, "devices");
     require_not_null(out_groups, "out_groups");
+    const GroupOptions shared = read_options(options);
     const Running running;
     const std::span<compute_device* const> given(devices, static_cast<size_t>(count));
     for (compute_device* const device : given) checked(device).require_usable();
-    make_all(given, out_groups);
+    make_all(given, shared, out_groups);
   });
 }
 
@@ -297,13 +326,13 @@ compute_error* compute_group_split(compute_group* group, int32_t color, int32_t 
   });
 }
 
-int32_t compute_group_rank(const compute_group* group) { return group != nullptr ? group->group->rank() : 0; }
-int32_t compute_group_size(const compute_group* group) { return group != nullptr ? group->group->size() : 0; }
+int32_t compute_group_rank(const compute_group* group) { return is_usable(group) ? group->group->rank() : 0; }
+int32_t compute_group_size(const compute_group* group) { return is_usable(group) ? group->group->size() : 0; }
 compute_device* compute_group_device(const compute_group* group) {
-  return group != nullptr ? &group->group->device() : nullptr;
+  return is_usable(group) ? &group->group->device() : nullptr;
 }
 const char* compute_group_description(const compute_group* group) {
-  return group != nullptr ? group->group->description().c_str() : "";
+  return is_usable(group) ? group->group->description().c_str() : "";
 }
 
 compute_error* compute_group_abort(compute_group* group) {
@@ -319,82 +348,88 @@ void compute_group_retain(compute_group* group) {
 }
 void compute_group_release(compute_group* group) { release_handle(group); }
 
-compute_error* compute_all_reduce(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t reduction,
-                                  uint32_t flags, compute_tensor** out_y) {
+compute_error* compute_group_all_reduce(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                        int32_t reduction, const compute_collective_options* options,
+                                        compute_tensor** out_y) {
   if (out_y == nullptr) return guard([] { throw_null("out_y"); });
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE, "all_reduce", stream, group, x, reduction, 0, flags}, out_y,
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE, "all_reduce", stream, group, x, reduction, 0, options}, out_y,
                 nullptr);
 }
-compute_error* compute_all_reduce_into(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                       int32_t reduction, uint32_t flags, compute_tensor* y) {
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE, "all_reduce", stream, group, x, reduction, 0, flags}, nullptr,
+compute_error* compute_group_all_reduce_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                             int32_t reduction, const compute_collective_options* options,
+                                             compute_tensor* y) {
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE, "all_reduce", stream, group, x, reduction, 0, options}, nullptr,
                 y);
 }
 
-compute_error* compute_reduce_scatter(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                      int32_t reduction, uint32_t flags, compute_tensor** out_y) {
+compute_error* compute_group_reduce_scatter(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                            int32_t reduction, const compute_collective_options* options,
+                                            compute_tensor** out_y) {
   if (out_y == nullptr) return guard([] { throw_null("out_y"); });
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER, "reduce_scatter", stream, group, x, reduction, 0, flags},
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER, "reduce_scatter", stream, group, x, reduction, 0, options},
                 out_y, nullptr);
 }
-compute_error* compute_reduce_scatter_into(compute_stream* stream, compute_group* group, compute_tensor* x,
-                                           int32_t reduction, uint32_t flags, compute_tensor* y) {
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER, "reduce_scatter", stream, group, x, reduction, 0, flags},
+compute_error* compute_group_reduce_scatter_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                                 int32_t reduction, const compute_collective_options* options,
+                                                 compute_tensor* y) {
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER, "reduce_scatter", stream, group, x, reduction, 0, options},
                 nullptr, y);
 }
 
-compute_error* compute_all_gather(compute_stream* stream, compute_group* group, compute_tensor* x, uint32_t flags,
+compute_error* compute_group_all_gather(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                        const compute_collective_options* options, compute_tensor** out_y) {
+  if (out_y == nullptr) return guard([] { throw_null("out_y"); });
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_GATHER, "all_gather", stream, group, x, 0, 0, options}, out_y, nullptr);
+}
+compute_error* compute_group_all_gather_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                             const compute_collective_options* options, compute_tensor* y) {
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_GATHER, "all_gather", stream, group, x, 0, 0, options}, nullptr, y);
+}
+
+compute_error* compute_group_broadcast(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t root,
+                                       const compute_collective_options* options, compute_tensor** out_y) {
+  if (out_y == nullptr) return guard([] { throw_null("out_y"); });
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_BROADCAST, "broadcast", stream, group, x, 0, root, options}, out_y, nullptr);
+}
+compute_error* compute_group_broadcast_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                            int32_t root, const compute_collective_options* options,
+                                            compute_tensor* y) {
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_BROADCAST, "broadcast", stream, group, x, 0, root, options}, nullptr, y);
+}
+
+compute_error* compute_group_all_to_all(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                        const compute_collective_options* options, compute_tensor** out_y) {
+  if (out_y == nullptr) return guard([] { throw_null("out_y"); });
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_TO_ALL, "all_to_all", stream, group, x, 0, 0, options}, out_y, nullptr);
+}
+compute_error* compute_group_all_to_all_into(compute_stream* stream, compute_group* group, compute_tensor* x,
+                                             const compute_collective_options* options, compute_tensor* y) {
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_TO_ALL, "all_to_all", stream, group, x, 0, 0, options}, nullptr, y);
+}
+
+compute_error* compute_group_send(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t peer,
+                                  const compute_collective_options* options) {
+  return run_on({COMPUTE_PLUGIN_COLLECTIVE_SEND, "send", stream, group, x, 0, peer, options}, nullptr, nullptr);
+}
+
+compute_error* compute_group_recv(compute_stream* stream, compute_group* group, compute_dtype dtype, int32_t rank,
+                                  const int64_t* shape, int32_t peer, const compute_collective_options* options,
                                   compute_tensor** out_y) {
-  if (out_y == nullptr) return guard([] { throw_null("out_y"); });
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_GATHER, "all_gather", stream, group, x, 0, 0, flags}, out_y, nullptr);
-}
-compute_error* compute_all_gather_into(compute_stream* stream, compute_group* group, compute_tensor* x, uint32_t flags,
-                                       compute_tensor* y) {
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_GATHER, "all_gather", stream, group, x, 0, 0, flags}, nullptr, y);
-}
-
-compute_error* compute_broadcast(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t root,
-                                 uint32_t flags, compute_tensor** out_y) {
-  if (out_y == nullptr) return guard([] { throw_null("out_y"); });
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_BROADCAST, "broadcast", stream, group, x, 0, root, flags}, out_y, nullptr);
-}
-compute_error* compute_broadcast_into(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t root,
-                                      uint32_t flags, compute_tensor* y) {
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_BROADCAST, "broadcast", stream, group, x, 0, root, flags}, nullptr, y);
-}
-
-compute_error* compute_all_to_all(compute_stream* stream, compute_group* group, compute_tensor* x, uint32_t flags,
-                                  compute_tensor** out_y) {
-  if (out_y == nullptr) return guard([] { throw_null("out_y"); });
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_TO_ALL, "all_to_all", stream, group, x, 0, 0, flags}, out_y, nullptr);
-}
-compute_error* compute_all_to_all_into(compute_stream* stream, compute_group* group, compute_tensor* x, uint32_t flags,
-                                       compute_tensor* y) {
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_ALL_TO_ALL, "all_to_all", stream, group, x, 0, 0, flags}, nullptr, y);
-}
-
-compute_error* compute_send(compute_stream* stream, compute_group* group, compute_tensor* x, int32_t peer,
-                            uint32_t flags) {
-  return run_on({COMPUTE_PLUGIN_COLLECTIVE_SEND, "send", stream, group, x, 0, peer, flags}, nullptr, nullptr);
-}
-
-compute_error* compute_recv(compute_stream* stream, compute_group* group, compute_dtype dtype, int32_t rank,
-                            const int64_t* shape, int32_t peer, uint32_t flags, compute_tensor** out_y) {
   if (out_y != nullptr) *out_y = nullptr;
   return guard([&] {
     require_not_null(out_y, "out_y");
     const Running running;
-    const Call call{COMPUTE_PLUGIN_COLLECTIVE_RECV, "recv", stream, group, nullptr, 0, peer, flags};
+    Call call{COMPUTE_PLUGIN_COLLECTIVE_RECV, "recv", stream, group, nullptr, 0, peer, options};
     check_call(call);
     checked_shape(call.name, dtype, rank, shape);
     *out_y = run(call, dtype, {shape, static_cast<size_t>(rank)}, nullptr);
   });
 }
-compute_error* compute_recv_into(compute_stream* stream, compute_group* group, compute_tensor* y, int32_t peer,
-                                 uint32_t flags) {
+compute_error* compute_group_recv_into(compute_stream* stream, compute_group* group, compute_tensor* y, int32_t peer,
+                                       const compute_collective_options* options) {
   return guard(about(y), [&] {
     const Running running;
-    const Call call{COMPUTE_PLUGIN_COLLECTIVE_RECV, "recv", stream, group, nullptr, 0, peer, flags};
+    Call call{COMPUTE_PLUGIN_COLLECTIVE_RECV, "recv", stream, group, nullptr, 0, peer, options};
     check_call(call);
     Tensor& self = checked(y);
     check_tensor(call, *call.group->group, self, "y");
@@ -402,7 +437,7 @@ compute_error* compute_recv_into(compute_stream* stream, compute_group* group, c
   });
 }
 
-compute_error* compute_barrier(compute_group* group) {
+compute_error* compute_group_barrier(compute_group* group) {
   return guard([&] {
     Group& self = *checked(group).group;
     const Running running;

@@ -185,7 +185,7 @@ compute_error* compute_device_processes(compute_device* device, compute_device_p
 }
 
 compute_error* compute_device_health(compute_device* device, int32_t* out_health) {
-  if (out_health != nullptr) *out_health = COMPUTE_HEALTH_GOOD;
+  if (out_health != nullptr) *out_health = COMPUTE_HEALTH_UNKNOWN;
   return guard(about(device), [&] {
     require_not_null(out_health, "out_health");
     *out_health = checked(device).health.load();

@@ -16,9 +16,14 @@ using namespace compute;
 
 extern "C" {
 
-compute_error* compute_graph_begin(compute_stream* stream) {
+compute_error* compute_graph_begin(compute_stream* stream, const compute_graph_options* options) {
   return guard(about(stream), [&] {
     compute_stream& self = checked(stream);
+    if (options != nullptr) {
+      const compute_graph_options given = read_sized(options, "options");
+      require_known_flags(given.flags, 0, "options");
+      require_zero(given.reserved, "options");
+    }
     const Running running;
     self.device.require_usable();
     if (self.is_borrowed()) {

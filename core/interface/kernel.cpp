@@ -144,10 +144,9 @@ class LaunchArguments {
                   fmt::format("kernel {}: argument {} is not on {}", kernel_.name, i, kernel_.device.name))
           .with_argument(static_cast<int32_t>(i));
     }
-    if (argument.access < COMPUTE_ACCESS_READ || argument.access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("kernel {}: argument {} has access {}, which is not a COMPUTE_ACCESS_ value",
-                              kernel_.name, i, argument.access))
+    if (const compute_error_code code = access_error(argument.access)) {
+      throw Error(code, fmt::format("kernel {}: argument {} has access {:#x}, which is not of COMPUTE_ACCESS_",
+                                    kernel_.name, i, argument.access))
           .with_argument(static_cast<int32_t>(i));
     }
     // Kernels load whole elements; only the host can load misaligned ones.
@@ -247,6 +246,10 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
     const Running running;
     self.device.require_usable();
     require_not_null(launch, "launch");
+    if (argument_count < 0) {
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  fmt::format("kernel {}: argument_count is {}", self.name, argument_count));
+    }
     if (argument_count > 0) require_not_null(arguments, "arguments");
     const compute_launch shape = read_sized(launch, "launch");
     if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {

@@ -582,6 +582,7 @@ compute_error* compute_expression_gradient(compute_expression* expression, const
     require_not_null(out_gradient, "out_gradient");
     const compute_expression& self = checked(expression);
     std::vector<int32_t> inputs;
+    if (wanted == nullptr && wanted_count != 0) throw_null("wanted");
     if (wanted == nullptr) {
       for (int32_t i = 0; i < self.input_count; ++i) inputs.push_back(i);
     } else {

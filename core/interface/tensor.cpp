@@ -164,6 +164,17 @@ void forget_wrapped(const Buffer& buffer) noexcept {
 extern "C" {
 
 int64_t compute_dtype_size(compute_dtype dtype) { return dtype_size(dtype); }
+compute_error* compute_dtype_from_name(const char* name, compute_dtype* out_dtype) {
+  if (out_dtype != nullptr) *out_dtype = COMPUTE_DTYPE_NONE;
+  return guard([&] {
+    require_not_null(name, "name");
+    require_not_null(out_dtype, "out_dtype");
+    *out_dtype = dtype_from_name(name);
+    if (*out_dtype == COMPUTE_DTYPE_NONE)
+      throw Error(COMPUTE_ERROR_NOT_FOUND, fmt::format("there is no dtype {}", in_quotes(name)));
+  });
+}
+
 const char* compute_dtype_name(compute_dtype dtype) {
   const char* name = dtype_info(dtype).name;
   return name != nullptr ? name : "";
@@ -252,14 +263,17 @@ compute_error* compute_tensor_touch(compute_tensor* tensor) {
   });
 }
 
-compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, int32_t weak,
+compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, uint32_t flags,
                                      compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");
     checked_shape("compute_tensor_scalar", dtype, 0, nullptr);
     require_not_null(value, "value");
-    *out_tensor = new Tensor(dtype, value, weak != 0, Tensor::Kind::kScalar);
+    if ((flags & ~uint32_t{COMPUTE_SCALAR_WEAK}) != 0)
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("compute_tensor_scalar: flags {:#x} are not supported",
+                                                         flags & ~uint32_t{COMPUTE_SCALAR_WEAK}));
+    *out_tensor = new Tensor(dtype, value, (flags & COMPUTE_SCALAR_WEAK) != 0, Tensor::Kind::kScalar);
   });
 }
 

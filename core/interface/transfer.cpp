@@ -357,12 +357,12 @@ class HostCopy {
 // Addresses handed out by compute_tensor_map.
 struct Mapping {
   TensorReference tensor;
-  int32_t access = 0;
+  uint32_t access = 0;
   std::unique_ptr<HostCopy> copy;  // of a tensor that the host cannot address
   void* plugin_map = nullptr;      // the result of memory_map, for memory that only the plugin can map
 };
 
-void wait_to_map(Tensor& tensor, int32_t access) {
+void wait_to_map(Tensor& tensor, uint32_t access) {
   if ((access & COMPUTE_ACCESS_READ) == 0 && is_whole(tensor)) {
     wait_to_overwrite(*tensor.buffer);
   } else {
@@ -370,13 +370,13 @@ void wait_to_map(Tensor& tensor, int32_t access) {
   }
 }
 
-int32_t plugin_access(int32_t access) noexcept {
+int32_t plugin_access(uint32_t access) noexcept {
   return ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0) |
          ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0);
 }
 
 // The memory of a tensor that the plugin can make visible to the host, at its first element; NULL if it cannot.
-void* map_in_place(Tensor& tensor, int32_t access, Mapping& mapping) {
+void* map_in_place(Tensor& tensor, uint32_t access, Mapping& mapping) {
   Buffer& buffer = *tensor.buffer;
   Device& device = buffer.device;
   if (!buffer.block || (device.heaps[0].flags & COMPUTE_PLUGIN_HEAP_HOST_VISIBLE) == 0) return nullptr;
@@ -537,7 +537,7 @@ compute_error* compute_tensor_to_device(compute_tensor* tensor, compute_device* 
   });
 }
 
-compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void** out_data, int32_t* out_is_copy) {
+compute_error* compute_tensor_map(compute_tensor* tensor, uint32_t access, void** out_data, int32_t* out_is_copy) {
   if (out_data != nullptr) *out_data = nullptr;
   if (out_is_copy != nullptr) *out_is_copy = 0;
   return guard(about(tensor), [&] {
@@ -546,10 +546,8 @@ compute_error* compute_tensor_map(compute_tensor* tensor, int32_t access, void**
     require_not_null(out_is_copy, "out_is_copy");
     Tensor& self = checked(tensor);
     const Running running;
-    if (access < COMPUTE_ACCESS_READ || access > (COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE)) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("{}: access {} is not a COMPUTE_ACCESS_ value", kName, access));
-    }
+    if (const compute_error_code code = access_error(access))
+      throw Error(code, fmt::format("{}: access {:#x} is not of COMPUTE_ACCESS_", kName, access));
     const bool writes = (access & COMPUTE_ACCESS_WRITE) != 0;
     if (self.buffer == nullptr)
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("{}: a scalar has no memory", kName));

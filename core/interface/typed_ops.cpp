@@ -47,7 +47,9 @@ class AttributeList {
     add_if(data != nullptr || size != 0, name, COMPUTE_KIND_STRING, 1, &strings_[static_cast<size_t>(count_)]);
   }
   void number(std::string_view name, const compute_number* value, bool required = false) {
-    if (value == nullptr || (value->kind == 0 && !required)) return;
+    if (value == nullptr) return;
+    require_zero(value->reserved, "a number");
+    if (value->kind == 0 && !required) return;
     const void* const values = value->kind == COMPUTE_KIND_INT64    ? static_cast<const void*>(&value->integer)
                                : value->kind == COMPUTE_KIND_SCALAR ? static_cast<const void*>(&value->tensor)
                                                                     : &value->real;
@@ -83,7 +85,10 @@ static_assert(offsetof(compute_number, imaginary) == offsetof(compute_number, re
 // The options that were given, with zeros for the rest.
 template <class Options>
 Options read_options(const Options* options) {
-  return options != nullptr ? read_sized(options, "options") : Options{};
+  if (options == nullptr) return Options{};
+  const Options given = read_sized(options, "options");
+  if constexpr (requires { given.reserved; }) require_zero(given.reserved, "options");
+  return given;
 }
 
 // Runs `f` with the place of the one output: `into`, or a result made for *out.

@@ -322,6 +322,11 @@ void find_given(const OpSchema& schema, const compute_attribute* attributes, int
     const auto& attribute = *reinterpret_cast<const compute_attribute*>(bytes + i * attributes->struct_size);
     if (attribute.struct_size != sizeof attribute || attributes->struct_size != sizeof attribute) [[unlikely]]
       check_step(schema, *attributes, attribute, i);
+    if (attribute.struct_type != COMPUTE_STRUCT_NONE && attribute.struct_type != COMPUTE_STRUCT_ATTRIBUTE) {
+      refuse(schema, {},
+             fmt::format("attribute {} has struct_type {}; expected {} or 0", i, attribute.struct_type,
+                         static_cast<uint32_t>(COMPUTE_STRUCT_ATTRIBUTE)));
+    }
     check_chain(attribute.next, "an attribute");
     require_zero(attribute.reserved, "an attribute");
     if (attribute.name == nullptr || attribute.name_size < -1) {

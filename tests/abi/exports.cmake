@@ -5,7 +5,8 @@ include("${HERE}/declared.cmake")
 function(read_exports file out)
   execute_process(COMMAND ${NM} -D --defined-only --format=posix "${file}" OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" lines "${text}")
-  list(TRANSFORM lines REPLACE " .*" "")
+  list(FILTER lines EXCLUDE REGEX "^COMPUTE_[0-9.]+ A") # the names of versions
+  list(TRANSFORM lines REPLACE "(@.*)? .*" "")
   # Sanitizers and coverage add symbols.
   list(FILTER lines EXCLUDE REGEX "^__(asan|ubsan|tsan|odr_asan|gcov|llvm)")
   list(SORT lines)

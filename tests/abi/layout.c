@@ -19,9 +19,9 @@
 
 /* ---- compute.h -------------------------------------------------------------------------------------------------- */
 
-/* A program of version 1 is never refused for its size. */
+/* A program of version 1 is never refused for its size. Structs may grow; then compare with the size that they had. */
 #define FLOOR(type, constant) \
-  _Static_assert((constant) <= sizeof(type), "the least size of " #type " is more than its size")
+  _Static_assert((constant) == sizeof(type), "the least size of " #type " is not its size in version 1")
 FLOOR(compute_attribute, COMPUTE_ATTRIBUTE_SIZE_1);
 FLOOR(compute_stream_options, COMPUTE_STREAM_OPTIONS_SIZE_1);
 FLOOR(compute_event_options, COMPUTE_EVENT_OPTIONS_SIZE_1);
@@ -34,6 +34,9 @@ FLOOR(compute_op_kernel, COMPUTE_OP_KERNEL_SIZE_1);
 FLOOR(compute_allocator, COMPUTE_ALLOCATOR_SIZE_1);
 FLOOR(compute_external, COMPUTE_EXTERNAL_SIZE_1);
 FLOOR(compute_transport, COMPUTE_TRANSPORT_SIZE_1);
+FLOOR(compute_group_options, COMPUTE_GROUP_OPTIONS_SIZE_1);
+FLOOR(compute_collective_options, COMPUTE_COLLECTIVE_OPTIONS_SIZE_1);
+FLOOR(compute_graph_options, COMPUTE_GRAPH_OPTIONS_SIZE_1);
 
 SIZE(compute_struct_header, 16);
 AT(compute_struct_header, struct_size, 0);
@@ -380,6 +383,28 @@ AT(compute_launch, next, 8);
 AT(compute_launch, groups, 16);
 AT(compute_launch, group_size, 40);
 AT(compute_launch, local_memory_bytes, 64);
+
+SIZE(compute_group_options, 32);
+AT(compute_group_options, struct_size, 0);
+AT(compute_group_options, struct_type, 4);
+AT(compute_group_options, next, 8);
+AT(compute_group_options, timeout_ns, 16);
+AT(compute_group_options, flags, 24);
+AT(compute_group_options, reserved, 28);
+
+SIZE(compute_collective_options, 24);
+AT(compute_collective_options, struct_size, 0);
+AT(compute_collective_options, struct_type, 4);
+AT(compute_collective_options, next, 8);
+AT(compute_collective_options, flags, 16);
+AT(compute_collective_options, reserved, 20);
+
+SIZE(compute_graph_options, 24);
+AT(compute_graph_options, struct_size, 0);
+AT(compute_graph_options, struct_type, 4);
+AT(compute_graph_options, next, 8);
+AT(compute_graph_options, flags, 16);
+AT(compute_graph_options, reserved, 20);
 
 SIZE(compute_graph_info, 40);
 AT(compute_graph_info, struct_size, 0);

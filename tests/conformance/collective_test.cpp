@@ -17,7 +17,7 @@ using Group = Handle<compute_group, compute_group_retain, compute_group_release>
 
 std::vector<Group> groups_of(const std::vector<compute_device*>& devices) {
   std::vector<compute_group*> made(devices.size());
-  check(compute_group_create_all(devices.data(), static_cast<int32_t>(devices.size()), made.data()));
+  check(compute_group_create_all(devices.data(), static_cast<int64_t>(devices.size()), nullptr, made.data()));
   std::vector<Group> groups(made.size());
   for (size_t i = 0; i < made.size(); ++i) *groups[i].out() = made[i];
   return groups;
@@ -80,8 +80,8 @@ void with_cpu(const Session& session) {
         compute_stream* const queue = rank == 0 && count > 1 ? stream.get() : nullptr;
         const Tensor x = upload_to(compute_group_device(group), values[rank]);
         Tensor y, all;
-        check(compute_all_reduce(queue, group, x, COMPUTE_REDUCTION_SUM, 0, y.out()));
-        check(compute_all_gather(queue, group, x, 0, all.out()));
+        check(compute_group_all_reduce(queue, group, x, COMPUTE_REDUCTION_SUM, nullptr, y.out()));
+        check(compute_group_all_gather(queue, group, x, nullptr, all.out()));
         sums[rank] = bytes_of(y);
         joined[rank] = bytes_of(all);
         if (rank == 0) sum = y;
@@ -127,14 +127,15 @@ void by_the_library_of_the_plugin(const Session& session) {
     const auto* const others = reinterpret_cast<const int32_t*>(values[1 - rank].data());
     const Tensor x = upload_to(compute_group_device(group), values[rank]);
     Tensor sum, part, all, root, swapped, received;
-    check(compute_all_reduce(nullptr, group, x, COMPUTE_REDUCTION_SUM, 0, sum.out()));
-    check(compute_reduce_scatter(nullptr, group, x, COMPUTE_REDUCTION_MAX, 0, part.out()));
-    check(compute_all_gather(nullptr, group, x, 0, all.out()));
-    check(compute_broadcast(nullptr, group, x, 1, 0, root.out()));
-    check(compute_all_to_all(nullptr, group, x, 0, swapped.out()));
+    check(compute_group_all_reduce(nullptr, group, x, COMPUTE_REDUCTION_SUM, nullptr, sum.out()));
+    check(compute_group_reduce_scatter(nullptr, group, x, COMPUTE_REDUCTION_MAX, nullptr, part.out()));
+    check(compute_group_all_gather(nullptr, group, x, nullptr, all.out()));
+    check(compute_group_broadcast(nullptr, group, x, 1, nullptr, root.out()));
+    check(compute_group_all_to_all(nullptr, group, x, nullptr, swapped.out()));
     const int64_t shape[] = {600};
-    if (rank == 0) check(compute_send(nullptr, group, x, peer, 0));
-    check(rank == 1 ? compute_recv(nullptr, group, COMPUTE_DTYPE_INT32, 1, shape, peer, 0, received.out()) : nullptr);
+    if (rank == 0) check(compute_group_send(nullptr, group, x, peer, nullptr));
+    check(rank == 1 ? compute_group_recv(nullptr, group, COMPUTE_DTYPE_INT32, 1, shape, peer, nullptr, received.out())
+                    : nullptr);
     const auto element = [](const std::vector<uint8_t>& bytes, size_t i) {
       return reinterpret_cast<const int32_t*>(bytes.data())[i];
     };

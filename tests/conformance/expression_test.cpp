@@ -343,7 +343,7 @@ void reduction_in_graphs(const Session& session) {
   }
   const Stream stream = session.stream();
   const Tensor y = session.empty(dtype::INT64, {6});
-  check(compute_graph_begin(stream));
+  check(compute_graph_begin(stream, nullptr));
   reduce(before, "sum", &after, 1, {x}, {scalars[0], scalars[1]}, y, stream);
   compute_graph* graph = nullptr;
   check(compute_graph_end(stream, &graph));

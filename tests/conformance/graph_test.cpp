@@ -27,7 +27,7 @@ void replay(const Session& session) {
   const Operand both[] = {x, y};
 
   const int64_t ops_before = session.statistics().ops_run;
-  check(compute_graph_begin(stream));
+  check(compute_graph_begin(stream, nullptr));
   Tensor made;
   {
     const Operand product{Array(dtype::FLOAT32, shape), session.run("multiply", {}, both, stream)};
@@ -67,7 +67,7 @@ void runs_are_ordered(const Session& session) {
   for (int64_t i = 0; i < one.size(); ++i) one.set(i, Value::of(Real{1}));
   const Operand operands[] = {session.upload(zero), session.upload(one)};
   const Stream a = session.stream(), b = session.stream();
-  check(compute_graph_begin(a));
+  check(compute_graph_begin(a, nullptr));
   session.run("add", {}, operands, a, operands[0].tensor);
   const Graph graph = end(a);
   for (int i = 0; i < 100; ++i) check(compute_graph_run(graph, i % 2 ? a : b));
@@ -82,7 +82,7 @@ void slots(const Session& session) {
   const Stream stream = session.stream();
   Tensor slot;
   check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out()));
-  check(compute_graph_begin(stream));
+  check(compute_graph_begin(stream, nullptr));
   const Operand operands[] = {x, {Array(dtype::FLOAT32, {}), slot}};
   const Tensor y = session.run("multiply", {}, operands, stream);
   const Graph graph = end(stream);
@@ -107,7 +107,7 @@ void replay_allocates_nothing(const Session& session) {
   Inputs inputs(63);
   const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {64, 64}, -1, 1));
   const Stream stream = session.stream();
-  check(compute_graph_begin(stream));
+  check(compute_graph_begin(stream, nullptr));
   Operand y = x;
   for (int i = 0; i < 4; ++i) y.tensor = session.run("tanh", {}, std::span(&y, 1), stream);
   const Graph graph = end(stream);
@@ -129,7 +129,7 @@ void errors_while_recording(const Session& session) {
   const auto recording = [&](const std::string& what,
                              const std::function<compute_error*(const Stream&, const Tensor&)>& forbidden) {
     const Stream stream = session.stream();
-    check(compute_graph_begin(stream));
+    check(compute_graph_begin(stream, nullptr));
     const Tensor y = session.run("exp", {}, std::span(&x, 1), stream);
     const Error error(forbidden(stream, y));
     EXPECT_TRUE(error) << what << " while recording was not refused";
@@ -148,14 +148,14 @@ void errors_while_recording(const Session& session) {
 
   Graph graph;
   const Stream idle = session.stream();
-  check(compute_graph_begin(idle));
-  EXPECT_TRUE(Error(compute_graph_begin(idle))) << "recording was begun twice";
+  check(compute_graph_begin(idle, nullptr));
+  EXPECT_TRUE(Error(compute_graph_begin(idle, nullptr))) << "recording was begun twice";
   Error(compute_graph_end(idle, graph.out()));
   EXPECT_EQ(Error(compute_graph_end(idle, graph.out())).code(), COMPUTE_ERROR_INVALID_ARGUMENT)
       << "nothing is being recorded";
   // Other streams are unaffected.
   const Stream stream = session.stream();
-  check(compute_graph_begin(stream));
+  check(compute_graph_begin(stream, nullptr));
   session.expect("exp", {}, std::span(&x, 1), bound_of("exp", dtype::FLOAT32), "another stream", idle);
   session.run("exp", {}, std::span(&x, 1), stream);
   end(stream);
@@ -171,7 +171,7 @@ void keeps_what_it_uses(const Session& session) {
   {
     const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {1000}, -1, 1));
     expected = reference("exp", {}, std::span(&x, 1));
-    check(compute_graph_begin(stream));
+    check(compute_graph_begin(stream, nullptr));
     y = session.run("exp", {}, std::span(&x, 1), stream);
     graph = end(stream);
   }

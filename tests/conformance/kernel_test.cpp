@@ -436,7 +436,7 @@ void registered_op_in_a_graph(const Session& session) {
   const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {4, 8}, 0, 1));
   const Tensor y = session.empty(dtype::FLOAT32, {4, 4}), z = session.empty(dtype::FLOAT32, {4, 4});
   const Stream stream = session.stream();
-  check(compute_graph_begin(stream));
+  check(compute_graph_begin(stream, nullptr));
   const Operand operands[] = {x};
   session.run("test.pair_sums", {}, operands, stream, y);
   const Operand again[] = {{Array(dtype::FLOAT32, {4, 4}), y}};

@@ -336,7 +336,7 @@ class Program {
 
   void begin() {
     Stream& on = stream();
-    if (fuzz::failed(compute_graph_begin(on.stream)) != on.records) std::abort();
+    if (fuzz::failed(compute_graph_begin(on.stream, nullptr)) != on.records) std::abort();
     on.records = true;
   }
 

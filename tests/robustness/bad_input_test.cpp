@@ -43,6 +43,7 @@ ISOLATED_TEST(BadInput, NullDevicesAndTensorsAreErrors) {
   EXPECT_FAILS(compute_device_get_info(nullptr, &info), kInvalid, "device");
   EXPECT_FAILS(compute_device_get_statistics(nullptr, &statistics), kInvalid, "device");
   EXPECT_FAILS(compute_device_health(nullptr, &number), kInvalid, "device");
+  EXPECT_EQ(number, COMPUTE_HEALTH_UNKNOWN);
   EXPECT_FAILS(compute_device_trim(nullptr, 0), kInvalid, "device");
   EXPECT_FAILS(compute_device_synchronize(nullptr), kInvalid, "device");
   EXPECT_FAILS(compute_tensor_empty(nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, &tensor), kInvalid, "device");
@@ -109,7 +110,7 @@ ISOLATED_TEST(BadInput, NullStreamsOpsAndGraphsAreErrors) {
   EXPECT_FAILS(compute_map(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "expression");
   EXPECT_FAILS(compute_kernel_compile(nullptr, "portable", "", "f", nullptr, &kernel), kInvalid, "device");
   EXPECT_FAILS(compute_kernel_launch(nullptr, nullptr, &launch, nullptr, 0), kInvalid, "kernel");
-  EXPECT_FAILS(compute_graph_begin(nullptr), kInvalid, "stream");
+  EXPECT_FAILS(compute_graph_begin(nullptr, nullptr), kInvalid, "stream");
   EXPECT_FAILS(compute_graph_end(nullptr, &graph), kInvalid, "stream");
   EXPECT_FAILS(compute_graph_run(nullptr, nullptr), kInvalid, "graph");
   EXPECT_FAILS(compute_graph_set_scalar(nullptr, nullptr, &value), kInvalid, "graph");
@@ -571,7 +572,7 @@ ISOLATED_TEST(BadInput, HostMemoryOfTheWrongSize) {
     void* data = nullptr;
     int32_t is_copy = 0;
     EXPECT_FAILS(compute_tensor_map(x, 0, &data, &is_copy), kInvalid, "access");
-    EXPECT_FAILS(compute_tensor_map(x, 8, &data, &is_copy), kInvalid, "access");
+    EXPECT_FAILS(compute_tensor_map(x, 8, &data, &is_copy), COMPUTE_ERROR_UNSUPPORTED, "access");
     EXPECT_FAILS(compute_tensor_unmap(x, values), kInvalid);
   }
 }
@@ -618,6 +619,8 @@ ISOLATED_TEST(BadInput, WrappedMemoryThatIsNotRight) {
                COMPUTE_ERROR_OUT_OF_RANGE, "before");
   EXPECT_FAILS(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, nullptr, 0, tensor.out()), kInvalid, "value");
   EXPECT_FAILS(compute_tensor_scalar(99, bytes, 0, tensor.out()), kInvalid, "99");
+  EXPECT_FAILS(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, bytes, COMPUTE_SCALAR_WEAK | 2, tensor.out()),
+               COMPUTE_ERROR_UNSUPPORTED, "0x2");
   EXPECT_FAILS(compute_scalar_create(0, tensor.out()), kInvalid);
 }
 
@@ -703,23 +706,23 @@ ISOLATED_TEST(BadInput, GraphsRefuseWhatTheyCannotRecord) {
   const Stream stream = make_stream(device);
   Graph graph;
   EXPECT_FAILS(compute_graph_end(stream, graph.out()), kInvalid);
-  ASSERT_OK(compute_graph_begin(stream));
-  EXPECT_FAILS(compute_graph_begin(stream), kInvalid);
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
+  EXPECT_FAILS(compute_graph_begin(stream, nullptr), kInvalid);
   EXPECT_FAILS(compute_stream_synchronize(stream), kInvalid, "record");
   EXPECT_FAILS(compute_graph_end(stream, graph.out()), kInvalid);  // the first error, and no graph
   EXPECT_EQ(graph.get(), nullptr);
 
   const Tensor x = floats(device, {4}), host = floats(cpu, {4});
   Tensor y;
-  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
   EXPECT_NE(code_of(run_op("add", stream, {x, host}, y.out())), COMPUTE_OK);  // a host operand
   EXPECT_NE(code_of(compute_graph_end(stream, graph.out())), COMPUTE_OK);
 
-  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
   EXPECT_FAILS(compute_add(stream, x, nullptr, y.out()), kInvalid, "add", "input 1");  // whatever was wrong with a call
   EXPECT_FAILS(compute_graph_end(stream, graph.out()), kInvalid, "add", "input 1");
 
-  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
   ASSERT_OK(run_op("square", stream, {x}, y.out()));
   ASSERT_OK(compute_graph_end(stream, graph.out()));
   Tensor slot;

@@ -291,7 +291,7 @@ class Program {
     prefix_ = "graph ";
     Graph graph;
     Tensor y;
-    caller_.call("graph_begin", [&] { return compute_graph_begin(stream_); });
+    caller_.call("graph_begin", [&] { return compute_graph_begin(stream_, nullptr); });
     caller_.call("add", [&] { return run_op("add", stream_, {small_, small_}, y.out()); });
     caller_.call("graph_end", [&] { return compute_graph_end(stream_, graph.out()); });
     caller_.call("graph_run", [&] { return compute_graph_run(graph, stream_); });

@@ -133,7 +133,7 @@ class Worker {
     const Stream recording = make_stream(world_.device);
     Graph graph;
     Tensor taken;
-    succeeds(compute_graph_begin(recording), "graph_begin");
+    succeeds(compute_graph_begin(recording, nullptr), "graph_begin");
     succeeds(run_op("take", recording, inputs, taken.out()), "take in the graph");
     succeeds(run_op("negative", recording, {taken}, out_result->out()), "negative in the graph");
     succeeds(compute_graph_end(recording, graph.out()), "graph_end");

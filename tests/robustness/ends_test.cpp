@@ -77,7 +77,7 @@ struct Workload {
   }
   void queue_graph(int runs) const {
     compute_graph* graph = nullptr;
-    EXPECT_OK(compute_graph_begin(stream));
+    EXPECT_OK(compute_graph_begin(stream, nullptr));
     compute_tensor *y = nullptr, *z = nullptr;
     EXPECT_OK(run_op("exp", stream, {x}, &y));
     EXPECT_OK(run_op("sqrt", stream, {y}, &z));

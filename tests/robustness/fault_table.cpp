@@ -533,7 +533,7 @@ void graph_input(Case& c) {
   Tensor z;
   Graph graph;
   std::vector<float> values(c.count());
-  c.succeeds(compute_graph_begin(recording), "graph_begin");
+  c.succeeds(compute_graph_begin(recording, nullptr), "graph_begin");
   c.succeeds(run_op("negative", recording, {c.y}, z.out()), "op in the graph");
   c.succeeds(compute_graph_end(recording, graph.out()), "graph_end");
   c.succeeds(compute_graph_run(graph, recording), "first run");
@@ -554,7 +554,7 @@ void graph_inside(Case& c) {
   Tensor indices = c.world.make_indices(c.fails_in_the_kernel()), picked, z;
   Graph graph;
   std::vector<float> values(c.count());
-  c.succeeds(compute_graph_begin(recording), "graph_begin");
+  c.succeeds(compute_graph_begin(recording, nullptr), "graph_begin");
   c.succeeds(run_op("take", recording, {c.world.values, indices}, picked.out()), "take in the graph");
   c.succeeds(run_op("negative", recording, {picked}, z.out()), "op in the graph");
   c.succeeds(compute_graph_end(recording, graph.out()), "graph_end");
@@ -712,7 +712,7 @@ compute_error* look_by_graph(const World& world, compute_stream* stream, compute
   const Stream recording = make_stream(world.device);
   Graph graph;
   Tensor z, w;
-  if (compute_error* error = compute_graph_begin(recording)) return error;
+  if (compute_error* error = compute_graph_begin(recording, nullptr)) return error;
   if (compute_error* error = run_op("negative", recording, {x}, z.out())) return error;
   if (compute_error* error = run_op("negative", recording, {z}, w.out())) return error;
   if (compute_error* error = compute_graph_end(recording, graph.out())) return error;
@@ -781,7 +781,7 @@ int64_t see_fault(const World& world, const Origin& origin, bool on_another_thre
     Report raised;  // by an immediate stream, directly
     if (origin.is_graph) {
       const Stream recording = make_stream(world.device);
-      EXPECT_OK(compute_graph_begin(recording));
+      EXPECT_OK(compute_graph_begin(recording, nullptr));
       EXPECT_OK(run_op("take", recording, {world.values, indices}, y.out()));
       EXPECT_OK(compute_graph_end(recording, graph.out()));
       raised = Report::take(compute_graph_run(graph, stream));

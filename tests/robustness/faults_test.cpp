@@ -514,7 +514,7 @@ ISOLATED_TEST(Faults, AnErrorInTheMiddleOfAGraph) {
   const Tensor x = make_full(faulty.device, {3}, 2.0f);
   Tensor a, b, c;
   Graph graph;
-  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
   EXPECT_OK(run_op("square", stream, {x}, a.out()));
   EXPECT_OK(run_op("negative", stream, {a}, b.out()));
   EXPECT_OK(run_op("square", stream, {b}, c.out()));
@@ -537,7 +537,7 @@ ISOLATED_TEST(Faults, AnErrorWhileRecordingLeavesNoGraph) {
   const Tensor x = make_full(faulty.device, {3}, 2.0f);
   Tensor a;
   Graph graph;
-  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
   set_faults("op_prepare=error:COMPILE_FAILED");
   EXPECT_FAILS(run_op("square", stream, {x}, a.out()), COMPUTE_ERROR_COMPILE_FAILED);
   set_faults("");
@@ -554,7 +554,7 @@ ISOLATED_TEST(Faults, PlansThatCannotBeCapturedSaySo) {
   Tensor a;
   Graph graph;
   set_faults("plan=not_capturable");
-  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
   EXPECT_FAILS(run_op("square", stream, {x}, a.out()), COMPUTE_ERROR_UNSUPPORTED, "square");
   EXPECT_FAILS(compute_graph_end(stream, graph.out()), COMPUTE_ERROR_UNSUPPORTED);
 }

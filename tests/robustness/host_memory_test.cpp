@@ -155,7 +155,7 @@ void record_without_memory(compute_stream* stream, compute_tensor* x) {
   fail_each_allocation([&] {
     Tensor y;
     Graph graph;
-    compute_error* error = compute_graph_begin(stream);
+    compute_error* error = compute_graph_begin(stream, nullptr);
     if (error != nullptr) return error;
     error = run("square", stream, {x}, y.out());
     compute_error* ended = compute_graph_end(stream, graph.out());
@@ -318,7 +318,7 @@ TEST_P(HostMemory, NothingIsHandedOverTwiceOrNotAtAll) {
     Tensor slot, y;
     Graph graph;
     EXPECT_OK(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out()));
-    EXPECT_OK(compute_graph_begin(stream));
+    EXPECT_OK(compute_graph_begin(stream, nullptr));
     EXPECT_OK(run("multiply", stream, {x, slot}, y.out()));
     EXPECT_OK(compute_graph_end(stream, graph.out()));
     const float two = 2;

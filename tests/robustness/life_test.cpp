@@ -57,7 +57,7 @@ ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
   EXPECT_FAILS(compute_stream_query(stream, &number), kShutDown);
   EXPECT_FAILS(compute_event_synchronize(event), kShutDown);
   EXPECT_FAILS(compute_event_wait(event, stream), kShutDown);
-  EXPECT_FAILS(compute_graph_begin(stream), kShutDown);
+  EXPECT_FAILS(compute_graph_begin(stream, nullptr), kShutDown);
   Graph graph;
   EXPECT_FAILS(compute_graph_end(stream, graph.out()), kShutDown);
   // Functions that need no device still work.

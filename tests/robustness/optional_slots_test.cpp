@@ -184,7 +184,7 @@ ISOLATED_TEST(PluginGraphs, RunAsOne) {
   std::vector<Tensor> bystanders;
   for (int i = 0; i < 20; ++i) bystanders.push_back(make_tensor(device, std::vector<float>(1000, float(i))));
   Tensor kept, inner, y;
-  ASSERT_OK(compute_graph_begin(stream));
+  ASSERT_OK(compute_graph_begin(stream, nullptr));
   EXPECT_OK(run_op("square", stream, {x}, inner.out()));
   EXPECT_OK(run_op("negative", stream, {inner}, kept.out()));
   EXPECT_OK(run_op("square", stream, {kept}, y.out()));

@@ -386,6 +386,37 @@ TEST_P(Collectives, EndAfterTheTimeout) {
             std::string::npos);
 }
 
+TEST_P(Collectives, EndAfterTheTimeoutOfTheGroup) {
+  const std::vector<Group> all = Group::over_devices(GetParam().devices(), {.timeout = std::chrono::milliseconds(300)});
+  const Tensor x = all[1].device().full({1000}, 1.0f);
+  const Thrown failure = thrown_by([&] { finish(all[1].all_reduce(x)); });
+  EXPECT_EQ(failure.code, COMPUTE_ERROR_PEER_FAILED);
+  EXPECT_NE(failure.message.find("within 0.3 s"), std::string::npos) << failure.message;
+}
+
+TEST(Collective, RefusesOptionsOfAGroup) {
+  compute_group* made = nullptr;
+  auto options = compute::sized<compute_group_options>();
+  const auto code = [&] {
+    compute_error* error = compute_group_create(nullptr, host().get(), &options, &made);
+    const compute_error_code found = compute_error_get_code(error);
+    compute_error_free(error);
+    return found;
+  };
+  options.timeout_ns = -1;
+  EXPECT_EQ(code(), COMPUTE_ERROR_INVALID_ARGUMENT);
+  options.timeout_ns = 0;
+  options.flags = 1;
+  EXPECT_EQ(code(), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(made, nullptr);
+  options.flags = 0;
+  options.struct_type = COMPUTE_STRUCT_COLLECTIVE_OPTIONS;
+  EXPECT_EQ(code(), COMPUTE_ERROR_INVALID_ARGUMENT);
+  options.struct_type = COMPUTE_STRUCT_GROUP_OPTIONS;
+  EXPECT_EQ(code(), COMPUTE_OK);
+  compute_group_release(made);
+}
+
 TEST_P(Collectives, CompareTheirCalls) {
   const Setting check("COMPUTE_COLLECTIVE_CHECK", "1");
   using Call = std::function<void(const Group&)>;
@@ -413,7 +444,8 @@ TEST_P(Collectives, CompareTheirCalls) {
     });
   }
   on_all_ranks(groups(), [&](const Group& group) {
-    if (group.rank() == 0) compute_error_free(compute_send(nullptr, group.get(), tensor(group, 5).get(), 1, 0));
+    if (group.rank() == 0)
+      compute_error_free(compute_group_send(nullptr, group.get(), tensor(group, 5).get(), 1, nullptr));
     if (group.rank() != 1) return;
     const Thrown failure = thrown_by([&] { finish(group.recv(DType(COMPUTE_DTYPE_INT32), {5}, 0)); });
     EXPECT_NE(failure.message.find("send of 5 elements of float32"), std::string::npos) << failure.message;
@@ -483,9 +515,21 @@ TEST(Collective, RefusesWrongOperands) {
   EXPECT_EQ(code([&] { group.all_gather_into(x, x); }), COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(code([&] { static_cast<void>(group.split(-1)); }), COMPUTE_ERROR_INVALID_ARGUMENT);
   compute_tensor* y = nullptr;
-  compute_error* error = compute_all_reduce(nullptr, group.get(), x.get(), COMPUTE_REDUCTION_SUM, 64, &y);
-  EXPECT_EQ(compute_error_get_code(error), COMPUTE_ERROR_UNSUPPORTED);
-  compute_error_free(error);
+  auto options = compute::sized<compute_collective_options>();
+  const auto code_with_options = [&] {
+    compute_error* error = compute_group_all_reduce(nullptr, group.get(), x.get(), COMPUTE_REDUCTION_SUM, &options, &y);
+    const compute_error_code found = compute_error_get_code(error);
+    compute_error_free(error);
+    return found;
+  };
+  options.flags = 64;
+  EXPECT_EQ(code_with_options(), COMPUTE_ERROR_UNSUPPORTED);
+  options.flags = 0;
+  options.reserved = 1;
+  EXPECT_EQ(code_with_options(), COMPUTE_ERROR_UNSUPPORTED);
+  options.reserved = 0;
+  options.struct_size = COMPUTE_COLLECTIVE_OPTIONS_SIZE_1 - 1;
+  EXPECT_EQ(code_with_options(), COMPUTE_ERROR_INVALID_ARGUMENT);
   const std::vector<Group> two = over({host(), host()});
   EXPECT_EQ(code([&] { static_cast<void>(two[0].reduce_scatter(host().full({5}, 1.0f))); }),
             COMPUTE_ERROR_INVALID_ARGUMENT);
@@ -508,49 +552,51 @@ TEST(Collective, RefusesNull) {
     return code == COMPUTE_ERROR_INVALID_ARGUMENT;
   };
   compute_group* made = g;
-  EXPECT_TRUE(refused(compute_group_create(nullptr, nullptr, &made)));
+  EXPECT_TRUE(refused(compute_group_create(nullptr, nullptr, nullptr, &made)));
   EXPECT_EQ(made, nullptr);
-  EXPECT_TRUE(refused(compute_group_create(nullptr, device, nullptr)));
-  EXPECT_TRUE(refused(compute_group_create_mpi(nullptr, &made)));
-  EXPECT_TRUE(refused(compute_group_create_mpi(device, nullptr)));
+  EXPECT_TRUE(refused(compute_group_create(nullptr, device, nullptr, nullptr)));
+  EXPECT_TRUE(refused(compute_group_create_mpi(nullptr, nullptr, &made)));
+  EXPECT_TRUE(refused(compute_group_create_mpi(device, nullptr, nullptr)));
   compute_device* const devices[] = {device, nullptr};
   compute_group* groups[] = {g, g};
-  EXPECT_TRUE(refused(compute_group_create_all(devices, 2, groups)));
+  EXPECT_TRUE(refused(compute_group_create_all(devices, 2, nullptr, groups)));
   EXPECT_EQ(groups[1], nullptr);
-  EXPECT_TRUE(refused(compute_group_create_all(devices, 0, groups)));
-  EXPECT_TRUE(refused(compute_group_create_all(nullptr, 1, groups)));
-  EXPECT_TRUE(refused(compute_group_create_all(devices, 1, nullptr)));
+  EXPECT_TRUE(refused(compute_group_create_all(devices, 0, nullptr, groups)));
+  EXPECT_TRUE(refused(compute_group_create_all(nullptr, 1, nullptr, groups)));
+  EXPECT_TRUE(refused(compute_group_create_all(devices, 1, nullptr, nullptr)));
   EXPECT_TRUE(refused(compute_group_split(nullptr, 0, 0, &made)));
   EXPECT_TRUE(refused(compute_group_split(g, 0, 0, nullptr)));
   EXPECT_TRUE(refused(compute_group_abort(nullptr)));
-  EXPECT_TRUE(refused(compute_barrier(nullptr)));
+  EXPECT_TRUE(refused(compute_group_barrier(nullptr)));
   compute_tensor* y = x.get();
-  constexpr uint32_t kFlags = COMPUTE_COLLECTIVE_DETERMINISTIC;
+  auto options = compute::sized<compute_collective_options>();
+  options.flags = COMPUTE_COLLECTIVE_DETERMINISTIC;
   for (compute_group* const to : {g, static_cast<compute_group*>(nullptr)}) {
     compute_tensor* const from = to != nullptr ? nullptr : x.get();
-    EXPECT_TRUE(refused(compute_all_reduce(nullptr, to, from, COMPUTE_REDUCTION_SUM, kFlags, &y)));
+    EXPECT_TRUE(refused(compute_group_all_reduce(nullptr, to, from, COMPUTE_REDUCTION_SUM, &options, &y)));
     EXPECT_EQ(y, nullptr);
-    EXPECT_TRUE(refused(compute_all_reduce_into(nullptr, to, from, COMPUTE_REDUCTION_SUM, kFlags, x.get())));
-    EXPECT_TRUE(refused(compute_reduce_scatter(nullptr, to, from, COMPUTE_REDUCTION_SUM, kFlags, &y)));
-    EXPECT_TRUE(refused(compute_reduce_scatter_into(nullptr, to, from, COMPUTE_REDUCTION_SUM, kFlags, x.get())));
-    EXPECT_TRUE(refused(compute_all_gather(nullptr, to, from, kFlags, &y)));
-    EXPECT_TRUE(refused(compute_all_gather_into(nullptr, to, from, kFlags, x.get())));
-    EXPECT_TRUE(refused(compute_broadcast(nullptr, to, from, 0, kFlags, &y)));
-    EXPECT_TRUE(refused(compute_broadcast_into(nullptr, to, from, 0, kFlags, x.get())));
-    EXPECT_TRUE(refused(compute_all_to_all(nullptr, to, from, kFlags, &y)));
-    EXPECT_TRUE(refused(compute_all_to_all_into(nullptr, to, from, kFlags, x.get())));
-    EXPECT_TRUE(refused(compute_send(nullptr, to, from, 0, kFlags)));
+    EXPECT_TRUE(refused(compute_group_all_reduce_into(nullptr, to, from, COMPUTE_REDUCTION_SUM, &options, x.get())));
+    EXPECT_TRUE(refused(compute_group_reduce_scatter(nullptr, to, from, COMPUTE_REDUCTION_SUM, &options, &y)));
+    EXPECT_TRUE(
+        refused(compute_group_reduce_scatter_into(nullptr, to, from, COMPUTE_REDUCTION_SUM, &options, x.get())));
+    EXPECT_TRUE(refused(compute_group_all_gather(nullptr, to, from, &options, &y)));
+    EXPECT_TRUE(refused(compute_group_all_gather_into(nullptr, to, from, &options, x.get())));
+    EXPECT_TRUE(refused(compute_group_broadcast(nullptr, to, from, 0, &options, &y)));
+    EXPECT_TRUE(refused(compute_group_broadcast_into(nullptr, to, from, 0, &options, x.get())));
+    EXPECT_TRUE(refused(compute_group_all_to_all(nullptr, to, from, &options, &y)));
+    EXPECT_TRUE(refused(compute_group_all_to_all_into(nullptr, to, from, &options, x.get())));
+    EXPECT_TRUE(refused(compute_group_send(nullptr, to, from, 0, &options)));
     const int64_t shape[] = {4};
-    EXPECT_TRUE(refused(compute_recv(nullptr, to, COMPUTE_DTYPE_FLOAT32, 1, shape, 0, kFlags, &y)));
-    EXPECT_TRUE(refused(compute_recv_into(nullptr, to, from, 0, kFlags)));
+    EXPECT_TRUE(refused(compute_group_recv(nullptr, to, COMPUTE_DTYPE_FLOAT32, 1, shape, 0, &options, &y)));
+    EXPECT_TRUE(refused(compute_group_recv_into(nullptr, to, from, 0, &options)));
   }
-  EXPECT_TRUE(refused(compute_all_reduce(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, 0, nullptr)));
-  EXPECT_TRUE(refused(compute_all_reduce_into(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, 0, nullptr)));
-  EXPECT_TRUE(refused(compute_reduce_scatter(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, 0, nullptr)));
-  EXPECT_TRUE(refused(compute_all_gather(nullptr, g, x.get(), 0, nullptr)));
-  EXPECT_TRUE(refused(compute_broadcast(nullptr, g, x.get(), 0, 0, nullptr)));
-  EXPECT_TRUE(refused(compute_all_to_all(nullptr, g, x.get(), 0, nullptr)));
-  EXPECT_TRUE(refused(compute_recv(nullptr, g, COMPUTE_DTYPE_FLOAT32, 0, nullptr, 0, 0, nullptr)));
+  EXPECT_TRUE(refused(compute_group_all_reduce(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, nullptr, nullptr)));
+  EXPECT_TRUE(refused(compute_group_all_reduce_into(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, nullptr, nullptr)));
+  EXPECT_TRUE(refused(compute_group_reduce_scatter(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, nullptr, nullptr)));
+  EXPECT_TRUE(refused(compute_group_all_gather(nullptr, g, x.get(), nullptr, nullptr)));
+  EXPECT_TRUE(refused(compute_group_broadcast(nullptr, g, x.get(), 0, nullptr, nullptr)));
+  EXPECT_TRUE(refused(compute_group_all_to_all(nullptr, g, x.get(), nullptr, nullptr)));
+  EXPECT_TRUE(refused(compute_group_recv(nullptr, g, COMPUTE_DTYPE_FLOAT32, 0, nullptr, 0, nullptr, nullptr)));
 }
 
 // ---- A transport of the program -------------------------------------------------------------------------------------
@@ -624,12 +670,12 @@ TEST(Collective, ReportsWhatATransportReports) {
   incomplete = transport.table();
   incomplete.struct_size = COMPUTE_TRANSPORT_SIZE_1 - 8;
   EXPECT_EQ(thrown_by([&] { Group(incomplete, host()); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(transport.closed, 3);
+  EXPECT_EQ(transport.closed, 1);  // where the group was made
 }
 
 TEST(Collective, HandlesAreCounted) {
   compute_group* group = nullptr;
-  compute::check(compute_group_create(nullptr, host().get(), &group));
+  compute::check(compute_group_create(nullptr, host().get(), nullptr, &group));
   compute_group_retain(group);
   compute_group_release(group);
   EXPECT_EQ(compute_group_size(group), 1);

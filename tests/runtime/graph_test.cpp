@@ -20,7 +20,13 @@ TEST_P(Graphs, AReleasedStreamTakesItsRecordingAlong) {
   for (int i = 0; i < 4; ++i) {
     {
       const compute::Stream abandoned(device);
-      compute::check(compute_graph_begin(abandoned.get()));
+      auto options = compute::sized<compute_graph_options>();
+      options.struct_type = COMPUTE_STRUCT_GRAPH_OPTIONS;
+      options.flags = 1;
+      EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_begin(abandoned.get(), &options)); }).code,
+                COMPUTE_ERROR_UNSUPPORTED);
+      options.flags = 0;
+      compute::check(compute_graph_begin(abandoned.get(), &options));
       static_cast<void>(compute::negative(x, abandoned));
     }
     const compute::Stream next(device);
@@ -105,7 +111,7 @@ TEST_P(Graphs, TensorsOfTheGraphOutliveTheirHandles) {
 TEST_P(Graphs, WhatCannotBeRecordedSaysSoAndSpoilsTheGraph) {
   const Stream stream(device());
   const Tensor x = device().from_host(iota(10));
-  compute::check(compute_graph_begin(stream.get()));
+  compute::check(compute_graph_begin(stream.get(), nullptr));
   EXPECT_EQ(thrown_by([&] { stream.synchronize(); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
   compute_graph* graph = nullptr;
   const Thrown thrown = thrown_by([&] { compute::check(compute_graph_end(stream.get(), &graph)); });
@@ -120,7 +126,7 @@ TEST_P(Graphs, WhatCannotBeRecordedSaysSoAndSpoilsTheGraph) {
 TEST_P(Graphs, OtherStreamsAreUnaffectedByARecording) {
   const Stream recorder(device()), other(device());
   const Tensor x = device().from_host(iota(10));
-  compute::check(compute_graph_begin(recorder.get()));
+  compute::check(compute_graph_begin(recorder.get(), nullptr));
   EXPECT_EQ(compute::negative(x, other).to_vector<float>()[3], -3.0f);
   compute_graph* graph = nullptr;
   compute::check(compute_graph_end(recorder.get(), &graph));
@@ -203,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Graphs, ::testing::Values("cpu", "minimal0"),
 TEST(GraphsOfTheRemote, HostTensorsAreRefused) {
   const Stream stream(remote());
   const Tensor x = host().from_host(iota(10));
-  compute::check(compute_graph_begin(stream.get()));
+  compute::check(compute_graph_begin(stream.get(), nullptr));
   const Thrown thrown = thrown_by([&] { return compute::negative(x, stream); });
   EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(thrown.message, "negative: a host tensor cannot be used while a graph is recorded on minimal0");

@@ -60,7 +60,7 @@ TEST(Plan, GetsMemoryForArgumentsAndOnTheHost) {
     results.push_back(compute::sqrt(compute::sum(x, compute::all_axes, true, compute::none, stream), stream));
   for (const compute::Tensor& result : results) EXPECT_EQ(result.to_vector<float>(), results[0].to_vector<float>());
   // In a graph, every run has its own.
-  compute::check(compute_graph_begin(stream.get()));
+  compute::check(compute_graph_begin(stream.get(), nullptr));
   const compute::Tensor y = compute::negative(compute::sin(x, stream), stream);
   compute_graph* graph = nullptr;
   compute::check(compute_graph_end(stream.get(), &graph));

@@ -43,7 +43,8 @@ TEST_P(Streams, TheDefaultStreamHasAHandle) {
   stream.synchronize();
   EXPECT_TRUE(stream.finished());
   EXPECT_EQ(compute::add(y, 1.0f, stream).to_vector<float>()[19999], 20001);
-  EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_begin(stream.get())); }).code, COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_EQ(thrown_by([&] { compute::check(compute_graph_begin(stream.get(), nullptr)); }).code,
+            COMPUTE_ERROR_UNSUPPORTED);
   EXPECT_EQ(thrown_by([&] { compute::check(compute_device_default_stream(nullptr, &handle)); }).code,
             COMPUTE_ERROR_INVALID_ARGUMENT);
 }

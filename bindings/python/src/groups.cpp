@@ -49,7 +49,8 @@ PyObject* make_group(PyObject*, PyObject* args) {
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;
-    error = over_mpi != 0 ? compute_group_create_mpi(device, &group) : compute_group_create(nullptr, device, &group);
+    error = over_mpi != 0 ? compute_group_create_mpi(device, nullptr, &group)
+                          : compute_group_create(nullptr, device, nullptr, &group);
   }
   return succeeded(error) ? group_object(group) : nullptr;
 }
@@ -67,7 +68,7 @@ PyObject* make_groups(PyObject*, PyObject* list) {
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;
-    error = compute_group_create_all(devices.data(), static_cast<int32_t>(devices.size()), groups.data());
+    error = compute_group_create_all(devices.data(), static_cast<int64_t>(devices.size()), nullptr, groups.data());
   }
   if (!succeeded(error)) return nullptr;
   Ref made(PyList_New(0));
@@ -301,7 +302,7 @@ PyObject* barrier(PyObject* self, PyObject*) {
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;
-    error = compute_barrier(group_of(self));
+    error = compute_group_barrier(group_of(self));
   }
   if (!succeeded(error)) return nullptr;
   Py_RETURN_NONE;
@@ -323,7 +324,9 @@ PyObject* run(PyObject* self, PyObject* args) {
     note_write(y);
   }
   compute_stream* const stream = stream_for(compute_group_device(group));
-  const uint32_t flags = deterministic != 0 ? COMPUTE_COLLECTIVE_DETERMINISTIC : 0u;
+  compute_collective_options options{};
+  options.struct_size = sizeof options;
+  options.flags = deterministic != 0 ? COMPUTE_COLLECTIVE_DETERMINISTIC : 0u;
   const std::string_view called(name);
   compute_tensor* made = nullptr;
   compute_error* error = nullptr;
@@ -331,22 +334,22 @@ PyObject* run(PyObject* self, PyObject* args) {
     const ProgramLine line;
     const Unlocked unlocked;
     if (called == "all_reduce") {
-      error = y != nullptr ? compute_all_reduce_into(stream, group, x, number, flags, y)
-                           : compute_all_reduce(stream, group, x, number, flags, &made);
+      error = y != nullptr ? compute_group_all_reduce_into(stream, group, x, number, &options, y)
+                           : compute_group_all_reduce(stream, group, x, number, &options, &made);
     } else if (called == "reduce_scatter") {
-      error = y != nullptr ? compute_reduce_scatter_into(stream, group, x, number, flags, y)
-                           : compute_reduce_scatter(stream, group, x, number, flags, &made);
+      error = y != nullptr ? compute_group_reduce_scatter_into(stream, group, x, number, &options, y)
+                           : compute_group_reduce_scatter(stream, group, x, number, &options, &made);
     } else if (called == "all_gather") {
-      error = y != nullptr ? compute_all_gather_into(stream, group, x, flags, y)
-                           : compute_all_gather(stream, group, x, flags, &made);
+      error = y != nullptr ? compute_group_all_gather_into(stream, group, x, &options, y)
+                           : compute_group_all_gather(stream, group, x, &options, &made);
     } else if (called == "broadcast") {
-      error = y != nullptr ? compute_broadcast_into(stream, group, x, number, flags, y)
-                           : compute_broadcast(stream, group, x, number, flags, &made);
+      error = y != nullptr ? compute_group_broadcast_into(stream, group, x, number, &options, y)
+                           : compute_group_broadcast(stream, group, x, number, &options, &made);
     } else if (called == "all_to_all") {
-      error = y != nullptr ? compute_all_to_all_into(stream, group, x, flags, y)
-                           : compute_all_to_all(stream, group, x, flags, &made);
+      error = y != nullptr ? compute_group_all_to_all_into(stream, group, x, &options, y)
+                           : compute_group_all_to_all(stream, group, x, &options, &made);
     } else {
-      error = compute_send(stream, group, x, number, flags);
+      error = compute_group_send(stream, group, x, number, &options);
     }
   }
   if (!succeeded(error)) return nullptr;
@@ -372,15 +375,17 @@ PyObject* recv(PyObject* self, PyObject* args) {
     if (dtype == COMPUTE_DTYPE_NONE || !integers_from(shape_object, shape)) return nullptr;
   }
   compute_stream* const stream = stream_for(compute_group_device(group));
-  const uint32_t flags = deterministic != 0 ? COMPUTE_COLLECTIVE_DETERMINISTIC : 0u;
+  compute_collective_options options{};
+  options.struct_size = sizeof options;
+  options.flags = deterministic != 0 ? COMPUTE_COLLECTIVE_DETERMINISTIC : 0u;
   compute_tensor* made = nullptr;
   compute_error* error = nullptr;
   {
     const ProgramLine line;
     const Unlocked unlocked;
-    error = y != nullptr ? compute_recv_into(stream, group, y, peer, flags)
-                         : compute_recv(stream, group, dtype, static_cast<int32_t>(shape.size()), shape.data(), peer,
-                                        flags, &made);
+    error = y != nullptr ? compute_group_recv_into(stream, group, y, peer, &options)
+                         : compute_group_recv(stream, group, dtype, static_cast<int32_t>(shape.size()), shape.data(),
+                                              peer, &options, &made);
   }
   if (!succeeded(error)) return nullptr;
   if (made != nullptr) return array_object(made);

@@ -165,6 +165,11 @@ int execute(PyObject* module) {
     PyErr_SetString(PyExc_ImportError, "compute._core is loaded once in a process");
     return -1;
   }
+  if (compute_error* const error = compute_require_interface(COMPUTE_INTERFACE_MAJOR, COMPUTE_INTERFACE_MINOR)) {
+    PyErr_SetString(PyExc_ImportError, compute_error_message(error));
+    compute_error_free(error);
+    return -1;
+  }
   state.hooks = PyDict_New();
   if (state.hooks == nullptr) return -1;
   Py_INCREF(state.hooks);

@@ -305,7 +305,7 @@ PyObject* kernel_launch(PyObject* self, PyObject* args) {
 
 PyObject* begin_graph(PyObject*, PyObject* stream) {
   if (Py_TYPE(stream) != state.stream_type) return PyErr_Format(PyExc_TypeError, "%R is not a Stream", stream);
-  if (!succeeded(compute_graph_begin(handle_of<compute_stream>(stream)))) return nullptr;
+  if (!succeeded(compute_graph_begin(handle_of<compute_stream>(stream), nullptr))) return nullptr;
   Py_RETURN_NONE;
 }
 PyObject* end_graph(PyObject*, PyObject* stream) {
