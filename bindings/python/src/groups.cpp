@@ -274,7 +274,7 @@ PyObject* make_group_over(PyObject*, PyObject* args) {
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;
-    error = compute_group_create(&table, device, &group);
+    error = compute_group_create(&table, device, nullptr, &group);
   }
   return succeeded(error) ? group_object(group) : nullptr;
 }
