@@ -321,7 +321,7 @@ typedef struct compute_native_vulkan {
   uint64_t physical_device;        /* VkPhysicalDevice */
   uint64_t device;                 /* VkDevice */
   uint64_t queue;                  /* stream: VkQueue. Hold its lock while you call a function that uses the queue */
-  void (*lock_queue)(void* queue_lock);
+  void (*lock_queue)(void* queue_lock); /* the three fields are valid as long as the device is open */
   void (*unlock_queue)(void* queue_lock);
   void* queue_lock;
   uint32_t queue_family; /* of `queue`; for a device, of the queues that its streams use */
@@ -351,16 +351,20 @@ enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_STRUCT_EXTERNAL = 19 };
  *
  * Who receives a new descriptor owns it, and closes it or imports it. An import that succeeds takes the descriptor
  * over; to import an object twice, duplicate the descriptor (dup). The memory lives until its tensor and all imports of
- * it are released. Memory at an address is not owned; it must stay valid while it is in use.
+ * it are released. Memory at an address is not owned; it must stay valid while it is in use. The bytes of a handle that
+ * a call returns are valid until the tensor or semaphore is released. An import reads them during the call only.
  */
 typedef struct compute_external {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint32_t kind;           /* COMPUTE_EXTERNAL_ */
-  int32_t descriptor;      /* the file descriptor, of kinds that have one */
+  int32_t descriptor;      /* the file descriptor; -1 if there is none, also after an error */
   void* address;           /* HOST_POINTER: the address of byte 0 */
+  const void* handle;      /* the handle, of kinds whose handles are neither descriptors nor addresses */
+  int64_t handle_size;     /* its size in bytes */
   int64_t size_bytes;      /* of memory: the size of the whole object */
+  int64_t offset_bytes;    /* of memory: where it begins in the object */
   uint8_t device_uuid[16]; /* OPAQUE_FD: the device, as deviceUUID of Vulkan; another device refuses it */
 } compute_external;
 
@@ -475,7 +479,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_OP_REGISTRATION_SIZE_1 200u
 #define COMPUTE_OP_KERNEL_SIZE_1 144u
 #define COMPUTE_ALLOCATOR_SIZE_1 48u
-#define COMPUTE_EXTERNAL_SIZE_1 56u
+#define COMPUTE_EXTERNAL_SIZE_1 80u
 #define COMPUTE_TRANSPORT_SIZE_1 112u
 #define COMPUTE_GROUP_OPTIONS_SIZE_1 32u
 #define COMPUTE_COLLECTIVE_OPTIONS_SIZE_1 24u
@@ -827,9 +831,10 @@ typedef struct compute_kernel_options {
 
 /* Kinds of kernel arguments. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_ARGUMENT_TENSOR = 1,      /* a pointer to the elements of a tensor */
-  COMPUTE_ARGUMENT_VALUE = 2,       /* a value of `value_size` bytes */
-  COMPUTE_ARGUMENT_LOCAL_MEMORY = 3 /* memory that the work-items of a group share (OpenCL) */
+  COMPUTE_ARGUMENT_TENSOR = 1, /* a pointer to the elements of a tensor */
+  COMPUTE_ARGUMENT_VALUE = 2,  /* a value of `value_size` bytes */
+  /* Memory that the work-items of a group share. CUDA: dynamic shared memory of the block, without a parameter. */
+  COMPUTE_ARGUMENT_LOCAL_MEMORY = 3
 };
 
 /* An argument of a kernel. A capital word names the kind for which the field is used. */
@@ -851,7 +856,7 @@ typedef struct compute_launch {
   const void* next;
   int64_t groups[3];          /* work-groups (CUDA: blocks) per axis; 1 or more */
   int64_t group_size[3];      /* work-items (CUDA: threads) of a group per axis; 1 or more */
-  int64_t local_memory_bytes; /* CUDA: dynamic shared memory per block, in bytes; or 0 */
+  int64_t local_memory_bytes; /* as one more argument LOCAL_MEMORY of this size, behind the others; or 0 */
 } compute_launch;
 
 /* Options of a recording. */

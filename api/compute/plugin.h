@@ -4,7 +4,9 @@
  *
  * A plugin includes no other header of this project and links none of its symbols.
  *
- * A plugin is a shared library. It exports exactly two functions and hides all other symbols:
+ * A plugin is a shared library. It exports compute_plugin_query and one compute_plugin_open per interface version that
+ * it supports, and hides all other symbols. compute_plugin_query and the first fields of the manifest are the same in
+ * all versions. The functions of version 1 are:
  *
  *   const compute_plugin_manifest* compute_plugin_query(void);
  *   compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
@@ -30,8 +32,9 @@
  * The following rules hold for every function, unless its comment says otherwise.
  *
  * - Numbers. The interface uses fixed-width integers, doubles and pointers.
- * - Handles. A plugin names its objects (devices, streams, buffers, plans, kernels, graphs) by uint64_t handles of its
- *   choice. Core passes them back unchanged. A handle is never 0. A buffer handle of 0 means that there is no buffer.
+ * - Handles. A plugin names its objects (devices, streams, buffers, plans, kernels, graphs, host waits, semaphores,
+ *   groups) by uint64_t handles of its choice. Core passes them back unchanged. A handle is never 0. A buffer handle of
+ *   0 means that there is no buffer. compute_plugin_device_info.id is not a handle and may be 0.
  * - Structs. A sized struct begins with struct_size, struct_type and next. The side that fills the struct sets
  *   struct_size to the size that it was compiled with. The side that reads it reads at most that many bytes, and reads
  *   missing trailing fields as zero. No struct is larger than 65536 bytes. Some structs are answers: core sets
@@ -44,16 +47,28 @@
  *   table, including those of extensions, into a table of its own that is set to zero before. New slots are added at
  *   the end only. A slot must be filled unless its comment says that it is optional. The comment of an optional slot
  *   says what NULL means.
+ * - Later versions of this header. A slot that is added is optional. A field that is added at the end of a struct never
+ *   changes the meaning of the fields before it. A change that the other side must understand comes as a flag in bits
+ *   16 to 31, as a `next` entry with the bit COMPUTE_STRUCT_MUST_UNDERSTAND, or as a new version of an op. An attribute
+ *   that is added to an op is passed only if it differs from its default. A run-time attribute is added only with a new
+ *   version of the op. A plugin learns what core knows from core->table_size and core->core_version alone.
  * - Unknown `next` entries. The reader skips an entry whose struct_type it does not know, unless the type has the bit
- *   COMPUTE_STRUCT_MUST_UNDERSTAND. For an unknown entry with this bit, a plugin returns UNSUPPORTED, and core refuses
- *   the struct with PLUGIN_REJECTED. A chain has at most 64 entries.
- * - Unknown flags. The reader ignores unknown flags in bits 0 to 15. It refuses unknown flags in bits 16 to 31.
- * - Other unknown content. A plugin refuses an op with more tensors, expressions, scalars or attributes than it knows.
- *   It refuses an attribute with a name or a value that it does not know. Core treats a device of an unknown kind as an
- *   accelerator. It treats an unknown error code as INTERNAL.
+ *   COMPUTE_STRUCT_MUST_UNDERSTAND. A chain has at most 64 entries.
+ * - Unknown flags. The reader ignores unknown flags in bits 0 to 15.
+ * - What must be understood. For an unknown entry with the bit COMPUTE_STRUCT_MUST_UNDERSTAND, and for an unknown flag
+ *   in bits 16 to 31, a plugin returns the error UNSUPPORTED, also from op_query and op_prepare, where core treats this
+ *   error as a refusal with the reason NOT_IMPLEMENTED. Core refuses such a struct of a plugin with PLUGIN_REJECTED.
+ * - Other unknown content. A plugin refuses an op whose name or version it does not know, and an op with more tensors
+ *   or expressions than it knows, with COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED. It refuses an attribute whose name or
+ *   value it does not know with COMPUTE_PLUGIN_REFUSE_ATTRIBUTE. In an expression, it refuses an unknown kind of node
+ *   with COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, an unknown dtype with COMPUTE_PLUGIN_REFUSE_DTYPE, and an unknown
+ *   intrinsic with COMPUTE_PLUGIN_REFUSE_INTRINSIC. Core treats a device of an unknown kind as an accelerator, a
+ *   setting of an unknown kind as TEXT, and an unknown error code as INTERNAL.
  * - Errors. A function returns NULL, or an error made by core->error_new. Core owns the returned error and frees it. A
- *   plugin returns each error once. Comments name error codes without the prefix COMPUTE_ERROR_. If a slot can state in
- *   its answer that something is not supported, this is not an error.
+ *   plugin returns each error once. Comments name error codes without the prefix COMPUTE_ERROR_. A refusal of an op,
+ *   and an answer that something is not supported, are not errors. If a function returns an error, core ignores its
+ *   answer, and a refusal in the same call. After CONTEXT_LOST or DEVICE_LOST, functions of the device may
+ *   still be called, such as stream_sync, mark_time and `clock`; they return the error.
  * - Out-parameters. Core sets every out-parameter before the call. It ignores them if the function returns an error,
  *   except *out_reached.
  * - Exceptions. A function of a plugin throws no exceptions into core, also not in a callback. It does not print, abort
@@ -63,23 +78,32 @@
  * - Ownership. Memory never changes owner. Data that a plugin returns is const and valid until the plugin is closed, or
  *   is passed to a callback that copies it. Data that core passes in is valid during the call only, unless stated
  *   otherwise.
- * - Threads. Core calls the functions of one stream from one thread at a time, except stream_reached, stream_sync,
- *   stream_cancel and mark_time, which may run at the same time as any other call on the stream. They must not wait for
- *   such a call. All other functions may be called from any number of threads at once.
+ * - Threads. Core calls the functions of one stream from one thread at a time: stream_destroy, stream_mark, stream_wait
+ *   (which counts for both streams), stream_wait_host, stream_handle, the slots that submit work, semaphore_signal and
+ *   semaphore_wait. stream_reached, stream_sync, stream_cancel and mark_time may run at the same time as any other call
+ *   on the stream, but not after stream_destroy has been called. They must not wait for such a call. All other
+ *   functions may be called from any number of threads at once. A function that makes a context of the vendor's library
+ *   current on the calling thread makes the earlier one current again before it returns: the program may use the
+ *   library too.
  * - Floating-point environment. Core calls a plugin in the default environment: round to nearest, no traps, subnormals
  *   kept. Threads that a plugin starts inherit it. A plugin may raise exception flags and change errno. Core restores
  *   both for its caller.
  * - The core table is valid until the process ends. Its functions may be called from any thread, including threads of
  *   the vendor's driver. They never call the plugin.
  * - Initialization. compute_plugin_query calls no driver. compute_plugin_open and enumerate create no context and
- *   allocate no device memory. op_prepare may initialize, compile and allocate. plan_run does not initialize or
- *   compile. It does not wait or allocate device memory either, unless the plan has the flag
- *   COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE.
+ *   allocate no device memory. Core can first call them, and `list` of the extension for ops, in another process, to
+ *   find out whether they crash; core ends that process without a call of `close` if they take too long. op_prepare may
+ *   initialize, compile and allocate. plan_run does not initialize or compile. It does not wait or allocate device
+ *   memory either, unless the plan has the flag COMPUTE_PLUGIN_PLAN_NOT_CAPTURABLE.
  */
 #ifndef COMPUTE_PLUGIN_H_
 #define COMPUTE_PLUGIN_H_
 
 #include <stdint.h>
+
+#if UINTPTR_MAX != UINT64_MAX
+#error "plugin.h is for machines with 64-bit pointers"
+#endif
 
 #if defined(__clang__) && !defined(__cplusplus)
 #pragma clang diagnostic push
@@ -309,7 +333,7 @@ typedef struct compute_native_vulkan {
   uint64_t physical_device;        /* VkPhysicalDevice */
   uint64_t device;                 /* VkDevice */
   uint64_t queue;                  /* stream: VkQueue. Hold its lock while you call a function that uses the queue */
-  void (*lock_queue)(void* queue_lock);
+  void (*lock_queue)(void* queue_lock); /* the three fields are valid as long as the device is open */
   void (*unlock_queue)(void* queue_lock);
   void* queue_lock;
   uint32_t queue_family; /* of `queue`; for a device, of the queues that its streams use */
@@ -339,16 +363,20 @@ enum COMPUTE_UNDERLYING(uint32_t) { COMPUTE_STRUCT_EXTERNAL = 19 };
  *
  * Who receives a new descriptor owns it, and closes it or imports it. An import that succeeds takes the descriptor
  * over; to import an object twice, duplicate the descriptor (dup). The memory lives until its tensor and all imports of
- * it are released. Memory at an address is not owned; it must stay valid while it is in use.
+ * it are released. Memory at an address is not owned; it must stay valid while it is in use. The bytes of a handle that
+ * a call returns are valid until the tensor or semaphore is released. An import reads them during the call only.
  */
 typedef struct compute_external {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
   uint32_t kind;           /* COMPUTE_EXTERNAL_ */
-  int32_t descriptor;      /* the file descriptor, of kinds that have one */
+  int32_t descriptor;      /* the file descriptor; -1 if there is none, also after an error */
   void* address;           /* HOST_POINTER: the address of byte 0 */
+  const void* handle;      /* the handle, of kinds whose handles are neither descriptors nor addresses */
+  int64_t handle_size;     /* its size in bytes */
   int64_t size_bytes;      /* of memory: the size of the whole object */
+  int64_t offset_bytes;    /* of memory: where it begins in the object */
   uint8_t device_uuid[16]; /* OPAQUE_FD: the device, as deviceUUID of Vulkan; another device refuses it */
 } compute_external;
 
@@ -359,18 +387,22 @@ typedef struct compute_external {
 /* ---- Versions ---------------------------------------------------------------------------------------------------- */
 
 /*
- * The interface version of this header. An incompatible change gets a new number and a new entry point
- * (compute_plugin_open2).
+ * The interface version of this header. An incompatible change gets a new number and a new entry point, such as
+ * compute_plugin_open2. Core looks for the entry point of the newest version that both sides support.
  *
  * While the interface may still change, COMPUTE_PLUGIN_DRAFT is not 0. Core then accepts only plugins of the same
  * draft.
  */
 #define COMPUTE_PLUGIN_INTERFACE 1u
-#define COMPUTE_PLUGIN_DRAFT 5u
+#define COMPUTE_PLUGIN_DRAFT 6u
 
 /* The maximum rank of a tensor in an op. It is larger than COMPUTE_MAX_RANK of compute.h, which is 32, because
  * decompositions add axes. */
 #define COMPUTE_PLUGIN_MAX_RANK 40
+
+/* True if a sized struct that the other side made is large enough for the field. */
+#define COMPUTE_PLUGIN_HAS(object, field) \
+  ((object)->struct_size >= (uint64_t)((const char*)&(object)->field - (const char*)(object)) + sizeof((object)->field))
 
 #if defined(_WIN32)
 #define COMPUTE_PLUGIN_EXPORT __declspec(dllexport)
@@ -408,7 +440,12 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_PLUGIN_STRUCT_TELEMETRY = 1026,
   COMPUTE_PLUGIN_STRUCT_VENDOR_OP = 1027,
   COMPUTE_PLUGIN_STRUCT_VENDOR_DTYPE = 1028,
-  COMPUTE_PLUGIN_STRUCT_COLLECTIVE = 1029
+  COMPUTE_PLUGIN_STRUCT_COLLECTIVE = 1029,
+  COMPUTE_PLUGIN_STRUCT_MAPPING = 1030,
+  COMPUTE_PLUGIN_STRUCT_PROCESS = 1031,
+  COMPUTE_PLUGIN_STRUCT_GRAPH_RUN = 1032,
+  COMPUTE_PLUGIN_STRUCT_EXTERNAL_REQUEST = 1033,
+  COMPUTE_PLUGIN_STRUCT_GROUP_OPTIONS = 1034
 };
 
 /* Sizes in bytes, in version 1, of the structs that core reads. Core refuses smaller structs. */
@@ -421,14 +458,15 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_PLUGIN_HEAP_SIZE_1 64u
 #define COMPUTE_PLUGIN_REFUSAL_SIZE_1 56u
 #define COMPUTE_PLUGIN_QUERY_INFO_SIZE_1 32u
-#define COMPUTE_PLUGIN_PLAN_INFO_SIZE_1 56u
+#define COMPUTE_PLUGIN_PLAN_INFO_SIZE_1 48u
 #define COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1 24u
 #define COMPUTE_PLUGIN_CAPS_SIZE_1 40u
 #define COMPUTE_PLUGIN_TELEMETRY_SIZE_1 48u
+#define COMPUTE_PLUGIN_PROCESS_SIZE_1 32u
 #define COMPUTE_PLUGIN_VENDOR_OP_SIZE_1 152u
 #define COMPUTE_PLUGIN_VENDOR_DTYPE_SIZE_1 40u
 
-/* compute_plugin_setting.kind: the type of the value. */
+/* compute_plugin_setting.kind: the type of the value. Core takes an unknown kind for TEXT. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_SETTING_TEXT = 1,
   COMPUTE_PLUGIN_SETTING_FLAG = 2,    /* 1 or 0; also true, yes, on, false, no, off */
@@ -518,8 +556,8 @@ typedef struct compute_plugin_core {
   /* Frees an error that the plugin made and does not return. */
   void (*error_free)(compute_error* error);
   compute_error_code (*error_code)(const compute_error* error);
-  /* Writes one line to the log. `level` is one of COMPUTE_LOG_. `category` is load, select, place, copy, compile,
-   * memory or error. */
+  /* Writes a message to the log: one line, without a newline at its end. `level` is one of COMPUTE_LOG_. `category` is
+   * load, select, place, copy, compile, memory or error. */
   void (*log)(int32_t level, const char* category, int64_t category_size, const char* text, int64_t text_size);
   /*
    * Reads a setting. `name` is the name of its environment variable, as COMPUTE_CPU_ISA. Copies the first `capacity`
@@ -561,7 +599,7 @@ typedef struct compute_plugin_device_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  uint64_t id;                /* chosen by the plugin; different for each device; core passes it to device_open */
+  uint64_t id;                /* chosen by the plugin; different for each device, may be 0; passed to device_open */
   compute_string description; /* the vendor's name of the model */
   compute_string vendor;      /* the name of the vendor */
   compute_string driver_version;
@@ -571,8 +609,8 @@ typedef struct compute_plugin_device_info {
   int64_t memory_bytes;       /* -1 if unknown */
   int32_t kind;               /* COMPUTE_DEVICE_KIND_ */
   int32_t score;              /* for `auto`: among devices of one kind and priority, a higher score wins */
-  /* If the plugin numbers its devices per platform, as OpenCL does, this is the platform of the device, 0 or higher;
-   * otherwise -1. Core counts only platforms that have devices. */
+  /* If the plugin numbers its devices per platform, as OpenCL does, this is the platform of the device, 1 or higher;
+   * otherwise 0. In names of devices core counts the platforms that have devices from 0, as in opencl0:1. */
   int32_t platform_index;
   int32_t property_count;
   const compute_plugin_property* properties;
@@ -625,17 +663,17 @@ typedef struct compute_plugin_sink {
 
 /* compute_plugin_heap.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL = 1, /* memory of the device itself */
-  COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 2, /* memory_map can map the memory */
+  COMPUTE_PLUGIN_HEAP_HOST_VISIBLE = 1, /* memory_map can map the memory */
   /* The host addresses the memory: memory_allocate also returns an address, which is valid until memory_free. Core
-   * reads and writes the memory there, without memory_map. */
-  COMPUTE_PLUGIN_HEAP_HOST_SPACE = 4,
+   * reads and writes the memory there, without memory_map. The memory is coherent: each side sees what the other has
+   * written once the work has ended or before it is submitted. */
+  COMPUTE_PLUGIN_HEAP_HOST_SPACE = 2,
   /* The memory is page-locked. Core uses a heap that is also HOST_SPACE for transfers and fault records. */
-  COMPUTE_PLUGIN_HEAP_PINNED = 8,
-  COMPUTE_PLUGIN_HEAP_COHERENT = 16 /* writes to mapped memory become visible without memory_unmap */
+  COMPUTE_PLUGIN_HEAP_PINNED = 4
 };
 
-/* compute_plugin_heap.role: what the memory is best for. */
+/* compute_plugin_heap.role: what the memory is best for. Core treats ANY, DEVICE and SHARED alike. It stages transfers
+ * in heaps for UPLOAD and READBACK, if they are PINNED and HOST_SPACE. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_HEAP_ROLE_ANY = 0,      /* not stated */
   COMPUTE_PLUGIN_HEAP_ROLE_DEVICE = 1,   /* tensors and temporaries */
@@ -678,6 +716,22 @@ typedef struct compute_plugin_allocation {
   uint32_t flags;
   int64_t size_bytes; /* > 0; a multiple of 64, unless that is more than max_allocation_bytes */
 } compute_plugin_allocation;
+
+/* compute_plugin_mapping.flags: no flags are defined yet. */
+
+/* A range of memory that is mapped into the host's address space. */
+typedef struct compute_plugin_mapping {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint64_t buffer;
+  int64_t offset_bytes;
+  int64_t size_bytes;
+  int32_t heap;   /* the heap of the buffer */
+  int32_t access; /* of the host: COMPUTE_PLUGIN_ACCESS_ */
+  uint32_t flags;
+  int32_t reserved;
+} compute_plugin_mapping;
 
 /* Memory to import: device memory of another library, or memory that a program lends for tensors. */
 typedef struct compute_plugin_import {
@@ -782,7 +836,7 @@ enum COMPUTE_UNDERLYING(int32_t) {
 
 /* A node of an expression. Fixed layout, 40 bytes. */
 typedef struct compute_plugin_node {
-  int32_t kind;          /* COMPUTE_PLUGIN_NODE_ */
+  int32_t kind;          /* COMPUTE_PLUGIN_NODE_; for an unknown one: COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED */
   int32_t dtype;         /* dtype of the node's value */
   int32_t value;         /* meaning depends on `kind` */
   int32_t operand_count; /* CALL: number of operands */
@@ -823,11 +877,14 @@ typedef struct compute_plugin_expression {
 
 /* ---- Ops --------------------------------------------------------------------------------------------------------- */
 
-/* Access to a tensor or a memory range; bits. */
+/* Access to a tensor of an op; bits. */
 enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_PLUGIN_TENSOR_INPUT = 1, /* it is read */
   COMPUTE_PLUGIN_TENSOR_OUTPUT = 2 /* it is written; INPUT | OUTPUT: it is read and written, as in scatter */
 };
+
+/* The same bits, for a range of memory and for an argument of a kernel. */
+enum COMPUTE_UNDERLYING(int32_t) { COMPUTE_PLUGIN_ACCESS_READ = 1, COMPUTE_PLUGIN_ACCESS_WRITE = 2 };
 
 /* The storage of the elements of a tensor. Later versions may add block-scaled, tiled and padded layouts. If a plugin
  * does not know a layout, it refuses the op with COMPUTE_PLUGIN_REFUSE_LAYOUT. */
@@ -863,13 +920,14 @@ enum COMPUTE_UNDERLYING(uint32_t) {
  * An op to prepare. `name` and `version` identify it.
  *
  * Most ops are primitives, which are described below. Core asks for some other ops by their own name before it
- * decomposes them; docs/ops.md describes these. A plugin refuses an unknown name with
+ * decomposes them; docs/ops.md describes these. A plugin refuses an unknown name or version with
  * COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED.
  *
- * `tensors` holds the inputs, then the outputs. A primitive gets all its attributes. Other ops get only the attributes
- * whose values differ from the default. Values of run-time attributes are passed as scalars, in the order of the op's
- * attributes. Expressions after those that a primitive requires are epilogues: they are applied to its results. A
- * plugin without epilogues refuses such an op with COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED. Core then adds a map.
+ * `tensors` holds the inputs, then the outputs. A primitive gets all its attributes. Other ops, also those of vendors,
+ * get only the attributes whose values differ from the default. Values of run-time attributes are passed as scalars, in
+ * the order of the op's attributes, also if they are the default. Expressions after those that a primitive requires are
+ * epilogues: they are applied to its results. A plugin without epilogues refuses such an op with
+ * COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED. Core then adds a map.
  */
 typedef struct compute_plugin_op {
   uint32_t struct_size;
@@ -895,8 +953,9 @@ typedef struct compute_plugin_op {
  * reduce, gather and scatter. The others are optional: if a plugin refuses one, core decomposes it.
  *
  * The "index space" is the common shape of the tensors that the description names. Where a tensor is broadcast, its
- * stride is 0. Outputs share no memory with inputs, unless stated otherwise. Core passes every attribute that is named
- * here, also if its value is the default. Core never asks for a conversion of complex numbers to real numbers.
+ * stride is 0. Outputs share no memory with inputs, unless stated otherwise. Core passes every attribute of version 1
+ * of the op as described here, also if its value is the default; an attribute added later is passed only if it differs
+ * from its default. Core never asks for a conversion of complex numbers to real numbers.
  * A dtype with the level COMPUTE_DTYPE_STORAGE alone must be supported by copy without a conversion, by gather, and by
  * scatter with the reduction set.
  *
@@ -1046,7 +1105,8 @@ typedef struct compute_plugin_query_info {
 } compute_plugin_query_info;
 
 /* Receives the reason why op_query or op_prepare refuses an op, and copies it. The plugin calls this function at most
- * once, before op_query or op_prepare returns. `context` is the `context` that these received. */
+ * once, before op_query or op_prepare returns. `context` is the `context` that these received. If op_query or
+ * op_prepare returns an error, core ignores the refusal. */
 typedef void (*compute_plugin_refuse)(void* context, const compute_plugin_refusal* refusal);
 
 /* compute_plugin_plan_info.flags */
@@ -1066,7 +1126,6 @@ typedef struct compute_plugin_plan_info {
   uint32_t flags;           /* COMPUTE_PLUGIN_PLAN_ */
   int32_t reports_faults;   /* 1: core gives each run a fault record if it can; 0: runs detect no faults */
   int64_t argument_bytes;   /* memory for arguments that each run needs; see compute_plugin_run.arguments; or 0 */
-  int64_t host_workspace_bytes; /* temporary host memory that each run needs, aligned to 64 bytes; or 0 */
 } compute_plugin_plan_info;
 
 /* The place of a tensor in memory. Fixed layout. The buffer is one of the device of the plan, in its first heap or
@@ -1122,8 +1181,8 @@ typedef struct compute_plugin_run {
   const compute_plugin_operand* tensors; /* inputs, then outputs, as in the op */
   const compute_plugin_scalar* scalars;  /* in the order of compute_plugin_op.scalar_dtypes */
   compute_plugin_operand workspace;      /* temporary memory; its contents are undefined before and after the run */
-  /* The place of a compute_plugin_fault in a PINNED or HOST_SPACE heap. If `buffer` is 0, there is no record. Then
-   * stream_sync reports a fault; on an immediate stream, plan_run reports it. */
+  /* The place of a compute_plugin_fault in a heap that is PINNED and HOST_SPACE, or on `cpu` in the heap. If `buffer`
+   * is 0, there is no record. Then stream_sync reports a fault; on an immediate stream, plan_run reports it. */
   compute_plugin_operand fault;
   int32_t tensor_count;
   int32_t scalar_count;
@@ -1131,11 +1190,9 @@ typedef struct compute_plugin_run {
   uint32_t flags;
   int32_t reserved;
   /* Memory of argument_bytes bytes in a heap that is HOST_SPACE, aligned as offset_alignment of the heap says. The
-   * plugin writes arguments there, which the device reads. `buffer` is 0 if the plan asked for none, or the device has
-   * no such heap. */
+   * plugin writes arguments there, which the device reads. They are the run's own until the run has ended. `buffer` is
+   * 0 if the plan asked for none, or the device has no such heap. */
   compute_plugin_operand arguments;
-  /* host_workspace_bytes bytes of host memory. It and `arguments` are the run's own until the run has ended. */
-  void* host_workspace;
 } compute_plugin_run;
 
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
@@ -1176,9 +1233,10 @@ typedef struct compute_plugin_kernel_info {
 
 /* Kinds of kernel arguments. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_PLUGIN_ARGUMENT_TENSOR = 1,      /* a pointer to the elements of a tensor */
-  COMPUTE_PLUGIN_ARGUMENT_VALUE = 2,       /* a value of `value_size` bytes */
-  COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY = 3 /* memory that the work-items of a group share (CUDA: shared memory) */
+  COMPUTE_PLUGIN_ARGUMENT_TENSOR = 1, /* a pointer to the elements of a tensor */
+  COMPUTE_PLUGIN_ARGUMENT_VALUE = 2,  /* a value of `value_size` bytes */
+  /* Memory that the work-items of a group share. CUDA: dynamic shared memory of the block, without a parameter. */
+  COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY = 3
 };
 
 /* An argument of a kernel. A capital word names the kind for which the field is used. */
@@ -1187,7 +1245,7 @@ typedef struct compute_plugin_kernel_argument {
   uint32_t struct_type;
   const void* next;
   int32_t kind;                  /* COMPUTE_PLUGIN_ARGUMENT_ */
-  int32_t access;                /* TENSOR: COMPUTE_PLUGIN_TENSOR_ */
+  int32_t access;                /* TENSOR: COMPUTE_PLUGIN_ACCESS_ */
   compute_plugin_operand tensor; /* TENSOR: its place; the kernel gets the address of element 0 */
   const void* value;             /* VALUE: `value_size` bytes */
   int64_t value_size;            /* VALUE: size in bytes; LOCAL_MEMORY: bytes per work-group */
@@ -1199,12 +1257,11 @@ typedef struct compute_plugin_launch {
   uint32_t struct_type;
   const void* next;
   uint64_t stream;
-  int64_t groups[3];          /* work-groups (CUDA: blocks) per axis; 1 or more */
-  int64_t group_size[3];      /* work-items (CUDA: threads) of a group per axis; 1 or more */
-  int64_t local_memory_bytes; /* CUDA: dynamic shared memory per block, in bytes; or 0 */
+  int64_t groups[3];     /* work-groups (CUDA: blocks) per axis; 1 or more */
+  int64_t group_size[3]; /* work-items (CUDA: threads) of a group per axis; 1 or more */
   const compute_plugin_kernel_argument* arguments;
   int32_t argument_count;
-  int32_t reserved;
+  uint32_t flags; /* no flags are defined yet */
 } compute_plugin_launch;
 
 /* The functions for user kernels. */
@@ -1244,12 +1301,12 @@ typedef struct compute_plugin_device_options {
 
 /* compute_plugin_caps.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  /* The device supports immediate streams (COMPUTE_PLUGIN_STREAM_IMMEDIATE). On an immediate stream, plan_run, the
-   * copies and fill run the work on the calling thread before they return. An error of the work does not make the
-   * stream fail. Of the other slots of a stream, core calls only stream_wait and stream_destroy. */
+  /* The device supports immediate streams (COMPUTE_PLUGIN_STREAM_IMMEDIATE). On an immediate stream, the slots that
+   * submit work run it on the calling thread before they return. An error of the work does not make the stream fail. Of
+   * the other slots of a stream, core calls only stream_wait, stream_cancel and stream_destroy. */
   COMPUTE_PLUGIN_DEVICE_IMMEDIATE = 1,
   /* The device is the host. Core allocates the memory, and a buffer handle is any host address. Only the plugin `cpu`
-   * may set this flag. */
+   * may set this flag; other plugins fill the slots that may be NULL "only if the device is the host". */
   COMPUTE_PLUGIN_DEVICE_IS_HOST = 2
 };
 
@@ -1261,7 +1318,7 @@ typedef struct compute_plugin_caps {
   uint32_t flags;                   /* COMPUTE_PLUGIN_DEVICE_ */
   int32_t heap_count;               /* 1 to 64 */
   const compute_plugin_heap* heaps; /* the first heap holds tensors and workspaces */
-  int32_t priority_least;           /* lowest priority of a stream, 0 or less; both 0: streams have no priorities */
+  int32_t priority_least;           /* lowest priority of a stream, 0 or less; both 0: all streams have priority 0 */
   int32_t priority_greatest;        /* highest priority of a stream, 0 or more */
 } compute_plugin_caps;
 
@@ -1277,9 +1334,17 @@ typedef struct compute_plugin_telemetry {
   int64_t memory_used_bytes;    /* device memory used by all processes */
 } compute_plugin_telemetry;
 
-/* Receives a process that uses the device: its id in the system, and the bytes of device memory that it uses; -1:
- * unknown. `context` is the argument of the slot telemetry. */
-typedef void (*compute_plugin_take_process)(void* context, int64_t process_id, int64_t memory_bytes);
+/* A process that uses a device. */
+typedef struct compute_plugin_process {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t process_id;   /* its id in the system */
+  int64_t memory_bytes; /* device memory that it uses; -1: unknown */
+} compute_plugin_process;
+
+/* Receives a process, and copies it. `context` is the argument of the slot telemetry. */
+typedef void (*compute_plugin_take_process)(void* context, const compute_plugin_process* process);
 
 /* compute_plugin_stream_options.flags */
 enum COMPUTE_UNDERLYING(uint32_t) {
@@ -1303,19 +1368,22 @@ typedef struct compute_plugin_stream_options {
 /*
  * The functions of an open device.
  *
- * Streams. A stream is an in-order queue of work, with numbers as in a timeline semaphore of Vulkan. Core numbers the
- * submissions of a stream (plan_run, copies, fill, launch, and run of a graph) 1, 2, 3, … and may skip numbers. A
- * plugin learns a number only from a mark: stream_mark(stream, n, flags) states that all work submitted so far has
- * numbers up to n. The numbers of marks ascend. The first may be much larger than 1. Core marks a stream when something
- * outside it needs a number, and before work that takes long. Before the first mark, stream_reached returns 0.
+ * Streams. A stream is an in-order queue of work, with numbers as in a timeline semaphore of Vulkan. The slots that
+ * submit work are plan_run, copy_from_host, copy_to_host, copy_peer, fill, `launch` of a kernel, and `run` of a graph
+ * or of collectives. Core numbers these submissions of a stream 1, 2, 3, … and may skip numbers. A plugin learns a
+ * number only from a mark: stream_mark(stream, n, flags) states that all work submitted so far has numbers up to n. The
+ * numbers of marks ascend. The first may be much larger than 1. Core marks a stream when something outside it needs a
+ * number, and before work that takes long. Before the first mark, stream_reached returns 0.
  *
- * Failed submissions. If plan_run, a copy, fill, launch or run of a graph returns an error, it has queued nothing. The
- * stream stays usable, unless stream_reached returns an error.
+ * Failed submissions. If a slot that submits work returns an error, it has queued nothing. The stream stays usable,
+ * unless stream_reached returns an error. On an immediate stream, where the slot does the work itself, a part of it may
+ * be done: the contents of its outputs are then undefined.
  *
  * Failed streams. If queued work fails, the stream fails and accepts no more work. (A fault that is written to a fault
- * record does not make the stream fail.) Every slot that submits work, stream_mark and stream_wait then return the
- * error, or return NULL and do nothing. stream_reached and stream_sync return the error and set *out_reached to the
- * last number that is known to have succeeded. After one of them has returned the error, no queued work may access
+ * record does not make the stream fail.) The slots that submit work, stream_mark, stream_wait, stream_wait_host,
+ * semaphore_signal and semaphore_wait then return the error, or return NULL and do nothing. stream_cancel, mark_time
+ * and stream_destroy accept a failed stream. stream_reached and stream_sync return the error and set *out_reached to
+ * the last number that is known to have succeeded. After one of them has returned the error, no queued work may access
  * memory or fault records any more, because core may reuse them. As long as queued work can access them, stream_reached
  * and stream_sync must not return the error.
  *
@@ -1323,6 +1391,8 @@ typedef struct compute_plugin_stream_options {
  * failed. Core asks the stream of that number for the result.
  *
  * Buffers. A buffer handle is unique among all heaps of a device.
+ *
+ * Flags. No flags of the copies, fill, stream_wait, memory_map and memory_unmap are defined yet.
  */
 typedef struct compute_plugin_device_table {
   int64_t table_size;
@@ -1333,7 +1403,8 @@ typedef struct compute_plugin_device_table {
    * device was lost. */
   void (*close)(uint64_t device);
 
-  /* Allocates memory. If there is not enough, it returns OUT_OF_DEVICE_MEMORY and changes nothing. In a heap that is
+  /* Allocates memory, whose contents are undefined. If there is not enough, it returns OUT_OF_DEVICE_MEMORY and changes
+   * nothing. In a heap that is
    * HOST_SPACE, *out_data is the address of the first byte; in other heaps it stays NULL. The slot may be NULL only if
    * the device is the host. */
   compute_error* (*memory_allocate)(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
@@ -1344,20 +1415,17 @@ typedef struct compute_plugin_device_table {
   /* Returns the free and total bytes of a heap as the driver reports them now; -1: unknown. Optional; NULL: both are
    * unknown. */
   compute_error* (*memory_info)(uint64_t device, int32_t heap, int64_t* out_free, int64_t* out_total);
-  /* Maps a range of HOST_VISIBLE memory into the host's address space. The mapping ends with memory_unmap. No queued
-   * work uses the range while it is mapped. Other ranges of the buffer may be in use. `access` is
-   * COMPUTE_PLUGIN_TENSOR_INPUT (the host reads), COMPUTE_PLUGIN_TENSOR_OUTPUT (the host writes) or both. *out_data is
-   * the address of the first byte of the range. memory_map and memory_unmap are optional together; NULL: no heap is
-   * HOST_VISIBLE. */
-  compute_error* (*memory_map)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
-                               int32_t access, void** out_data);
-  /* Ends a mapping. `data` is the address that memory_map returned; the other arguments are those of memory_map. In a
-   * heap that is not COHERENT, memory_map makes the range visible to the host if the host reads, and memory_unmap makes
-   * it visible to the device if the host wrote. */
-  void (*memory_unmap)(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
-                       int32_t access, void* data);
+  /* Maps a range of HOST_VISIBLE memory into the host's address space, and makes it visible to the host if the host
+   * reads. The mapping ends with memory_unmap. No queued work uses the range while it is mapped. Other ranges of the
+   * buffer may be in use. Mappings of one buffer may overlap; each ends by itself. *out_data is the address of the
+   * first byte of the range. memory_map and memory_unmap are optional together; NULL: no heap is HOST_VISIBLE. */
+  compute_error* (*memory_map)(uint64_t device, const compute_plugin_mapping* mapping, void** out_data);
+  /* Ends a mapping, and makes the range visible to the device if the host wrote. `mapping` has the values that
+   * memory_map got, and `data` is the address that it returned. */
+  void (*memory_unmap)(uint64_t device, const compute_plugin_mapping* mapping, void* data);
   /* Creates a buffer over memory that another library owns. Core keeps that memory valid until it has called
-   * memory_free with heap -1 for the buffer. Returns UNSUPPORTED if the memory does not belong to this device; core
+   * memory_free with heap -1 for the buffer. The same memory may be imported several times, also with the same handle;
+   * core calls memory_free once for each import. Returns UNSUPPORTED if the memory does not belong to this device; core
    * then asks the next device. Optional; NULL: the device cannot import memory. */
   compute_error* (*memory_import)(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer);
 
@@ -1368,17 +1436,18 @@ typedef struct compute_plugin_device_table {
   /* States that all work submitted to the stream so far has numbers up to `number`. `flags` is COMPUTE_PLUGIN_MARK_
    * or 0. */
   compute_error* (*stream_mark)(uint64_t stream, uint64_t number, uint32_t flags);
-  /* Makes all work that is submitted to `stream` later wait for the mark `number` on `other`. `other` is a stream of
-   * any device of the same plugin. The wait also ends if `other` fails. The call does not block, except on an immediate
-   * stream. Returns UNSUPPORTED and queues nothing if the plugin cannot order the two streams. Core then waits on the
-   * host. */
-  compute_error* (*stream_wait)(uint64_t stream, uint64_t other, uint64_t number);
+  /* Makes all work that is submitted to `stream` later wait for the mark `number` on `other`. `other` is another stream
+   * of any device of the same plugin. No other thread is in a function of either stream, except those that may run at
+   * any time. The wait also ends if `other` fails. The call does not block, except on an immediate stream. Returns
+   * UNSUPPORTED and queues nothing if the plugin cannot order the two streams. Core then waits on the host. */
+  compute_error* (*stream_wait)(uint64_t stream, uint64_t other, uint64_t number, uint32_t flags);
   /* Makes all work that is submitted to `stream` later wait until core calls signal_host_wait for *out_wait. Core does
    * not call it for an immediate stream. stream_wait_host and signal_host_wait are optional together; NULL: the device
    * cannot wait for the host in this way. */
   compute_error* (*stream_wait_host)(uint64_t stream, uint64_t* out_wait);
-  /* Ends a wait of stream_wait_host and frees it. Core calls it once for each wait, on any thread, also if the stream
-   * has failed or was destroyed, and before the device is closed. */
+  /* Ends a wait of stream_wait_host and frees it. Core calls it once for each wait, on any thread of its own or of the
+   * program, also if the stream has failed or was destroyed, and before the device is closed. Core never calls it from
+   * a callback of the vendor's library. */
   void (*signal_host_wait)(uint64_t device, uint64_t wait);
   /*
    * Asks the stream to end early. Work that has not begun does not run. Work that runs stops as soon as the plugin can
@@ -1417,18 +1486,18 @@ typedef struct compute_plugin_device_table {
    * that is HOST_SPACE, `pinned` is the same place as an operand; otherwise it is NULL.
    */
   compute_error* (*copy_from_host)(uint64_t stream, const void* src, const compute_plugin_operand* pinned,
-                                   const compute_plugin_operand* dst, int64_t size_bytes);
+                                   const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags);
   compute_error* (*copy_to_host)(uint64_t stream, const compute_plugin_operand* src, void* dst,
-                                 const compute_plugin_operand* pinned, int64_t size_bytes);
+                                 const compute_plugin_operand* pinned, int64_t size_bytes, uint32_t flags);
   /* Fills memory with a repeated pattern of 1, 2, 4, 8 or 16 bytes. The offset of `dst` and size_bytes are multiples of
    * pattern_size. `pattern` is valid during the call only. */
   compute_error* (*fill)(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                         int32_t pattern_size);
+                         int32_t pattern_size, uint32_t flags);
   /* Copies from another device of the same plugin. `src` is on `src_device`. The stream is on the device of `dst`.
    * Returns UNSUPPORTED and queues nothing if the plugin cannot copy between the two devices. Core then copies through
    * the host. Optional; NULL: core always copies through the host. */
   compute_error* (*copy_peer)(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
-                              const compute_plugin_operand* dst, int64_t size_bytes);
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags);
 
   /* States whether op_prepare would make a plan. Compiles nothing. If the plugin sets out_info->supported to 0, it
    * calls `refuse` once. Core calls this slot only to answer queries of programs, as compute_op_query, and never before
@@ -1455,8 +1524,7 @@ typedef struct compute_plugin_device_table {
   /* Releases a plan. No queued or running work uses it any more. */
   void (*plan_release)(uint64_t device, uint64_t plan);
 
-  /* Returns the functions for user kernels, or NULL if the device does not support user kernels. Optional; NULL: the
-   * device does not support them. */
+  /* Returns the functions for user kernels, not NULL. Optional; NULL: the device does not support user kernels. */
   const compute_plugin_kernel_table* (*kernels)(uint64_t device);
 } compute_plugin_device_table;
 
@@ -1465,29 +1533,40 @@ typedef struct compute_plugin_device_table {
 /* The functions of a plugin. */
 typedef struct compute_plugin_table {
   int64_t table_size;
-  /* Passes all devices, including unusable ones, and all requirements to `sink`. Core may call it several times. It is
-   * not an error if there are no devices. */
+  /* Passes all devices, including unusable ones, and all requirements to `sink`. Core may call it several times, also
+   * while devices are open and in use, but on one thread at a time. It is not an error if there are no devices. */
   compute_error* (*enumerate)(const compute_plugin_sink* sink);
   /* Opens a device. `id` is compute_plugin_device_info.id. A device may be opened several times. After CONTEXT_LOST, it
    * is closed and may be opened again. */
   compute_error* (*device_open)(uint64_t id, const compute_plugin_device_options* options, uint64_t* out_device,
                                 const compute_plugin_device_table** out_table);
-  /* Core calls it in the child after fork(), once for each open device. The plugin must forget its threads and locks,
-   * and call no driver. It returns 1 if its devices work in the child, otherwise 0. After 0, the devices fail with
-   * FORKED in the child, and core calls no other function of the plugin there. Optional; NULL: as if it returned 0. */
+  /* Core calls it in the child after fork(), once, if a device of the plugin was opened. The plugin must forget its
+   * threads and locks, and call no driver. It returns 1 if its devices work in the child, otherwise 0. After 0, the
+   * devices fail with FORKED in the child, and core calls no other function of the plugin there. Optional; NULL: as if
+   * it returned 0. */
   int32_t (*on_fork_child)(void);
   /* Core calls it when the process exits, if a device of the plugin was opened. Do not free memory, because the system
    * does. All work has ended, or core has stopped waiting for it. Devices may still be open. Threads of the program may
    * be inside other functions of the plugin. Optional; NULL: nothing is done. */
   void (*on_exit)(void);
-  /* Closes the plugin. Core calls it last, after all devices are closed. Optional; NULL: nothing is done. */
+  /* Closes the plugin. Core calls it last, after all devices are closed. It does not call it if a device stays open, as
+   * one that is lost or whose memory the program still uses. Optional; NULL: nothing is done. */
   void (*close)(void);
   /* Returns the table of the extension with this name, or NULL if there is none. The table begins with an int64_t
-   * table_size. `device` 0 means an extension of the plugin as a whole. Optional; NULL: there are no extensions. */
+   * table_size. `device` 0 means an extension of the plugin as a whole. Core asks for the names below only. Names that
+   * begin with "compute." are this project's; a vendor's begin with its plugin's name, as acme.ext.trace.v1, and are
+   * for its own programs and plugins. Optional; NULL: there are no extensions. */
   const void* (*get_extension)(uint64_t device, const char* name, int64_t name_size);
 } compute_plugin_table;
 
-/* The two functions that a plugin exports. */
+/*
+ * The two functions that a plugin exports for this version.
+ *
+ * Two copies of libcompute in one process can load the same file of a plugin. A second compute_plugin_open with another
+ * core table, while the plugin is open, returns UNSUPPORTED; the message says that another copy of the library uses the
+ * plugin. The plugin is open until core has called `close`, or until the process ends if the slot is NULL. Core calls
+ * compute_plugin_open again with the same table after OUT_OF_MEMORY.
+ */
 COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void);
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t interface_version, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table);
@@ -1531,14 +1610,28 @@ typedef struct compute_plugin_graph {
   int64_t node_count;
 } compute_plugin_graph;
 
+/* compute_plugin_graph_run.flags: no flags are defined yet. */
+
+/* A run of a graph. */
+typedef struct compute_plugin_graph_run {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint64_t stream;
+  const compute_plugin_scalar* slots; /* the values of the slots */
+  int32_t slot_count;                 /* as in compute_plugin_graph */
+  uint32_t flags;
+} compute_plugin_graph_run;
+
 /* The functions of the extension for graphs. */
 typedef struct compute_plugin_graph_table {
   int64_t table_size;
   /* Creates a graph. Nodes that use the same memory must run in the order of `nodes`. Core does not release the plans
    * before the graph. If it returns UNSUPPORTED, core replays the graph by plan_run. */
   compute_error* (*create)(uint64_t device, const compute_plugin_graph* graph, uint64_t* out_graph);
-  /* Queues a run of the graph on a stream of its device. `slots` holds slot_count values. */
-  compute_error* (*run)(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots);
+  /* Queues a run of the graph on a stream of its device. Runs of one graph never overlap: core calls `run` on one
+   * thread at a time, and has a run on another stream wait for the one before it. */
+  compute_error* (*run)(uint64_t graph, const compute_plugin_graph_run* run);
   /* Releases a graph. No queued or running work uses it any more. */
   void (*release)(uint64_t device, uint64_t graph);
 } compute_plugin_graph_table;
@@ -1563,28 +1656,41 @@ typedef struct compute_plugin_native_table {
                                   void* out_handle);
 } compute_plugin_native_table;
 
-/* External memory and semaphores, which plugins, libraries and processes share without the host. */
-#define COMPUTE_PLUGIN_EXT_EXTERNAL_V1 "compute.ext.external.v1"
+/* External memory and semaphores, which plugins, libraries and processes share without the host. The extension is a
+ * draft and may change until devices of two vendors implement it. It is then called compute.ext.external.v1. */
+#define COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1 "compute.ext.external.draft1"
+
+/* compute_plugin_external_request.flags: no flags are defined yet. */
+
+/* A request for external memory or an external semaphore. */
+typedef struct compute_plugin_external_request {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  uint32_t kind; /* COMPUTE_EXTERNAL_ or a vendor's */
+  uint32_t flags;
+  int64_t size_bytes; /* of memory: the least size; of a semaphore: 0 */
+  int64_t alignment;  /* of memory: of its first byte, in bytes, a power of two; of a semaphore: 0 */
+} compute_plugin_external_request;
 
 /*
  * The functions of the extension for external objects. Each is optional; NULL: the device does not support it. The four
  * functions of semaphores that do not create one are optional together.
  *
- * `kind` is one of COMPUTE_EXTERNAL_ or a vendor's. For a kind that it does not know, a plugin returns UNSUPPORTED, and
- * also for an object of another device. An out_external has its first three fields set; the plugin fills the others.
- * The rules of ownership stand at compute_external.
+ * For a kind that it does not know, a plugin returns UNSUPPORTED, and also for an object of another device. An
+ * out_external has its first three fields and `kind` set, and `descriptor` is -1; the plugin fills the others. The
+ * rules of ownership stand at compute_external.
  */
 typedef struct compute_plugin_external_table {
   int64_t table_size;
-  /* Allocates memory that can be imported elsewhere. The buffer has at least size_bytes bytes, and is aligned as in the
-   * first heap. */
-  compute_error* (*memory_create)(uint64_t device, uint32_t kind, int64_t size_bytes, uint64_t* out_buffer,
+  /* Allocates memory that can be imported elsewhere. */
+  compute_error* (*memory_create)(uint64_t device, const compute_plugin_external_request* request, uint64_t* out_buffer,
                                   compute_external* out_external);
-  /* Creates a buffer over external memory. */
+  /* Creates a buffer over external memory, which begins at its offset_bytes. */
   compute_error* (*memory_import)(uint64_t device, const compute_external* external, uint64_t* out_buffer);
   /* Creates a semaphore with the value 0 that can be imported elsewhere, and a semaphore over an external one. */
-  compute_error* (*semaphore_create)(uint64_t device, uint32_t kind, uint64_t* out_semaphore,
-                                     compute_external* out_external);
+  compute_error* (*semaphore_create)(uint64_t device, const compute_plugin_external_request* request,
+                                     uint64_t* out_semaphore, compute_external* out_external);
   compute_error* (*semaphore_import)(uint64_t device, const compute_external* external, uint64_t* out_semaphore);
   /* Queued work may still signal it or wait for it. */
   void (*semaphore_release)(uint64_t device, uint64_t semaphore);
@@ -1601,7 +1707,8 @@ typedef struct compute_plugin_external_table {
 /*
  * An op of a vendor. Programs find it by its name, and use it as any other op, also in graphs and plans. Core checks
  * the operands by this schema and passes the op to op_prepare by its name. A device that refuses it does not support
- * it. The texts are as in compute_op_registration of compute.h.
+ * it. The texts are as in compute_op_registration of compute.h. Core does not take an op whose texts it cannot parse,
+ * and says so in the log.
  */
 typedef struct compute_plugin_vendor_op {
   uint32_t struct_size;
@@ -1629,22 +1736,26 @@ typedef struct compute_plugin_vendor_dtype {
   uint32_t struct_type;
   const void* next;
   compute_string name; /* as acme_fp4x2: the name of the plugin, '_' and a rest of letters (a to z), digits and '_' */
-  int32_t dtype;       /* its number: 64 to 127, different for each dtype of all loaded plugins */
-  int32_t size_bytes;  /* of an element: 1, 2, 4, 8 or 16 */
+  int32_t size_bits;   /* of an element: 8, 16, 32, 64 or 128; core does not take other sizes yet */
+  uint32_t flags;      /* no flags are defined yet */
 } compute_plugin_vendor_dtype;
 
 /* Receives the ops and dtypes. Both functions copy their argument. */
 typedef struct compute_plugin_ops_sink {
   int64_t table_size;
   void* context; /* the first argument of both functions */
-  void (*op)(void* context, const compute_plugin_vendor_op* op);
-  void (*dtype)(void* context, const compute_plugin_vendor_dtype* dtype);
+  /* Returns 1, or 0 if core does not take the op. */
+  int32_t (*op)(void* context, const compute_plugin_vendor_op* op);
+  /* Returns the number of the dtype in this process, 64 to 127, or 0 if core does not take the dtype. The number of a
+   * name stays the same until the process ends. */
+  int32_t (*dtype)(void* context, const compute_plugin_vendor_dtype* dtype);
 } compute_plugin_ops_sink;
 
 /* The functions of the extension for ops. It is an extension of the plugin as a whole (`device` 0). */
 typedef struct compute_plugin_ops_table {
   int64_t table_size;
-  /* Passes all dtypes, then all ops to `sink`. Core calls it once, after compute_plugin_open. It calls no driver. */
+  /* Passes all dtypes, then all ops to `sink`. Core calls it after compute_plugin_open, before enumerate, and again
+   * after OUT_OF_MEMORY. It calls no driver. */
   compute_error* (*list)(const compute_plugin_ops_sink* sink);
 } compute_plugin_ops_table;
 
@@ -1652,8 +1763,21 @@ typedef struct compute_plugin_ops_table {
  * the data through the host. */
 #define COMPUTE_PLUGIN_EXT_COLLECTIVE_V1 "compute.ext.collective.v1"
 
-/* Size in bytes of the id of a group. */
-#define COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE 128u
+/* compute_plugin_group_options.flags: no flags are defined yet. */
+
+/* A group of devices to join. */
+typedef struct compute_plugin_group_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const void* id; /* what make_id has written on rank 0 */
+  int64_t id_size;
+  int32_t size;       /* number of ranks */
+  int32_t rank;       /* of the device, from 0 */
+  int64_t timeout_ns; /* how long to wait for the other ranks, in nanoseconds; INT64_MAX: no limit */
+  uint32_t flags;
+  int32_t reserved;
+} compute_plugin_group_options;
 
 /* compute_plugin_collective.kind. `count` is the number of elements of one part. ALL_REDUCE, BROADCAST, SEND and RECV
  * have one part. Of the others, the larger operand has a part for each rank, in the order of the ranks. */
@@ -1673,7 +1797,7 @@ typedef struct compute_plugin_collective {
   uint32_t struct_type;
   const void* next;
   int32_t kind;      /* COMPUTE_PLUGIN_COLLECTIVE_ */
-  int32_t dtype;     /* COMPUTE_DTYPE_ */
+  int32_t dtype;     /* COMPUTE_DTYPE_ or a vendor's */
   int32_t reduction; /* COMPUTE_REDUCTION_, of ALL_REDUCE and REDUCE_SCATTER; else 0 */
   int32_t peer;      /* rank of the root of BROADCAST, or of the other side of SEND and RECV */
   int64_t count;     /* greater than 0 */
@@ -1687,17 +1811,20 @@ typedef struct compute_plugin_collective {
  */
 typedef struct compute_plugin_collective_table {
   int64_t table_size;
-  /* Writes the id of a new group, of COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE bytes, to out_id. Called on rank 0. Returns
-   * UNSUPPORTED or NOT_FOUND if the device cannot be in a group, as without the vendor's library. */
-  compute_error* (*make_id)(uint64_t device, void* out_id);
-  /* Joins the group with this id. Waits until all ranks have done so. Returns UNSUPPORTED if two ranks are one device
-   * and the vendor's library does not allow that; core then exchanges the data itself. */
-  compute_error* (*join)(uint64_t device, const void* id, int32_t size, int32_t rank, uint64_t* out_group);
-  /* States whether `run` supports a collective. The answer depends only on kind, dtype and reduction. */
+  /* Writes the id of a new group to `id`, and its size, which is at most `capacity`, to *out_size. The capacity is 8192
+   * or more. Called on rank 0. Returns UNSUPPORTED or NOT_FOUND if the device cannot be in a group, as without the
+   * vendor's library. */
+  compute_error* (*make_id)(uint64_t device, void* id, int64_t capacity, int64_t* out_size);
+  /* Joins a group. Waits until all ranks have done so, and returns PEER_FAILED after options->timeout_ns. Returns
+   * UNSUPPORTED if two ranks are one device and the vendor's library does not allow that; core then exchanges the data
+   * itself. */
+  compute_error* (*join)(uint64_t device, const compute_plugin_group_options* options, uint64_t* out_group);
+  /* States whether `run` supports a collective. The answer depends only on kind, dtype and reduction. It is 0 for an
+   * unknown one of these. */
   int32_t (*supports)(uint64_t group, const compute_plugin_collective* collective);
-  /* Queues a collective on a stream of the device. Two ranks of one process may be inside the function at once. Does
-   * not wait for the device. */
-  compute_error* (*run)(uint64_t group, uint64_t stream, const compute_plugin_collective* collective);
+  /* Queues `count` collectives on a stream of the device. They may proceed in any order among themselves. Two ranks of
+   * one process may be inside the function at once. Does not wait for the device. */
+  compute_error* (*run)(uint64_t group, uint64_t stream, const compute_plugin_collective* list, int32_t count);
   /* Returns the failure of queued collectives, as far as the vendor's library knows it, else NULL. Never blocks. */
   compute_error* (*failure)(uint64_t group);
   /* Ends queued collectives, whose results have no values then. May be called during `run`. After it, core calls only
@@ -1705,8 +1832,8 @@ typedef struct compute_plugin_collective_table {
   void (*abort)(uint64_t group);
   /* Leaves the group and frees it. Unless it was aborted, no queued work uses it. */
   void (*leave)(uint64_t group);
-  /* The name and version of the vendor's library, as "nccl 2.27.3". Valid as long as the group. */
-  const char* (*describe)(uint64_t group);
+  /* Writes the name and version of the vendor's library, as "nccl 2.27.3". Valid as long as the group. */
+  void (*describe)(uint64_t group, compute_string* out_text);
 } compute_plugin_collective_table;
 
 #ifdef __cplusplus

@@ -179,14 +179,17 @@ inline compute_error_code access_error(uint32_t access) noexcept {
   return (access & ~uint32_t{COMPUTE_ACCESS_READ | COMPUTE_ACCESS_WRITE}) != 0 ? COMPUTE_ERROR_UNSUPPORTED : COMPUTE_OK;
 }
 
-// Zeroes an output struct of any size except for its size and `next`. Called before anything that can fail. An invalid
-// size is left for write_sized to report.
+// Zeroes an output struct of any size, except for its size and `next`; `descriptor` becomes -1. Called before anything
+// that can fail. An invalid size is left for write_sized to report.
 template <class T>
 void clear_sized(T* out) noexcept {
   static_assert(struct_type_of<T> != COMPUTE_STRUCT_OP_OPTIONS);
   if (out == nullptr || out->struct_size < kSmallestStruct || out->struct_size > kGreatestStruct) return;
   out->struct_type = struct_type_of<T>;
   std::memset(reinterpret_cast<uint8_t*>(out) + kSmallestStruct, 0, out->struct_size - kSmallestStruct);
+  if constexpr (requires { out->descriptor; }) {  // 0 is a descriptor
+    if (out->struct_size >= offsetof(T, descriptor) + sizeof out->descriptor) out->descriptor = -1;
+  }
 }
 
 // Writes every byte of a struct that the caller may have compiled smaller or larger than ours.
@@ -259,6 +262,7 @@ inline constexpr PluginStructRow plugin_struct_row{0, 0};
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_manifest, COMPUTE_PLUGIN_STRUCT_MANIFEST, COMPUTE_PLUGIN_MANIFEST_SIZE_1)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_setting, COMPUTE_PLUGIN_STRUCT_SETTING, COMPUTE_PLUGIN_SETTING_SIZE_1)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_telemetry, COMPUTE_PLUGIN_STRUCT_TELEMETRY, COMPUTE_PLUGIN_TELEMETRY_SIZE_1)
+COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_process, COMPUTE_PLUGIN_STRUCT_PROCESS, COMPUTE_PLUGIN_PROCESS_SIZE_1)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_device_info, COMPUTE_PLUGIN_STRUCT_DEVICE_INFO,
                           COMPUTE_PLUGIN_DEVICE_INFO_SIZE_1)
 COMPUTE_PLUGIN_STRUCT_ROW(compute_plugin_property, COMPUTE_PLUGIN_STRUCT_PROPERTY, COMPUTE_PLUGIN_PROPERTY_SIZE_1)

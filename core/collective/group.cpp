@@ -34,9 +34,14 @@ struct Hello {
   int32_t compares;
 };
 
+// The id of the vendor's library, from rank 0. As plugin.h says, it has at most 8192 bytes.
 struct LibraryId {
+  std::span<const uint8_t> id() const { return std::span(bytes).first(static_cast<size_t>(size)); }
+
   int32_t is_made;
-  uint8_t id[COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE];
+  int32_t reserved;
+  int64_t size;
+  std::array<uint8_t, 8192> bytes;
 };
 
 // What all ranks of a call must agree on.
@@ -205,16 +210,19 @@ void Group::agree_on_library() {
 }
 
 bool Group::join_library(std::string& reason) {
-  LibraryId id{};
+  auto id = std::make_unique<LibraryId>();
   const auto succeeds = [&](compute_error* error) {
     if (error == nullptr) return true;
     reason = error->message;
     compute_error_free(error);
     return false;
   };
-  if (rank() == 0) id.is_made = succeeds(device_.collectives.make_id(id.id)) ? 1 : 0;
-  id = transport_->broadcast_value(id, 0);
-  return id.is_made != 0 && succeeds(device_.collectives.join(id.id, size(), rank(), &library_group_));
+  if (rank() == 0) id->is_made = succeeds(device_.collectives.make_id(id->bytes, &id->size)) ? 1 : 0;
+  *id = transport_->broadcast_value(*id, 0);
+  if (id->is_made == 0) return false;
+  if (id->size < 0 || id->size > static_cast<int64_t>(id->bytes.size()))
+    throw Error(COMPUTE_ERROR_PEER_FAILED, fmt::format("rank 0 sent an id of {} bytes", id->size));
+  return succeeds(device_.collectives.join(id->id(), size(), rank(), timeout_ns_, &library_group_));
 }
 
 std::shared_ptr<Group> Group::split(int32_t color, int32_t key) {

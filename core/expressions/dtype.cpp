@@ -214,20 +214,24 @@ compute_dtype dtype_from_name(std::string_view name) noexcept {
   return COMPUTE_DTYPE_NONE;
 }
 
-void add_vendor_dtype(compute_dtype dtype, std::string_view name, int32_t size_bytes) {
-  const std::string who = "dtype \"" + std::string(name) + "\"";
-  const auto refuse = [&](const std::string& why) { throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, who + ": " + why); };
-  if (dtype < kFirstVendorDtype || dtype >= kDtypeLimit)
-    refuse("its number is " + std::to_string(dtype) + ", not " + std::to_string(kFirstVendorDtype) + " to " +
-           std::to_string(kDtypeLimit - 1));
-  if (size_bytes < 1 || size_bytes > 16 || !std::has_single_bit(static_cast<uint32_t>(size_bytes)))
-    refuse("its elements have " + std::to_string(size_bytes) + " bytes, not 1, 2, 4, 8 or 16");
-  DtypeInfo& entry = dtype_table[static_cast<size_t>(dtype)];
-  if (entry.name != nullptr && entry.name == name && entry.size_bytes == size_bytes) return;
-  if (entry.name != nullptr) refuse("number " + std::to_string(dtype) + " belongs to " + entry.name);
-  if (dtype_from_name(name) != COMPUTE_DTYPE_NONE) refuse("the name is in use");
+compute_dtype add_vendor_dtype(std::string_view name, int32_t size_bits) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "dtype \"" + std::string(name) + "\": " + why);
+  };
+  if (size_bits < 8 || size_bits > 128 || !std::has_single_bit(static_cast<uint32_t>(size_bits)))
+    refuse("its elements have " + std::to_string(size_bits) + " bits, not 8, 16, 32, 64 or 128");
+  const int32_t size_bytes = size_bits / 8;
+  if (const compute_dtype known = dtype_from_name(name); known != COMPUTE_DTYPE_NONE) {
+    if (known < kFirstVendorDtype || dtype_info(known).size_bytes != size_bytes) refuse("the name is in use");
+    return known;
+  }
+  const auto free = std::find_if(dtype_table.begin() + kFirstVendorDtype, dtype_table.end(),
+                                 [](const DtypeInfo& entry) { return entry.name == nullptr; });
+  if (free == dtype_table.end()) refuse("all numbers are taken");
+  const auto dtype = static_cast<compute_dtype>(free - dtype_table.begin());
   static auto& names = *new std::list<std::string>;
-  entry = {names.emplace_back(name).c_str(), size_bytes, kVendor, dtype};
+  *free = {names.emplace_back(name).c_str(), size_bytes, kVendor, dtype};
+  return dtype;
 }
 
 bool is_bool(compute_dtype dtype) noexcept { return dtype == COMPUTE_DTYPE_BOOL; }

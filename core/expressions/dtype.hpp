@@ -29,9 +29,9 @@ inline constexpr compute_dtype kDtypeLimit = 128;
 // By id; entry 0 is all zero.
 [[gnu::visibility("hidden")]] extern std::array<DtypeInfo, kDtypeLimit> dtype_table;
 
-// Adds a dtype of a plugin permanently. Throws INVALID_ARGUMENT for an invalid description, and for a number or a name
-// of another dtype. Called before anybody can use the number.
-void add_vendor_dtype(compute_dtype dtype, std::string_view name, int32_t size_bytes);
+// Adds a dtype of a plugin permanently, and returns its number, which is the same for each call with the same name.
+// Throws INVALID_ARGUMENT for an invalid size, a name of another dtype, and if there is no number left.
+compute_dtype add_vendor_dtype(std::string_view name, int32_t size_bits);
 
 bool is_dtype(compute_dtype dtype) noexcept;
 // For a number that is not a dtype: all zero.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "core/devices/opened_devices.hpp"
@@ -434,6 +435,7 @@ int32_t compute_dlpack_current_work_stream(int32_t device_type, int32_t device_i
     compute_native_dlpack named = device.native.dlpack();
     Timeline& timeline = default_timeline(device);
     timeline.times.always_separate();
+    const std::lock_guard guard(timeline.lock);
     device.check(device.native.stream_handle(timeline.plugin_stream, COMPUTE_NATIVE_DLPACK, &named));
     *out_stream = reinterpret_cast<void*>(named.stream);
   });

@@ -83,26 +83,29 @@ Tensor* empty_host_tensor(const char* who, compute_dtype dtype, std::span<const 
 BufferReference buffer_over(Device& device, uint64_t handle, const compute_external& external) {
   BufferReference buffer;
   try {
-    buffer.reset(new Buffer(device, external.size_bytes));
+    buffer.reset(new Buffer(device, external.size_bytes - external.offset_bytes));
   } catch (...) {
     device.table.memory_free(-1, handle);
     throw;
   }
   buffer->handle = handle;
   buffer->imported = true;
-  buffer->misalignment = static_cast<int64_t>(reinterpret_cast<uintptr_t>(external.address) % 64);
+  const uintptr_t first = reinterpret_cast<uintptr_t>(external.address) + static_cast<uintptr_t>(external.offset_bytes);
+  buffer->misalignment = static_cast<int64_t>(first % 64);
   return buffer;
 }
 
 Tensor* empty_device_tensor(Device& device, compute_dtype dtype, std::span<const int64_t> shape, int64_t size_bytes,
                             compute_external& external) {
   uint64_t handle = 0;
-  device.check(device.external.memory_create(external.kind, std::max<int64_t>(size_bytes, 1), &handle, &external));
+  const int64_t alignment = std::max<int64_t>(device.heaps[0].base_alignment, 64);
+  device.check(device.external.memory_create(std::max<int64_t>(size_bytes, 1), alignment, &handle, &external));
   try {
     BufferReference buffer = buffer_over(device, handle, external);
-    if (external.size_bytes < size_bytes) {
-      throw Error(COMPUTE_ERROR_PLUGIN_REJECTED, fmt::format("{}: memory_create returned {} bytes for {}", device.name,
-                                                             external.size_bytes, size_bytes));
+    if (external.offset_bytes < 0 || external.size_bytes - external.offset_bytes < size_bytes) {
+      throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
+                  fmt::format("{}: memory_create returned {} bytes from {} on for {}", device.name, external.size_bytes,
+                              external.offset_bytes, size_bytes));
     }
     const auto strides = row_major_array(shape);
     return new Tensor(std::move(buffer), dtype, shape, {strides.data(), shape.size()}, 0);
@@ -117,17 +120,22 @@ Tensor* import_tensor(const char* who, Device& device, const compute_external& e
   const auto settled = settled_strides(shape, given_strides);
   const std::span<const int64_t> strides(settled.data(), shape.size());
   const Reach reach = checked_reach(who, dtype, shape, strides, reinterpret_cast<const void*>(uintptr_t{1} << 46));
-  if (reach.high > reach.low && (offset_bytes > external.size_bytes || offset_bytes + reach.low < 0 ||
-                                 reach.high > external.size_bytes - offset_bytes)) {
+  if (external.offset_bytes < 0 || external.offset_bytes > external.size_bytes) {
+    throw Error(COMPUTE_ERROR_OUT_OF_RANGE, fmt::format("{}: external.offset_bytes is {} of {} bytes", who,
+                                                        external.offset_bytes, external.size_bytes));
+  }
+  const int64_t size_bytes = external.size_bytes - external.offset_bytes;
+  if (reach.high > reach.low &&
+      (offset_bytes > size_bytes || offset_bytes + reach.low < 0 || reach.high > size_bytes - offset_bytes)) {
     throw Error(COMPUTE_ERROR_OUT_OF_RANGE,
                 fmt::format("{}: the tensor takes bytes {} to {} of memory of {} bytes", who, offset_bytes + reach.low,
-                            offset_bytes + reach.high, external.size_bytes));
+                            offset_bytes + reach.high, size_bytes));
   }
   if (device.is_host) {
     require_kind(device, external.kind);
     require_not_null(external.address, "external.address");
-    return wrap_host_memory(who, dtype, shape, given_strides, static_cast<uint8_t*>(external.address) + offset_bytes,
-                            COMPUTE_WRAP_EXPOSED, nullptr, nullptr);
+    auto* const address = static_cast<uint8_t*>(external.address) + external.offset_bytes + offset_bytes;
+    return wrap_host_memory(who, dtype, shape, given_strides, address, COMPUTE_WRAP_EXPOSED, nullptr, nullptr);
   }
   uint64_t handle = 0;
   device.check(device.external.memory_import(external, &handle));
@@ -234,7 +242,7 @@ compute_error* compute_semaphore_create(compute_device* device, uint32_t kind, c
     require_semaphores(self);
     compute_external external = empty_external(kind);
     uint64_t made = 0;
-    self.check(self.external.semaphore_create(kind, &made, &external));
+    self.check(self.external.semaphore_create(&made, &external));
     try {
       write_sized(external, out_external, "out_external");
       *out_semaphore = make_semaphore(self, made);

@@ -96,6 +96,16 @@ class LaunchArguments {
     for (int64_t i = 0; i < count; ++i) add(read_sized_at(arguments, i, "arguments"), i);
   }
 
+  // One more argument, behind the others.
+  void add_local_memory(int64_t size_bytes) {
+    compute_plugin_kernel_argument value{};
+    value.struct_size = sizeof value;
+    value.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_ARGUMENT;
+    value.kind = COMPUTE_PLUGIN_ARGUMENT_LOCAL_MEMORY;
+    value.value_size = size_bytes;
+    values.push_back(value);
+  }
+
   SmallVector<Use, 8> uses;
   SmallVector<compute_plugin_kernel_argument, 8> values;
   int64_t tensor_bytes = 0;
@@ -157,8 +167,8 @@ class LaunchArguments {
           .with_argument(static_cast<int32_t>(i));
     }
     const bool writes = (argument.access & COMPUTE_ACCESS_WRITE) != 0;
-    value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0;
-    value.access |= writes ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0;
+    value.access = (argument.access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_ACCESS_READ : 0;
+    value.access |= writes ? COMPUTE_PLUGIN_ACCESS_WRITE : 0;
     value.tensor = operand_at(*tensor.buffer, tensor.offset_bytes);
     uses.push_back({tensor.buffer, writes, false});
   }
@@ -173,7 +183,7 @@ void submit_launch(const compute_kernel& kernel, Timeline& timeline, const compu
   order.struct_type = COMPUTE_PLUGIN_STRUCT_LAUNCH;
   std::copy(std::begin(shape.groups), std::end(shape.groups), order.groups);
   std::copy(std::begin(shape.group_size), std::end(shape.group_size), order.group_size);
-  order.local_memory_bytes = shape.local_memory_bytes;
+  if (shape.local_memory_bytes > 0) arguments.add_local_memory(shape.local_memory_bytes);
   order.arguments = arguments.values.data();
   order.argument_count = static_cast<int32_t>(arguments.values.size());
   Submission submission(timeline, arguments.uses, "user kernel", 1, arguments.tensor_bytes);

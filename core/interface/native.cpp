@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "core/base/sized.hpp"
 #include "core/interface/about.hpp"
@@ -83,6 +84,7 @@ compute_error* compute_stream_native_handle(compute_stream* stream, uint32_t kin
     const Running running;
     give_handle(self.device, kind, out_handle, "streams", [&] {
       self.timeline.times.always_separate();
+      const std::lock_guard guard(self.timeline.lock);
       return self.device.native.stream_handle(self.timeline.plugin_stream, kind, out_handle);
     });
   });

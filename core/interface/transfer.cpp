@@ -371,8 +371,8 @@ void wait_to_map(Tensor& tensor, uint32_t access) {
 }
 
 int32_t plugin_access(uint32_t access) noexcept {
-  return ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_TENSOR_INPUT : 0) |
-         ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_PLUGIN_TENSOR_OUTPUT : 0);
+  return ((access & COMPUTE_ACCESS_READ) != 0 ? COMPUTE_PLUGIN_ACCESS_READ : 0) |
+         ((access & COMPUTE_ACCESS_WRITE) != 0 ? COMPUTE_PLUGIN_ACCESS_WRITE : 0);
 }
 
 // The memory of a tensor that the plugin can make visible to the host, at its first element; NULL if it cannot.

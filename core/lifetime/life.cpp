@@ -100,9 +100,13 @@ void after_fork_in_child() {
   forget_observations();
   forget_background_thread();
   forget_copy_helpers();
-  for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
-    const bool works = device->plugin == nullptr || device->plugin->table.on_fork_child();
-    if (!works) device->health.store(COMPUTE_HEALTH_FORKED);
+  for (Device* first = last_opened_device(); first != nullptr; first = first->opened_before) {
+    if (first->plugin == nullptr || !is_first_of_its_plugin(*first) || first->health.load() == COMPUTE_HEALTH_FORKED)
+      continue;
+    if (first->plugin->table.on_fork_child()) continue;
+    for (Device* device = last_opened_device(); device != nullptr; device = device->opened_before) {
+      if (device->plugin == first->plugin) device->health.store(COMPUTE_HEALTH_FORKED);
+    }
   }
 }
 

@@ -300,8 +300,8 @@ void try_heap(Device& device, int32_t index) {
     device.table.memory_unmap(index, {buffer, 0}, kBytes, access, range);
   };
   bool is_kept = false;
-  mapped(COMPUTE_PLUGIN_TENSOR_OUTPUT, [](unsigned char* bytes) { std::memset(bytes, 0xC5, kBytes); });
-  mapped(COMPUTE_PLUGIN_TENSOR_INPUT, [&](const unsigned char* bytes) {
+  mapped(COMPUTE_PLUGIN_ACCESS_WRITE, [](unsigned char* bytes) { std::memset(bytes, 0xC5, kBytes); });
+  mapped(COMPUTE_PLUGIN_ACCESS_READ, [&](const unsigned char* bytes) {
     is_kept = std::all_of(bytes, bytes + kBytes, [](unsigned char byte) { return byte == 0xC5; });
   });
   if (!is_kept) reject("is HOST_VISIBLE but lost data written through memory_map");

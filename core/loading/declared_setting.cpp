@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/sized.hpp"
 #include "core/loading/plugin_core.hpp"
+#include "core/process/log.hpp"
 #include "core/text/ascii.hpp"
 #include "core/text/printable.hpp"
 
@@ -40,7 +41,9 @@ SettingKind kind_of(int32_t kind, const std::string& name) {
     case COMPUTE_PLUGIN_SETTING_PATHS:
       return SettingKind::kPaths;
   }
-  reject_setting(name, fmt::format("has the unknown kind {}", kind));
+  log(COMPUTE_LOG_INFO, "load",
+      fmt::format("the setting {} has the unknown kind {} and is taken for text", name, kind));
+  return SettingKind::kText;
 }
 
 // Words between blanks.

@@ -62,9 +62,7 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   // a kind that is not stated ranks as an accelerator
   device.kind = info.kind > 0 ? info.kind : int32_t{COMPUTE_DEVICE_KIND_ACCELERATOR};
   device.score = info.score;
-  if (covers(info.struct_size, offsetof(Info, property_count))) {
-    device.platform_index = std::max<int32_t>(info.platform_index, -1);
-  }
+  device.platform_index = std::max<int32_t>(info.platform_index, 0) - 1;
   device.subnormals = info.subnormals;
   device.limits = {info.subgroup_size_min, info.subgroup_size_max, info.local_memory_bytes,
                    info.argument_bytes,    info.max_group_size,    info.atomic_alignment};

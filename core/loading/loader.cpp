@@ -128,6 +128,13 @@ void require_common_version(uint32_t least, uint32_t most, const char* who) {
 
 }  // namespace
 
+std::string why_other_draft(uint32_t theirs, uint32_t own) {
+  const auto named = [](uint32_t draft) {
+    return draft == 0 ? "the released version " + std::to_string(kInterfaceMax) : "draft " + std::to_string(draft);
+  };
+  return "it was built for " + named(theirs) + " of the plugin interface; this library supports " + named(own);
+}
+
 struct Loader::Candidate {
   PluginCandidate found;
   PluginReport report;
@@ -305,7 +312,6 @@ void Loader::query(Candidate& candidate) {
     return &candidate.library.get<void()>(name);
   };
   const auto query_function = reinterpret_cast<compute_plugin_query_function>(symbol("compute_plugin_query"));
-  candidate.open_function = reinterpret_cast<compute_plugin_open_function>(symbol("compute_plugin_open"));
 
   const compute_plugin_manifest stated = read_plugin_struct(entered(report, "compute_plugin_query", query_function),
                                                             "the manifest from compute_plugin_query");
@@ -342,14 +348,15 @@ void Loader::query(Candidate& candidate) {
                 (kSanitizer.empty() ? "none" : "\"" + std::string(kSanitizer) + "\""));
   }
   require_common_version(stated.interface_min, stated.interface_max, "it");
-  declare(settings_of(stated, report.name));
   candidate.interface_version = std::min(stated.interface_max, kInterfaceMax);
   // The draft matters only if both sides agreed on their newest version.
   if (candidate.interface_version == kInterfaceMax && candidate.interface_version == stated.interface_max &&
       stated.draft != COMPUTE_PLUGIN_DRAFT) {
-    reject_file("it was built for draft " + std::to_string(stated.draft) +
-                " of the plugin interface; this library supports draft " + std::to_string(COMPUTE_PLUGIN_DRAFT));
+    reject_file(why_other_draft(stated.draft, COMPUTE_PLUGIN_DRAFT));
   }
+  // Each version has an entry point of its own; this library supports one version.
+  candidate.open_function = reinterpret_cast<compute_plugin_open_function>(symbol("compute_plugin_open"));
+  declare(settings_of(stated, report.name));
 }
 
 void Loader::negotiate(Candidate& candidate) const {

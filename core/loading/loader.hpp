@@ -21,6 +21,9 @@ namespace compute {
 
 class Error;
 
+// Why a plugin of another draft of the interface is rejected. 0 is the released version.
+std::string why_other_draft(uint32_t theirs, uint32_t own);
+
 struct LoaderOptions {
   ProbeOptions probe;  // by default never
 };

@@ -11,6 +11,7 @@
 
 #include "core/base/error.hpp"
 #include "core/loading/declared_setting.hpp"
+#include "core/process/log.hpp"
 #include "core/text/ascii.hpp"
 #include "core/text/printable.hpp"
 #include "core/trusted_files/trusted_files.hpp"
@@ -143,7 +144,7 @@ Json read_json(std::string_view text, const std::filesystem::path& file) {
   }
 }
 
-int32_t device_kind(const Members& members, const std::string& name) {
+int32_t device_kind(const std::string& name) {
   static constexpr std::pair<const char*, int32_t> kKinds[] = {
       {"cpu", COMPUTE_DEVICE_KIND_CPU},
       {"discrete_gpu", COMPUTE_DEVICE_KIND_DISCRETE_GPU},
@@ -153,8 +154,7 @@ int32_t device_kind(const Members& members, const std::string& name) {
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return kind;
   }
-  members.fail("devices",
-               "contains " + in_quotes(name) + "; expected one of cpu, discrete_gpu, integrated_gpu, accelerator");
+  return COMPUTE_DEVICE_KIND_ACCELERATOR;  // a kind of a newer library
 }
 
 ManifestDrivers drivers_of(const Json& object, const std::filesystem::path& file) {
@@ -177,7 +177,7 @@ ManifestDrivers drivers_of(const Json& object, const std::filesystem::path& file
   return drivers;
 }
 
-SettingKind setting_kind(const Members& members, const std::string& name) {
+SettingKind setting_kind(const std::string& setting, const std::string& name) {
   static constexpr std::pair<const char*, SettingKind> kKinds[] = {
       {"text", SettingKind::kText},   {"flag", SettingKind::kFlag},     {"integer", SettingKind::kInteger},
       {"bytes", SettingKind::kBytes}, {"choice", SettingKind::kChoice}, {"words", SettingKind::kWords},
@@ -186,15 +186,16 @@ SettingKind setting_kind(const Members& members, const std::string& name) {
   for (const auto& [known, kind] : kKinds) {
     if (name == known) return kind;
   }
-  members.fail("kind",
-               "is " + in_quotes(name) + "; expected one of text, flag, integer, bytes, choice, words, path, paths");
+  log(COMPUTE_LOG_INFO, "load",
+      "the setting " + setting + " has the unknown kind " + in_quotes(name) + " and is taken for text");
+  return SettingKind::kText;
 }
 
 // `plugin` is the name of the one that declares it.
 DeclaredSetting setting_of(const Members& members, const std::string& plugin) {
   DeclaredSetting setting;
   setting.environment = members.required_text("name");
-  setting.kind = setting_kind(members, members.required_text("kind"));
+  setting.kind = setting_kind(setting.environment, members.required_text("kind"));
   setting.default_text = members.text("default");
   setting.summary = members.required_text("help");
   setting.of_device = members.flag("device");
@@ -239,7 +240,7 @@ Manifest parse_manifest(std::string_view text, const std::filesystem::path& file
       members.fail("interface", "is not a valid range of versions");
     }
   }
-  for (const std::string& kind : members.texts("devices")) manifest.device_kinds.push_back(device_kind(members, kind));
+  for (const std::string& kind : members.texts("devices")) manifest.device_kinds.push_back(device_kind(kind));
   manifest.priority = members.integer<int32_t>("priority");
   manifest.arch = members.text("arch");
   for (const Json& entry : members.list("requires")) {

@@ -90,6 +90,14 @@ static_assert(has_all_rows<compute_plugin_table> && has_all_rows<compute_plugin_
 
 compute_string borrowed(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
 
+template <class T>
+T sized_struct(uint32_t type) {
+  T value{};
+  value.struct_size = sizeof value;
+  value.struct_type = type;
+  return value;
+}
+
 // After a slot that gave an error nothing else of it counts.
 template <class T>
 compute_error* or_nothing(compute_error* error, T* out) noexcept {
@@ -261,7 +269,7 @@ DeviceCaps DeviceTable::caps() const {
 bool DeviceTable::kernels(KernelTable& out_table) const {
   if (!has<&Table::kernels>()) return false;
   const compute_plugin_kernel_table* given = get<&Table::kernels>(device_);
-  if (given == nullptr) return false;
+  if (given == nullptr) throw_if(broken<&Table::kernels>("returned no table"));
   out_table.adopt(given, place());
   out_table.require_slots();
   out_table.device_ = device_;
@@ -278,7 +286,7 @@ void DeviceTable::extensions(const PluginTable& plugin, GraphTable& out_graphs, 
   };
   if (take(COMPUTE_PLUGIN_EXT_GRAPH_V1, out_graphs)) out_graphs.require_slots();
   if (take(COMPUTE_PLUGIN_EXT_NATIVE_V1, out_native)) out_native.ask_dlpack();
-  if (take(COMPUTE_PLUGIN_EXT_EXTERNAL_V1, out_external)) out_external.check_slots();
+  if (take(COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1, out_external)) out_external.check_slots();
   if (take(COMPUTE_PLUGIN_EXT_COLLECTIVE_V1, out_collectives)) out_collectives.require_slots();
 }
 
@@ -315,14 +323,34 @@ compute_error* DeviceTable::memory_info(int32_t heap, int64_t* out_free, int64_t
              : broken<&Table::memory_info>(fmt::format("returned {} free of {} total bytes", free_bytes, total));
 }
 
+namespace {
+
+compute_plugin_mapping mapping_of(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes,
+                                  int32_t access) {
+  auto mapping = sized_struct<compute_plugin_mapping>(COMPUTE_PLUGIN_STRUCT_MAPPING);
+  mapping.buffer = place.buffer;
+  mapping.offset_bytes = place.offset_bytes;
+  mapping.size_bytes = size_bytes;
+  mapping.heap = heap;
+  mapping.access = access;
+  return mapping;
+}
+
+}  // namespace
+
 compute_error* DeviceTable::memory_map(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes,
                                        int32_t access, void** out_data) const {
   *out_data = nullptr;
-  compute_error* error = or_nothing(
-      call_noted<&Table::memory_map>(device_, heap, place.buffer, place.offset_bytes, size_bytes, access, out_data),
-      out_data);
+  const compute_plugin_mapping mapping = mapping_of(heap, place, size_bytes, access);
+  compute_error* error = or_nothing(call_noted<&Table::memory_map>(device_, &mapping, out_data), out_data);
   if (error == nullptr && *out_data == nullptr) return broken<&Table::memory_map>("returned NULL");
   return error;
+}
+
+void DeviceTable::memory_unmap(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
+                               void* data) const noexcept {
+  const compute_plugin_mapping mapping = mapping_of(heap, place, size_bytes, access);
+  tell<&Table::memory_unmap>(device_, &mapping, data);
 }
 
 compute_error* DeviceTable::memory_import(const compute_plugin_import& import, uint64_t* out_buffer) const {
@@ -384,12 +412,14 @@ struct TakingProcesses {
   std::vector<ProcessMemory> given;
   std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};
 
-  static void take(void* context, int64_t process_id, int64_t memory_bytes) {
+  static void take(void* context, const compute_plugin_process* given) {
     auto& self = *static_cast<TakingProcesses*>(context);
     if (self.fault) return;
     self.fault.reset(guard([&] {
-      if (memory_bytes < -1) reject(fmt::format("process {} uses {} bytes", process_id, memory_bytes));
-      self.given.push_back({process_id, memory_bytes});
+      const compute_plugin_process process = read_plugin_struct(given, "a process");
+      if (process.memory_bytes < -1)
+        reject(fmt::format("process {} uses {} bytes", process.process_id, process.memory_bytes));
+      self.given.push_back({process.process_id, process.memory_bytes});
     }));
   }
 };
@@ -476,15 +506,31 @@ struct Refusing {
 
 }  // namespace
 
+namespace {
+
+// An op that has something that must be understood is refused.
+compute_error* or_refusal(compute_error* error, std::optional<PluginRefusal>* out_refusal) noexcept {
+  if (error->code != COMPUTE_ERROR_UNSUPPORTED) return error;
+  return guard([&] {
+    *out_refusal = PluginRefusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, Error::adopt(error).message};
+  });
+}
+
+void clear_info(compute_plugin_query_info* out_info) {
+  *out_info = sized_struct<compute_plugin_query_info>(COMPUTE_PLUGIN_STRUCT_QUERY_INFO);
+}
+
+}  // namespace
+
 compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info,
                                      std::optional<PluginRefusal>* out_refusal) const {
   out_refusal->reset();
-  *out_info = {};
-  out_info->struct_size = sizeof *out_info;
-  out_info->struct_type = COMPUTE_PLUGIN_STRUCT_QUERY_INFO;
+  clear_info(out_info);
   Refusing refusing;
-  if (compute_error* error = call_noted<&Table::op_query>(device_, &op, out_info, Refusing::take, &refusing))
-    return error;
+  if (compute_error* error = call_noted<&Table::op_query>(device_, &op, out_info, Refusing::take, &refusing)) {
+    clear_info(out_info);
+    return or_refusal(error, out_refusal);
+  }
   return check_answer(place(), slot_name<&Table::op_query>, [&] {
     refusing.require_good();
     require_filled_struct(*out_info, "the result");
@@ -499,9 +545,7 @@ compute_error* DeviceTable::op_query(const compute_plugin_op& op, compute_plugin
 namespace {
 
 void clear_info(compute_plugin_plan_info* out_info) {
-  *out_info = {};
-  out_info->struct_size = sizeof *out_info;
-  out_info->struct_type = COMPUTE_PLUGIN_STRUCT_PLAN_INFO;
+  *out_info = sized_struct<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);
 }
 
 // Called by check_answer.
@@ -510,7 +554,6 @@ void require_good(const compute_plugin_plan_info& info) {
   if (info.workspace_bytes < 0) reject(fmt::format("workspace_bytes is {}", info.workspace_bytes));
   if (info.kernels_compiled < 0) reject(fmt::format("kernels_compiled is {}", info.kernels_compiled));
   if (info.argument_bytes < 0) reject(fmt::format("argument_bytes is {}", info.argument_bytes));
-  if (info.host_workspace_bytes < 0) reject(fmt::format("host_workspace_bytes is {}", info.host_workspace_bytes));
 }
 
 }  // namespace
@@ -523,8 +566,10 @@ compute_error* DeviceTable::op_prepare(const compute_plugin_op& op, uint64_t* ou
   clear_info(out_info);
   Refusing refusing;
   if (compute_error* error = or_nothing(
-          call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info, Refusing::take, &refusing), out_plan))
-    return error;
+          call_noted<&Table::op_prepare>(device_, &op, out_plan, out_info, Refusing::take, &refusing), out_plan)) {
+    clear_info(out_info);
+    return or_refusal(error, out_refusal);
+  }
   compute_error* error = check_answer(place(), slot_name<&Table::op_prepare>, [&] {
     refusing.require_good();
     if (refusing.given && *out_plan != 0) reject("it returned a plan for an op that it refused");
@@ -626,7 +671,7 @@ void ExternalTable::check_slots() const {
     return;
   throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,
               fmt::format("{}: the table of {} has only some of the functions of semaphores", place().device,
-                          COMPUTE_PLUGIN_EXT_EXTERNAL_V1));
+                          COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1));
 }
 
 compute_error* ExternalTable::lacks(const char* what) const noexcept {
@@ -636,13 +681,26 @@ compute_error* ExternalTable::lacks(const char* what) const noexcept {
   });
 }
 
-compute_error* ExternalTable::memory_create(uint32_t kind, int64_t size_bytes, uint64_t* out_buffer,
+namespace {
+
+compute_plugin_external_request request_for(uint32_t kind, int64_t size_bytes, int64_t alignment) {
+  auto request = sized_struct<compute_plugin_external_request>(COMPUTE_PLUGIN_STRUCT_EXTERNAL_REQUEST);
+  request.kind = kind;
+  request.size_bytes = size_bytes;
+  request.alignment = alignment;
+  return request;
+}
+
+}  // namespace
+
+compute_error* ExternalTable::memory_create(int64_t size_bytes, int64_t alignment, uint64_t* out_buffer,
                                             compute_external* out_external) const {
   using Table = compute_plugin_external_table;
   *out_buffer = 0;
   if (!has<&Table::memory_create>()) return lacks("share memory with other libraries");
+  const compute_plugin_external_request request = request_for(out_external->kind, size_bytes, alignment);
   compute_error* error =
-      or_nothing(call_noted<&Table::memory_create>(device_, kind, size_bytes, out_buffer, out_external), out_buffer);
+      or_nothing(call_noted<&Table::memory_create>(device_, &request, out_buffer, out_external), out_buffer);
   if (error == nullptr && *out_buffer == 0) return broken<&Table::memory_create>("returned 0 for the buffer");
   return error;
 }
@@ -656,13 +714,13 @@ compute_error* ExternalTable::memory_import(const compute_external& external, ui
   return error;
 }
 
-compute_error* ExternalTable::semaphore_create(uint32_t kind, uint64_t* out_semaphore,
-                                               compute_external* out_external) const {
+compute_error* ExternalTable::semaphore_create(uint64_t* out_semaphore, compute_external* out_external) const {
   using Table = compute_plugin_external_table;
   *out_semaphore = 0;
   if (!has<&Table::semaphore_create>()) return lacks("share semaphores with other libraries");
+  const compute_plugin_external_request request = request_for(out_external->kind, 0, 0);
   compute_error* error =
-      or_nothing(call_noted<&Table::semaphore_create>(device_, kind, out_semaphore, out_external), out_semaphore);
+      or_nothing(call_noted<&Table::semaphore_create>(device_, &request, out_semaphore, out_external), out_semaphore);
   if (error == nullptr && *out_semaphore == 0) return broken<&Table::semaphore_create>("returned 0 for the semaphore");
   return error;
 }
@@ -677,16 +735,37 @@ compute_error* ExternalTable::semaphore_import(const compute_external& external,
   return error;
 }
 
-compute_error* CollectiveTable::join(const void* id, int32_t size, int32_t rank, uint64_t* out_group) const {
+compute_error* CollectiveTable::make_id(std::span<uint8_t> id, int64_t* out_size) const {
+  *out_size = 0;
+  const auto capacity = static_cast<int64_t>(id.size());
+  compute_error* error =
+      or_nothing(call_noted<&Table::make_id>(device_, static_cast<void*>(id.data()), capacity, out_size), out_size);
+  if (error == nullptr && (*out_size < 0 || *out_size > capacity)) {
+    return broken<&Table::make_id>(
+        fmt::format("returned an id of {} bytes; there are {}", std::exchange(*out_size, 0), capacity));
+  }
+  return error;
+}
+
+compute_error* CollectiveTable::join(std::span<const uint8_t> id, int32_t size, int32_t rank, int64_t timeout_ns,
+                                     uint64_t* out_group) const {
+  auto options = sized_struct<compute_plugin_group_options>(COMPUTE_PLUGIN_STRUCT_GROUP_OPTIONS);
+  options.id = id.data();
+  options.id_size = static_cast<int64_t>(id.size());
+  options.size = size;
+  options.rank = rank;
+  options.timeout_ns = timeout_ns;
   *out_group = 0;
-  compute_error* error = or_nothing(call_noted<&Table::join>(device_, id, size, rank, out_group), out_group);
+  compute_error* error = or_nothing(call_noted<&Table::join>(device_, &options, out_group), out_group);
   if (error == nullptr && *out_group == 0) return broken<&Table::join>("returned 0 for the group");
   return error;
 }
 
 std::string CollectiveTable::describe(uint64_t group) const {
-  const char* const text = get<&Table::describe>(group);
-  return text != nullptr ? text : place().plugin;
+  compute_string text{};
+  tell<&Table::describe>(group, &text);
+  std::string description = plugin_text(text, "the description of a group");
+  return description.empty() ? place().plugin : description;
 }
 
 }  // namespace compute

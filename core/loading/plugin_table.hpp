@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -175,8 +176,8 @@ class GraphTable : public PluginSlots<compute_plugin_graph_table> {
   // Leaves *out_graph 0 on error, and if the plugin sets no graph.
   compute_error* create(const std::vector<compute_plugin_graph_node>& nodes, int32_t slot_count,
                         uint64_t* out_graph) const;
-  compute_error* run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) const noexcept {
-    return call<&compute_plugin_graph_table::run>(graph, stream, slots);
+  compute_error* run(uint64_t graph, const compute_plugin_graph_run& run) const noexcept {
+    return call<&compute_plugin_graph_table::run>(graph, &run);
   }
   void release(uint64_t graph) const noexcept { tell<&compute_plugin_graph_table::release>(device_, graph); }
 
@@ -207,11 +208,11 @@ class NativeTable : public PluginSlots<compute_plugin_native_table> {
 
 class ExternalTable : public PluginSlots<compute_plugin_external_table> {
  public:
-  // UNSUPPORTED if the plugin has no such slot. An `out_external` has its size set.
-  compute_error* memory_create(uint32_t kind, int64_t size_bytes, uint64_t* out_buffer,
+  // UNSUPPORTED if the plugin has no such slot. An `out_external` has its size and kind set.
+  compute_error* memory_create(int64_t size_bytes, int64_t alignment, uint64_t* out_buffer,
                                compute_external* out_external) const;
   compute_error* memory_import(const compute_external& external, uint64_t* out_buffer) const;
-  compute_error* semaphore_create(uint32_t kind, uint64_t* out_semaphore, compute_external* out_external) const;
+  compute_error* semaphore_create(uint64_t* out_semaphore, compute_external* out_external) const;
   compute_error* semaphore_import(const compute_external& external, uint64_t* out_semaphore) const;
   // For semaphores of the plugin.
   void semaphore_release(uint64_t semaphore) const noexcept {
@@ -239,13 +240,15 @@ class CollectiveTable : public PluginSlots<compute_plugin_collective_table> {
   // False if the plugin has no such extension.
   explicit operator bool() const noexcept { return has<&Table::make_id>(); }
 
-  compute_error* make_id(void* out_id) const { return call_noted<&Table::make_id>(device_, out_id); }
-  compute_error* join(const void* id, int32_t size, int32_t rank, uint64_t* out_group) const;
+  // Writes to `id`, and at most its size.
+  compute_error* make_id(std::span<uint8_t> id, int64_t* out_size) const;
+  compute_error* join(std::span<const uint8_t> id, int32_t size, int32_t rank, int64_t timeout_ns,
+                      uint64_t* out_group) const;
   bool supports(uint64_t group, const compute_plugin_collective& collective) const {
     return get<&Table::supports>(group, &collective) != 0;
   }
   compute_error* run(uint64_t group, uint64_t stream, const compute_plugin_collective& collective) const noexcept {
-    return call<&Table::run>(group, stream, &collective);
+    return call<&Table::run>(group, stream, &collective, int32_t{1});
   }
   compute_error* failure(uint64_t group) const noexcept { return call<&Table::failure>(group); }
   void abort(uint64_t group) const noexcept { tell<&Table::abort>(group); }
@@ -333,7 +336,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // Does nothing for a device that is not open.
   void close() noexcept;
 
-  // NULL if the plugin has no kernels.
+  // False if the plugin has no kernels.
   bool kernels(KernelTable& out_table) const;
   // Fills the tables of the extensions that exist.
   void extensions(const PluginTable& plugin, GraphTable& out_graphs, NativeTable& out_native,
@@ -357,9 +360,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
                             void** out_data) const;
   // The arguments of memory_map, and its result.
   void memory_unmap(int32_t heap, const compute_plugin_operand& place, int64_t size_bytes, int32_t access,
-                    void* data) const noexcept {
-    tell<&Table::memory_unmap>(device_, heap, place.buffer, place.offset_bytes, size_bytes, access, data);
-  }
+                    void* data) const noexcept;
   compute_error* memory_import(const compute_plugin_import& import, uint64_t* out_buffer) const;
 
   compute_error* stream_create(uint32_t flags, int32_t priority, uint64_t* out_stream) const;
@@ -368,7 +369,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
     return call<&Table::stream_mark>(stream, number, flags);
   }
   compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) const noexcept {
-    return call<&Table::stream_wait>(stream, other, number);
+    return call<&Table::stream_wait>(stream, other, number, 0u);
   }
   // Only if has_host_waits.
   compute_error* stream_wait_host(uint64_t stream, uint64_t* out_wait) const;
@@ -405,23 +406,23 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
   // `pinned` is the place of the host memory if it is in a heap of the device.
   compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand& dst, int64_t size_bytes,
                                 const compute_plugin_operand* pinned = nullptr) const noexcept {
-    return call<&Table::copy_from_host>(stream, src, pinned, &dst, size_bytes);
+    return call<&Table::copy_from_host>(stream, src, pinned, &dst, size_bytes, 0u);
   }
   compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand& src, void* dst, int64_t size_bytes,
                               const compute_plugin_operand* pinned = nullptr) const noexcept {
-    return call<&Table::copy_to_host>(stream, &src, dst, pinned, size_bytes);
+    return call<&Table::copy_to_host>(stream, &src, dst, pinned, size_bytes, 0u);
   }
   compute_error* fill(uint64_t stream, const compute_plugin_operand& dst, int64_t size_bytes, const void* pattern,
                       int32_t pattern_size) const noexcept {
-    return call<&Table::fill>(stream, &dst, size_bytes, pattern, pattern_size);
+    return call<&Table::fill>(stream, &dst, size_bytes, pattern, pattern_size, 0u);
   }
   // Only where has_copy_peer.
   compute_error* copy_peer(uint64_t stream, const DeviceTable& src_device, const compute_plugin_operand& src,
                            const compute_plugin_operand& dst, int64_t size_bytes) const noexcept {
-    return call<&Table::copy_peer>(stream, src_device.device_, &src, &dst, size_bytes);
+    return call<&Table::copy_peer>(stream, src_device.device_, &src, &dst, size_bytes, 0u);
   }
 
-  // *out_refusal is set where the op is not supported.
+  // *out_refusal is set where the op is not supported. UNSUPPORTED, the error for what must be understood, is a refusal.
   compute_error* op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info,
                           std::optional<PluginRefusal>* out_refusal) const;
   // Without an error either *out_plan is not 0 or *out_refusal is set.

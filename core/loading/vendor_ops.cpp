@@ -11,6 +11,7 @@
 #include "core/loading/plugin_core.hpp"
 #include "core/ops/op_kernels.hpp"
 #include "core/ops/schema.hpp"
+#include "core/process/log.hpp"
 
 namespace compute {
 namespace {
@@ -20,24 +21,37 @@ struct Offer {
   const Plugin& plugin;
   std::unique_ptr<compute_error, decltype(&compute_error_free)> fault{nullptr, compute_error_free};
 
+  // The result of `body`; 0 if it throws. What core does not take is logged, and the plugin goes on without it.
   template <class F>
-  void take(F&& body) noexcept {
-    if (!fault) fault.reset(guard([&] { body(); }));
+  int32_t take(F&& body) noexcept {
+    int32_t result = 0;
+    if (fault) return 0;
+    fault.reset(guard([&] {
+      try {
+        result = body();
+      } catch (const Error& error) {
+        if (error.code == COMPUTE_ERROR_OUT_OF_MEMORY || error.code == COMPUTE_ERROR_PLUGIN_REJECTED) throw;
+        log(COMPUTE_LOG_WARNING, "load", "not taken from the plugin " + plugin.name + ": " + error.message);
+      }
+    }));
+    return result;
   }
 };
+
+[[noreturn]] void leave_out(const std::string& what) { throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, what); }
 
 bool is_version_of(const OpSchema& op, const RegisteredOp& given) {
   return op.name == given.name && op.version == given.version;
 }
 
-void add_dtype(const Offer& offer, const compute_plugin_vendor_dtype* given) {
+compute_dtype add_dtype(const Offer& offer, const compute_plugin_vendor_dtype* given) {
   const compute_plugin_vendor_dtype dtype = read_plugin_struct(given, "a dtype");
   const std::string name = plugin_text(dtype.name, "the name of a dtype"), prefix = offer.plugin.name + "_";
   const bool is_word =
       std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
   if (!name.starts_with(prefix) || name.size() == prefix.size() || !is_word)
-    reject_plugin_struct("a dtype", "is named \"" + name + "\"; the name must begin with " + prefix);
-  add_vendor_dtype(dtype.dtype, name, dtype.size_bytes);
+    leave_out("dtype \"" + name + "\": the name must begin with " + prefix);
+  return add_vendor_dtype(name, dtype.size_bits);
 }
 
 void add_op(const Offer& offer, const compute_plugin_vendor_op* given) {
@@ -48,7 +62,7 @@ void add_op(const Offer& offer, const compute_plugin_vendor_op* given) {
                     dtypes = plugin_text(op.dtypes, "its dtypes"), shapes = plugin_text(op.shapes, "its shapes"),
                     result_dtypes = plugin_text(op.result_dtypes, "its result_dtypes");
   if (!name.starts_with(offer.plugin.name + "."))
-    reject_plugin_struct("an op", "is named \"" + name + "\"; the name must begin with " + offer.plugin.name + ".");
+    leave_out("op \"" + name + "\": the name must begin with " + offer.plugin.name + ".");
   RegisteredOp registered;
   registered.name = name;
   registered.summary = summary;
@@ -76,11 +90,14 @@ void add_vendor_ops(const Plugin& plugin) {
   sink.context = &offer;
   sink.op = [](void* context, const compute_plugin_vendor_op* op) {
     auto& self = *static_cast<Offer*>(context);
-    self.take([&] { add_op(self, op); });
+    return self.take([&] {
+      add_op(self, op);
+      return 1;
+    });
   };
   sink.dtype = [](void* context, const compute_plugin_vendor_dtype* dtype) {
     auto& self = *static_cast<Offer*>(context);
-    self.take([&] { add_dtype(self, dtype); });
+    return self.take([&] { return add_dtype(self, dtype); });
   };
   plugin.table.list_ops(sink);
   if (!offer.fault) return;

@@ -6,7 +6,7 @@
 
 namespace compute {
 
-// Adds them to those of the library. Throws PLUGIN_REJECTED for an invalid one.
+// Adds them to those of the library, without those that it cannot take. Throws PLUGIN_REJECTED for an invalid struct.
 void add_vendor_ops(const Plugin& plugin);
 
 }  // namespace compute

@@ -360,7 +360,7 @@ std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step
   if (refusal) return refusal;
   prepared.reports_faults = info.reports_faults != 0;
   prepared.workspace_bytes = info.workspace_bytes;
-  prepared.needs = {info.argument_bytes, info.host_workspace_bytes};
+  prepared.needs = {info.argument_bytes};
   prepared.runs_on_host = (info.flags & COMPUTE_PLUGIN_PLAN_HOST) != 0;
   plan.checks_faults = plan.checks_faults || prepared.reports_faults;
   plan.work_bytes += work_of(step);

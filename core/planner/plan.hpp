@@ -23,21 +23,17 @@ class Timeline;
 // The key of a plan, as words: the op, its static attributes and the layout of every operand.
 using PlanKey = SmallVector<uint64_t, 64>;
 
-// Memory that runs need besides their workspace; also where the part of one of several runs begins.
+// Memory that runs need for arguments; also where the part of one of several runs begins.
 struct RunNeeds {
   int64_t argument_bytes = 0;
-  int64_t host_bytes = 0;
 
-  explicit operator bool() const noexcept { return (argument_bytes | host_bytes) != 0; }
+  explicit operator bool() const noexcept { return argument_bytes != 0; }
   // Adds the needs of another run, which begin at the result.
   RunNeeds add(const RunNeeds& run) noexcept {
     constexpr int64_t kAlignment = 256;
-    const auto grow = [](int64_t& all, int64_t bytes) {
-      const int64_t begin = (all + kAlignment - 1) / kAlignment * kAlignment;
-      all = begin + bytes;
-      return begin;
-    };
-    return {grow(argument_bytes, run.argument_bytes), grow(host_bytes, run.host_bytes)};
+    const int64_t begin = (argument_bytes + kAlignment - 1) / kAlignment * kAlignment;
+    argument_bytes = begin + run.argument_bytes;
+    return {begin};
   }
 };
 

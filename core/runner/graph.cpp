@@ -120,7 +120,13 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
   if (graph.native != 0) {
     SmallVector<compute_plugin_scalar, 8> slots(recording.slots.size());
     for (size_t i = 0; i < slots.size(); ++i) std::memcpy(slots[i].bits, graph.slot_values[i].data(), 16);
-    submission.check(graph.device.graphs.run(graph.native, timeline.plugin_stream, slots.data()), "graph");
+    compute_plugin_graph_run run{};
+    run.struct_size = sizeof run;
+    run.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_RUN;
+    run.stream = timeline.plugin_stream;
+    run.slots = slots.data();
+    run.slot_count = static_cast<int32_t>(slots.size());
+    submission.check(graph.device.graphs.run(graph.native, run), "graph");
   } else {
     SmallVector<compute_plugin_scalar, 8> scalars;
     size_t next = 0;

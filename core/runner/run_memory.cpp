@@ -2,7 +2,6 @@
 #include "core/runner/run_memory.hpp"
 
 #include "core/devices/device.hpp"
-#include "core/lifetime/open_device.hpp"
 
 namespace compute {
 namespace {
@@ -22,13 +21,10 @@ std::shared_ptr<RunMemory> RunMemory::make(Device& device, const RunNeeds& all) 
 }
 
 RunMemory::RunMemory(Device& device, const RunNeeds& all)
-    : is_host_(device.is_host),
-      arguments_(block_of(argument_pool(device), all.argument_bytes)),
-      host_(block_of(host_device().memory.get(), all.host_bytes)) {}
+    : is_host_(device.is_host), arguments_(block_of(argument_pool(device), all.argument_bytes)) {}
 
 void RunMemory::used_by(Timeline& timeline, uint64_t number) {
   if (arguments_) arguments_.used_by(timeline, number);
-  if (host_) host_.used_by(timeline, number);
 }
 
 void RunMemory::give(compute_plugin_run& run, const RunNeeds& own, const RunNeeds& place) const noexcept {
@@ -37,9 +33,6 @@ void RunMemory::give(compute_plugin_run& run, const RunNeeds& own, const RunNeed
     const int64_t offset = block.offset_bytes + place.argument_bytes;
     run.arguments = is_host_ ? compute_plugin_operand{block.buffer + static_cast<uint64_t>(offset), 0}
                              : compute_plugin_operand{block.buffer, offset};
-  }
-  if (own.host_bytes > 0 && host_) {
-    run.host_workspace = host_.block().host() + place.host_bytes;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that runs of plans need besides their workspace: for arguments, and on the host.
+// Memory that runs of plans need for their arguments.
 #pragma once
 
 #include <compute/plugin.h>
@@ -30,7 +30,7 @@ class RunMemory {
 
  private:
   const bool is_host_;
-  OwnedBlock arguments_, host_;  // each may be empty
+  OwnedBlock arguments_;  // may be empty
 };
 
 }  // namespace compute

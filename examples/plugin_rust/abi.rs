@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::mem::size_of;
 
 pub const INTERFACE: u32 = 1;
-pub const DRAFT: u32 = 5;
+pub const DRAFT: u32 = 6;
 pub const MUST_UNDERSTAND: u32 = 0x8000_0000;
 
 pub const INVALID_ARGUMENT: i32 = 1;
@@ -32,10 +32,8 @@ pub const STRUCT_CAPS: u32 = 1007;
 pub const STRUCT_HEAP: u32 = 1008;
 pub const STRUCT_REFUSAL: u32 = 1013;
 
-pub const HEAP_DEVICE_LOCAL: u32 = 1;
-pub const HEAP_HOST_SPACE: u32 = 4;
-pub const HEAP_PINNED: u32 = 8;
-pub const HEAP_COHERENT: u32 = 16;
+pub const HEAP_HOST_SPACE: u32 = 2;
+pub const HEAP_PINNED: u32 = 4;
 pub const SUBALLOCATE_OFFSET: i32 = 1;
 pub const HEAP_ROLE_SHARED: i32 = 4;
 
@@ -310,7 +308,6 @@ pub struct PlanInfo {
     pub flags: u32,
     pub reports_faults: i32,
     pub argument_bytes: i64,
-    pub host_workspace_bytes: i64,
 }
 
 #[repr(C)]
@@ -367,7 +364,7 @@ pub struct DeviceTable {
     pub stream_create: extern "C" fn(u64, &StreamOptions, &mut u64) -> Status,
     pub stream_destroy: extern "C" fn(u64),
     pub stream_mark: extern "C" fn(u64, u64, u32) -> Status,
-    pub stream_wait: extern "C" fn(u64, u64, u64) -> Status,
+    pub stream_wait: extern "C" fn(u64, u64, u64, u32) -> Status,
     pub stream_wait_host: Absent,
     pub signal_host_wait: Absent,
     pub stream_cancel: Absent,
@@ -376,9 +373,9 @@ pub struct DeviceTable {
     pub mark_time: Absent,
     pub clock: Absent,
     pub telemetry: Absent,
-    pub copy_from_host: extern "C" fn(u64, *const u8, *const Operand, &Operand, i64) -> Status,
-    pub copy_to_host: extern "C" fn(u64, &Operand, *mut u8, *const Operand, i64) -> Status,
-    pub fill: extern "C" fn(u64, &Operand, i64, *const u8, i32) -> Status,
+    pub copy_from_host: extern "C" fn(u64, *const u8, *const Operand, &Operand, i64, u32) -> Status,
+    pub copy_to_host: extern "C" fn(u64, &Operand, *mut u8, *const Operand, i64, u32) -> Status,
+    pub fill: extern "C" fn(u64, &Operand, i64, *const u8, i32, u32) -> Status,
     pub copy_peer: Absent,
     pub op_query: extern "C" fn(u64, &Op, &mut QueryInfo, Refuse, *mut c_void) -> Status,
     pub op_prepare: extern "C" fn(u64, &Op, &mut u64, &mut PlanInfo, Refuse, *mut c_void) -> Status,
@@ -406,7 +403,7 @@ const _: () = assert!(size_of::<Heap>() == 64);
 const _: () = assert!(size_of::<Caps>() == 40);
 const _: () = assert!(size_of::<Refusal>() == 56);
 const _: () = assert!(size_of::<QueryInfo>() == 32);
-const _: () = assert!(size_of::<PlanInfo>() == 56);
+const _: () = assert!(size_of::<PlanInfo>() == 48);
 const _: () = assert!(size_of::<Node>() == 40);
 
 /// A static with pointers in it, all of which point to constants.

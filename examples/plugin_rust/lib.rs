@@ -36,6 +36,10 @@ fn fail<T>(code: i32, message: String) -> Result<T, Failure> {
 }
 
 fn make_error(failure: &Failure) -> Status {
+    make_error_by(CORE.load(Ordering::Acquire), failure)
+}
+
+fn make_error_by(core: *const abi::Core, failure: &Failure) -> Status {
     let info = abi::ErrorInfo {
         header: Header::of::<abi::ErrorInfo>(abi::STRUCT_ERROR_INFO),
         code: failure.code,
@@ -44,7 +48,7 @@ fn make_error(failure: &Failure) -> Status {
         message: Text::of(&failure.message),
         cause: null_mut(),
     };
-    unsafe { ((*CORE.load(Ordering::Acquire)).error_new)(&info) }
+    unsafe { ((*core).error_new)(&info) }
 }
 
 /// Every slot returns by it. No panic reaches core.
@@ -56,6 +60,14 @@ fn guard(body: impl FnOnce() -> Result<(), Failure>) -> Status {
     }
 }
 
+/// Refuses flags that must be understood.
+fn understand_flags(flags: u32) -> Result<(), Failure> {
+    if flags >= 1 << 16 {
+        return fail(abi::UNSUPPORTED, format!("rust: flags {flags:#x} are newer than the plugin"));
+    }
+    Ok(())
+}
+
 /// Refuses a struct with entries or flags that must be understood; the plugin knows none.
 fn understand(header: &Header, flags: u32) -> Result<(), Failure> {
     let mut entry = header.next;
@@ -65,10 +77,7 @@ fn understand(header: &Header, flags: u32) -> Result<(), Failure> {
         }
         entry = found.next;
     }
-    if flags >> 16 != 0 {
-        return fail(abi::UNSUPPORTED, format!("rust: flags {flags:#x} are newer than the plugin"));
-    }
-    Ok(())
+    understand_flags(flags)
 }
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
@@ -170,7 +179,7 @@ extern "C" fn stream_destroy(stream: u64) {
 
 extern "C" fn stream_mark(stream: u64, number: u64, flags: u32) -> Status {
     guard(|| {
-        understand(&Header::of::<Header>(0), flags)?;
+        understand_flags(flags)?;
         let stream = unsafe { from_handle::<Stream>(stream) };
         stream.check(None)?;
         stream.marked.store(number, Ordering::Release);
@@ -179,8 +188,8 @@ extern "C" fn stream_mark(stream: u64, number: u64, flags: u32) -> Status {
 }
 
 /// The other stream's work has finished already.
-extern "C" fn stream_wait(_stream: u64, _other: u64, _number: u64) -> Status {
-    null_mut()
+extern "C" fn stream_wait(_stream: u64, _other: u64, _number: u64, flags: u32) -> Status {
+    guard(|| understand_flags(flags))
 }
 
 extern "C" fn stream_reached(stream: u64, out_reached: &mut u64) -> Status {
@@ -199,8 +208,9 @@ fn submit(stream: u64, work: impl FnOnce(&Stream) -> Result<(), Failure>) -> Sta
     })
 }
 
-fn copy_bytes(stream: u64, src: *const u8, dst: *mut u8, size_bytes: i64) -> Status {
+fn copy_bytes(stream: u64, src: *const u8, dst: *mut u8, size_bytes: i64, flags: u32) -> Status {
     submit(stream, |_| {
+        understand_flags(flags)?;
         unsafe { std::ptr::copy_nonoverlapping(src, dst, size_bytes as usize) };
         Ok(())
     })
@@ -212,8 +222,9 @@ extern "C" fn copy_from_host(
     _pinned: *const Operand,
     dst: &Operand,
     size_bytes: i64,
+    flags: u32,
 ) -> Status {
-    copy_bytes(stream, src, address(dst), size_bytes)
+    copy_bytes(stream, src, address(dst), size_bytes, flags)
 }
 
 extern "C" fn copy_to_host(
@@ -222,12 +233,21 @@ extern "C" fn copy_to_host(
     dst: *mut u8,
     _pinned: *const Operand,
     size_bytes: i64,
+    flags: u32,
 ) -> Status {
-    copy_bytes(stream, address(src), dst, size_bytes)
+    copy_bytes(stream, address(src), dst, size_bytes, flags)
 }
 
-extern "C" fn fill(stream: u64, dst: &Operand, size_bytes: i64, pattern: *const u8, pattern_size: i32) -> Status {
+extern "C" fn fill(
+    stream: u64,
+    dst: &Operand,
+    size_bytes: i64,
+    pattern: *const u8,
+    pattern_size: i32,
+    flags: u32,
+) -> Status {
     submit(stream, |_| {
+        understand_flags(flags)?;
         let (memory, pattern) = unsafe {
             let memory = std::slice::from_raw_parts_mut(address(dst), size_bytes as usize);
             (memory, slice(pattern, pattern_size as i64))
@@ -327,7 +347,7 @@ extern "C" fn plan_release(_device: u64, plan: u64) {
 
 static HEAP: Constant<abi::Heap> = Constant(abi::Heap {
     header: Header::of::<abi::Heap>(abi::STRUCT_HEAP),
-    flags: abi::HEAP_DEVICE_LOCAL | abi::HEAP_HOST_SPACE | abi::HEAP_PINNED | abi::HEAP_COHERENT,
+    flags: abi::HEAP_HOST_SPACE | abi::HEAP_PINNED,
     suballocation: abi::SUBALLOCATE_OFFSET,
     size_bytes: MEMORY_BYTES,
     max_allocation_bytes: MEMORY_BYTES,
@@ -420,7 +440,7 @@ extern "C" fn enumerate(sink: &abi::Sink) -> Status {
             memory_bytes: MEMORY_BYTES,
             kind: abi::DEVICE_KIND_ACCELERATOR,
             score: 0,
-            platform_index: -1,
+            platform_index: 0,
             property_count: 0,
             properties: null(),
             dtypes: LEVELS.as_ptr(),
@@ -496,7 +516,13 @@ pub extern "C" fn compute_plugin_open(
     core: *mut abi::Core,
     out_table: &mut *const abi::PluginTable,
 ) -> Status {
-    CORE.store(core, Ordering::Release);
+    *out_table = null();
+    // Another copy of the library in this process has its own core table.
+    let first = CORE.compare_exchange(null_mut(), core, Ordering::AcqRel, Ordering::Acquire).unwrap_or_else(|set| set);
+    if !first.is_null() && first != core {
+        let message = "rust: another copy of the library uses the plugin".into();
+        return make_error_by(core, &Failure { code: abi::UNSUPPORTED, message });
+    }
     std::panic::set_hook(Box::new(|_| {})); // a plugin does not print
     *out_table = &TABLE;
     null_mut()

@@ -74,7 +74,7 @@ impl Program {
                 abi::NODE_SCALAR => Step::Scalar(value, to),
                 abi::NODE_INDEX => Step::Index(value, to),
                 abi::NODE_CONSTANT => Step::Constant(to.load(node.bits.as_ptr())),
-                _ => {
+                abi::NODE_CALL => {
                     let first = node.first_operand as usize;
                     let mut operands = [0; 3];
                     for (i, operand) in
@@ -88,6 +88,7 @@ impl Program {
                     }
                     Step::Call { id: node.value, from, to, operands }
                 }
+                _ => return refuse(abi::REFUSE_NOT_IMPLEMENTED, -1, "a kind of node is newer than the plugin"),
             });
         }
         let outputs = slice(expression.outputs, expression.output_count as i64).iter().map(|i| *i as usize).collect();
@@ -168,8 +169,14 @@ impl Primitive {
     unsafe fn new(op: &Op) -> Result<(Primitive, i32), Refused> {
         let name = if op.version == 1 { op.name.get() } else { b"" };
         Ok(match name {
-            b"map" => (Primitive::Map, 1),
-            b"copy" => (Primitive::Copy, 0),
+            b"map" => {
+                attributes(op, &[])?;
+                (Primitive::Map, 1)
+            }
+            b"copy" => {
+                attributes(op, &[])?;
+                (Primitive::Copy, 0)
+            }
             b"reduce" => {
                 let found = attributes(op, &["axes", "kind", "accumulator"])?;
                 let axes = integers(found[0]).iter().map(|axis| *axis as usize).collect();
@@ -196,8 +203,17 @@ impl Plan {
         if op.expression_count != expression_count {
             return refuse(abi::REFUSE_NOT_IMPLEMENTED, -1, "the plugin has no epilogues");
         }
+        let count = op.input_count + op.output_count;
+        let known = match primitive {
+            Primitive::Copy => 2,
+            Primitive::Gather { .. } | Primitive::Scatter { .. } => 3,
+            _ => count,
+        };
+        if count > known {
+            return refuse(abi::REFUSE_NOT_IMPLEMENTED, -1, "a tensor is newer than the plugin");
+        }
         let mut tensors = Vec::new();
-        for i in 0..(op.input_count + op.output_count) as usize {
+        for i in 0..count as usize {
             tensors.push(Tensor::new(element(op.tensors, i))?);
         }
         let expressions = slice(op.expressions, op.expression_count as i64);

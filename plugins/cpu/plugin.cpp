@@ -44,8 +44,7 @@ const compute_plugin_caps* device_caps(uint64_t) {
     compute_plugin_heap h{};
     h.struct_size = sizeof h;
     h.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
-    h.flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE | COMPUTE_PLUGIN_HEAP_HOST_SPACE |
-              COMPUTE_PLUGIN_HEAP_COHERENT;
+    h.flags = COMPUTE_PLUGIN_HEAP_HOST_VISIBLE | COMPUTE_PLUGIN_HEAP_HOST_SPACE;
     h.suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
     h.size_bytes = read_processor_info().memory_bytes;
     h.max_allocation_bytes = INT64_MAX;
@@ -69,12 +68,15 @@ const compute_plugin_caps* device_caps(uint64_t) {
 void device_close(uint64_t device) { delete &object<Device>(device); }
 
 // The heap is host memory: its buffers are addresses already.
-compute_error* memory_map(uint64_t, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
-  *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(offset_bytes));
-  return nullptr;
+compute_error* memory_map(uint64_t, const compute_plugin_mapping* mapping, void** out_data) {
+  *out_data = nullptr;
+  return guard([&] {
+    require_understood(mapping, "the mapping");
+    *out_data = address({mapping->buffer, mapping->offset_bytes});
+  });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
+void memory_unmap(uint64_t, const compute_plugin_mapping*, void*) {}
 
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
   *out_stream = 0;
@@ -108,8 +110,11 @@ compute_error* device_clock(uint64_t, int64_t* out_device_ns, int64_t* out_host_
   return nullptr;
 }
 
-compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
-  return guard([&] { object<Stream>(stream).wait(&object<Stream>(other), number); });
+compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number, uint32_t flags) {
+  return guard([&] {
+    common::require_known_flags(flags, "the wait");
+    object<Stream>(stream).wait(&object<Stream>(other), number);
+  });
 }
 
 compute_error* stream_wait_host(uint64_t stream, uint64_t* out_wait) {
@@ -137,18 +142,25 @@ compute_error* stream_sync(uint64_t stream, uint64_t number, int64_t timeout_ns,
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand*,
-                              const compute_plugin_operand* dst, int64_t size_bytes) {
-  return guard([&] { object<Stream>(stream).copy({src, address(*dst), size_bytes}); });
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
+  return guard([&] {
+    common::require_known_flags(flags, "the copy");
+    object<Stream>(stream).copy({src, address(*dst), size_bytes});
+  });
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
-                            const compute_plugin_operand*, int64_t size_bytes) {
-  return guard([&] { object<Stream>(stream).copy({address(*src), dst, size_bytes}); });
+                            const compute_plugin_operand*, int64_t size_bytes, uint32_t flags) {
+  return guard([&] {
+    common::require_known_flags(flags, "the copy");
+    object<Stream>(stream).copy({address(*src), dst, size_bytes});
+  });
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                    int32_t pattern_size) {
+                    int32_t pattern_size, uint32_t flags) {
   return guard([&] {
+    common::require_known_flags(flags, "the fill");
     FillWork work{address(*dst), size_bytes, pattern_size, {}};
     std::memcpy(work.pattern, pattern, static_cast<size_t>(pattern_size));
     object<Stream>(stream).fill(work);
@@ -268,7 +280,6 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     info.libraries = borrow(libraries);
     info.memory_bytes = processor.memory_bytes;
     info.kind = COMPUTE_DEVICE_KIND_CPU;
-    info.platform_index = -1;
     info.property_count = static_cast<int32_t>(properties.size());
     info.properties = properties.data();
     info.dtypes = levels.data();
@@ -315,6 +326,7 @@ constexpr compute_plugin_table plugin_table() {
   table.device_open = device_open;
   table.on_fork_child = on_fork_child;
   table.on_exit = on_exit;
+  table.close = common::release_core;
   return table;
 }
 

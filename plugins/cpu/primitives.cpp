@@ -37,7 +37,6 @@ struct Primitive {
   // Whether prepare() would succeed, and if not, the reason.
   std::optional<Refusal> (*refuse)(const Op& op);
   std::unique_ptr<Plan> (*prepare)(const Op& op);
-  int32_t newest = 1;  // version
 };
 
 constexpr Primitive kPrimitives[] = {
@@ -47,7 +46,7 @@ constexpr Primitive kPrimitives[] = {
     {"copy", refuse_copy, prepare_copy},
     {"reduce", refuse_reduce, prepare_reduce},
     {"gather", refuse_gather, prepare_gather},
-    {"scatter", refuse_scatter, prepare_scatter, 2},
+    {"scatter", refuse_scatter, prepare_scatter},
     {"contraction", refuse_contraction, prepare_contraction},
     {"convolution", refuse_convolution, prepare_convolution},
     {"convolution_grad_input", refuse_convolution, prepare_convolution},
@@ -89,19 +88,19 @@ constexpr Primitive kPrimitives[] = {
     {"unique", refuse_unique, prepare_unique},
 };
 
-// NULL if there is none of this name and version.
+// NULL if there is none of this name.
 const Primitive* find_primitive(const Op& op) {
   for (const Primitive& primitive : kPrimitives) {
-    if (primitive.name == op.name() && op.version() >= 1 && op.version() <= primitive.newest) return &primitive;
+    if (primitive.name == op.name()) return &primitive;
   }
   return nullptr;
 }
 
 std::optional<Refusal> refuse(const Primitive* primitive, const Op& op) {
+  if (std::optional<Refusal> refusal = refuse_unknown(op)) return refusal;
   if (primitive == nullptr)
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1,
                    "the cpu plugin does not support op " + std::string(op.name()), ""};
-  if (std::optional<Refusal> refusal = refuse_tensors(op)) return refusal;
   return primitive->refuse(op);
 }
 

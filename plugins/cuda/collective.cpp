@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -102,6 +103,9 @@ int32_t op_of(int32_t reduction) {
 
 // Of bool any byte but 0 is true, which no reduction of NCCL knows. Min and max of floating-point numbers drop NaN.
 bool supports_collective(const compute_plugin_collective& collective) {
+  if (collective.kind < COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE || collective.kind > COMPUTE_PLUGIN_COLLECTIVE_RECV ||
+      collective.reduction < 0 || collective.reduction > COMPUTE_REDUCTION_MEAN)
+    return false;
   if (collective.reduction == 0) return type_to_move(collective.dtype).count != 0;
   const bool is_order = collective.reduction == COMPUTE_REDUCTION_MIN || collective.reduction == COMPUTE_REDUCTION_MAX;
   if (collective.dtype == COMPUTE_DTYPE_BOOL || (is_order && collective.dtype >= COMPUTE_DTYPE_FLOAT16)) return false;
@@ -109,20 +113,75 @@ bool supports_collective(const compute_plugin_collective& collective) {
   return type.count == 1 || (type.count == 2 && collective.reduction != COMPUTE_REDUCTION_PROD);
 }
 
-void make_group_id(void* out_id) {
+int64_t make_group_id(void* id, int64_t capacity) {
   const NcclApi& api = require_nccl();
-  ncclId id{};
-  static_assert(sizeof id == COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE);
-  check(api, api.get_unique_id(&id), nullptr, "making the id of a group");
-  std::memcpy(out_id, &id, sizeof id);
+  ncclId made{};
+  if (capacity < static_cast<int64_t>(sizeof made))
+    throw Error(COMPUTE_ERROR_UNSUPPORTED, "the id of a group has " + std::to_string(sizeof made) + " bytes");
+  check(api, api.get_unique_id(&made), nullptr, "making the id of a group");
+  std::memcpy(id, &made, sizeof made);
+  return sizeof made;
 }
 
-Group::Group(Device& device, const void* id, int32_t size, int32_t rank) : device_(device), size_(size) {
+namespace {
+
+// A call of ncclCommInitRank, on a thread of its own.
+struct Joining {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_done = false, is_given_up = false;
+  ncclResult result = ncclSuccess;
+  ncclComm comm = nullptr;
+};
+
+// ncclCommInitRank has no time limit. So another thread calls it. If that takes too long, the thread is left alone, and
+// ends by itself what it has joined.
+ncclResult join_within(const NcclApi& api, CUcontext context, const ncclId& id,
+                       const compute_plugin_group_options& options, ncclComm* out_comm) {
+  const auto joining = std::make_shared<Joining>();
+  const auto join = [&api, context, id, size = options.size, rank = options.rank, joining] {
+    ncclComm comm = nullptr;
+    const bool is_current = cu.ctx_set_current(context) == CUDA_SUCCESS;
+    const ncclResult result = is_current ? api.comm_init_rank(&comm, size, id, rank) : ncclUnhandledCudaError;
+    {
+      const std::lock_guard guard(joining->mutex);
+      joining->result = result;
+      joining->comm = comm;
+      joining->is_done = true;
+      joining->changed.notify_all();
+      if (!joining->is_given_up) return;
+    }
+    if (comm != nullptr) api.comm_abort(comm);
+  };
+  {
+    const common::SignalsBlocked blocked;
+    std::thread(join).detach();
+  }
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000'000;
+  std::unique_lock guard(joining->mutex);
+  const std::chrono::nanoseconds limit(std::min(options.timeout_ns, kYear));
+  if (!joining->changed.wait_for(guard, limit, [&] { return joining->is_done; })) {
+    joining->is_given_up = true;
+    throw Error(COMPUTE_ERROR_PEER_FAILED, "joining a group: not all ranks have joined it within the time limit");
+  }
+  *out_comm = joining->comm;
+  return joining->result;
+}
+
+}  // namespace
+
+Group::Group(Device& device, const compute_plugin_group_options& options) : device_(device), size_(options.size) {
   const NcclApi& api = require_nccl();
   const Current current = device.current();
-  ncclId given;
-  std::memcpy(&given, id, sizeof given);
-  check(api, api.comm_init_rank(&comm_, size, given, rank), nullptr, "joining a group");
+  ncclId id;
+  if (options.id_size != static_cast<int64_t>(sizeof id))
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the id of a group has " + std::to_string(options.id_size) + " bytes");
+  std::memcpy(&id, options.id, sizeof id);
+  const bool is_limited = options.timeout_ns != INT64_MAX;
+  check(api,
+        is_limited ? join_within(api, device.context(), id, options, &comm_)
+                   : api.comm_init_rank(&comm_, options.size, id, options.rank),
+        nullptr, "joining a group");
   int version = 0;
   api.get_version(&version);  // 22703 for 2.27.3
   description_ = "nccl " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
@@ -160,55 +219,60 @@ void Group::free_by(ncclResult (*end)(ncclComm)) {
   }
 }
 
-void Group::run(Stream& stream, const compute_plugin_collective& collective) {
+void Group::run(Stream& stream, const compute_plugin_collective* list, int32_t count) {
   {
     const std::lock_guard guard(mutex_);
     if (is_aborted_) throw Error(COMPUTE_ERROR_PEER_FAILED, "the group was aborted");
   }
+  for (int32_t i = 0; i < count; ++i) {
+    const compute_plugin_collective& collective = *common::at_step(list, i);
+    if (!supports_collective(collective))
+      throw Error(COMPUTE_ERROR_UNSUPPORTED, "a collective of kind " + std::to_string(collective.kind));
+  }
+  const NcclApi& api = *nccl();
+  const Current current = device_.current();
+  ncclResult result = count > 1 ? api.group_start() : ncclSuccess;
+  for (int32_t i = 0; i < count && result == ncclSuccess; ++i)
+    result = submit(stream.handle(), *common::at_step(list, i));
+  if (count > 1) {
+    const ncclResult ended = api.group_end();
+    if (result == ncclSuccess) result = ended;
+  }
+  check(api, result, comm_, "a collective");
+}
+
+ncclResult Group::submit(CUstream queue, const compute_plugin_collective& collective) {
   const NcclApi& api = *nccl();
   const auto* const src = reinterpret_cast<const char*>(collective.src.buffer + collective.src.offset_bytes);
   auto* const dst = reinterpret_cast<char*>(collective.dst.buffer + collective.dst.offset_bytes);
   const Type type = collective.reduction != 0 ? type_of(collective.dtype) : type_to_move(collective.dtype);
   const size_t count = static_cast<size_t>(collective.count) * type.count;
   const int32_t op = op_of(collective.reduction);
-  const Current current = device_.current();
-  CUstream const queue = stream.handle();
-  ncclResult result = ncclSuccess;
   switch (collective.kind) {
     case COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE:
-      result = api.all_reduce(src, dst, count, type.type, op, comm_, queue);
-      break;
+      return api.all_reduce(src, dst, count, type.type, op, comm_, queue);
     case COMPUTE_PLUGIN_COLLECTIVE_REDUCE_SCATTER:
-      result = api.reduce_scatter(src, dst, count, type.type, op, comm_, queue);
-      break;
+      return api.reduce_scatter(src, dst, count, type.type, op, comm_, queue);
     case COMPUTE_PLUGIN_COLLECTIVE_ALL_GATHER:
-      result = api.all_gather(src, dst, count, type.type, comm_, queue);
-      break;
+      return api.all_gather(src, dst, count, type.type, comm_, queue);
     case COMPUTE_PLUGIN_COLLECTIVE_BROADCAST:
-      result = api.broadcast(src, dst, count, type.type, collective.peer, comm_, queue);
-      break;
+      return api.broadcast(src, dst, count, type.type, collective.peer, comm_, queue);
     case COMPUTE_PLUGIN_COLLECTIVE_ALL_TO_ALL: {
       const size_t part = static_cast<size_t>(collective.count) * size_of_element(collective.dtype);
-      result = api.group_start();
+      ncclResult result = api.group_start();
       for (int32_t peer = 0; result == ncclSuccess && peer < size_; ++peer) {
         result = api.send(src + static_cast<size_t>(peer) * part, count, type.type, peer, comm_, queue);
         if (result == ncclSuccess)
           result = api.recv(dst + static_cast<size_t>(peer) * part, count, type.type, peer, comm_, queue);
       }
       const ncclResult ended = api.group_end();
-      if (result == ncclSuccess) result = ended;
-      break;
+      return result == ncclSuccess ? ended : result;
     }
     case COMPUTE_PLUGIN_COLLECTIVE_SEND:
-      result = api.send(src, count, type.type, collective.peer, comm_, queue);
-      break;
-    case COMPUTE_PLUGIN_COLLECTIVE_RECV:
-      result = api.recv(dst, count, type.type, collective.peer, comm_, queue);
-      break;
+      return api.send(src, count, type.type, collective.peer, comm_, queue);
     default:
-      throw Error(COMPUTE_ERROR_UNSUPPORTED, "a collective of kind " + std::to_string(collective.kind));
+      return api.recv(dst, count, type.type, collective.peer, comm_, queue);
   }
-  check(api, result, comm_, "a collective");
 }
 
 void Group::require_success() const {

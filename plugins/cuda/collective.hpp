@@ -13,27 +13,28 @@
 
 namespace compute::cuda {
 
-/// Writes COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE bytes. Throws NOT_FOUND without NCCL.
-void make_group_id(void* out_id);
+/// Writes the id of a new group, and returns its size. Throws NOT_FOUND without NCCL.
+int64_t make_group_id(void* id, int64_t capacity);
 
 /// A rank of a group.
 class Group {
  public:
-  /// Waits for all ranks. Throws UNSUPPORTED if two of them are one GPU.
-  Group(Device& device, const void* id, int32_t size, int32_t rank);
+  /// Waits for all ranks. Throws UNSUPPORTED if two of them are one GPU, and PEER_FAILED after the time limit.
+  Group(Device& device, const compute_plugin_group_options& options);
   /// Leaves the other ranks, and waits a second at most until they have left, too.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   const std::string& description() const { return description_; }
-  void run(Stream& stream, const compute_plugin_collective& collective);
+  void run(Stream& stream, const compute_plugin_collective* list, int32_t count);
   /// Throws the failure of queued work, as far as NCCL knows it.
   void require_success() const;
   /// Any thread: ends queued work. Does not wait for other ranks.
   void abort();
 
  private:
+  ncclResult submit(CUstream queue, const compute_plugin_collective& collective);
   void free_by(ncclResult (*end)(ncclComm));
 
   Device& device_;

@@ -60,9 +60,8 @@ CUcontext retain_context(const DeviceInfo& info) {
 Device::Device(DeviceInfo info)
     : info_(std::move(info)),
       context_(retain_context(info_)),
-      heaps_{make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL, COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, info_.memory_bytes),
-             make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
-                           COMPUTE_PLUGIN_HEAP_COHERENT,
+      heaps_{make_heap(0, COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, info_.memory_bytes),
+             make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE,
                        COMPUTE_PLUGIN_HEAP_ROLE_SHARED, -1)},
       spin_ns_(spin_time_ns()),
       kernels_(info_.compute_capability) {

@@ -17,6 +17,7 @@ struct ncclId {
 
 #define COMPUTE_NCCL_CONSTANTS(CONSTANT) \
   CONSTANT(ncclSuccess, 0)               \
+  CONSTANT(ncclUnhandledCudaError, 1)    \
   CONSTANT(ncclInvalidUsage, 5)          \
   CONSTANT(ncclRemoteError, 6)           \
   CONSTANT(ncclInProgress, 7)            \

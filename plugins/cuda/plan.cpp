@@ -38,7 +38,6 @@ std::optional<Refusal> refuse_kernels(const Device& device, const Op& op) {
 }  // namespace
 
 std::optional<Refusal> refuse(Device& device, const Op& op) {
-  if (std::optional<Refusal> refusal = common::refuse_tensors(op)) return refusal;
   if (op.name() == "contraction") {
     if (std::optional<Refusal> refusal = common::refuse_unaligned(op)) return refusal;
     const MatmulVerdict verdict = judge_matmul(device, op);
@@ -53,7 +52,6 @@ std::optional<Refusal> refuse(Device& device, const Op& op) {
 }
 
 common::PlanOrRefusal<Plan> prepare(Device& device, const Op& op) {
-  if (std::optional<Refusal> refusal = common::refuse_tensors(op)) return *std::move(refusal);
   if (op.name() == "contraction") {
     if (std::optional<Refusal> refusal = common::refuse_unaligned(op)) return *std::move(refusal);
     MatmulVerdict verdict = judge_matmul(device, op);

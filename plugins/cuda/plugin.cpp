@@ -95,16 +95,16 @@ compute_error* memory_info(uint64_t device, int32_t heap, int64_t* out_free, int
   });
 }
 
-compute_error* memory_map(uint64_t, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t,
-                          void** out_data) {
+compute_error* memory_map(uint64_t, const compute_plugin_mapping* mapping, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
-    if (heap != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "device memory is not accessible from the host");
-    *out_data = reinterpret_cast<void*>(static_cast<uintptr_t>(buffer + static_cast<uint64_t>(offset_bytes)));
+    require_understood(mapping, "the mapping");
+    if (mapping->heap != 1) throw Error(COMPUTE_ERROR_UNSUPPORTED, "device memory is not accessible from the host");
+    *out_data = reinterpret_cast<void*>(address({mapping->buffer, mapping->offset_bytes}));
   });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
+void memory_unmap(uint64_t, const compute_plugin_mapping*, void*) {}
 
 compute_error* memory_import(uint64_t device, const compute_plugin_import* import, uint64_t* out_buffer) {
   *out_buffer = 0;
@@ -141,28 +141,45 @@ compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetr
     require_understood(out_telemetry, "the telemetry");
     const std::string& uuid = object<Device>(device).info().uuid;
     measure(uuid, *out_telemetry);
-    for (const ProcessOfDevice& process : processes_of(uuid)) take(context, process.id, process.bytes);
+    compute_plugin_process shown{};
+    shown.struct_size = sizeof shown;
+    shown.struct_type = COMPUTE_PLUGIN_STRUCT_PROCESS;
+    for (const ProcessOfDevice& process : processes_of(uuid)) {
+      shown.process_id = process.id;
+      shown.memory_bytes = process.bytes;
+      take(context, &shown);
+    }
   });
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand*,
-                              const compute_plugin_operand* dst, int64_t size_bytes) {
-  return Slots::submit(stream, [&](Stream& s) { cuda::copy_from_host(s, src, address(*dst), size_bytes); });
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
+  return Slots::submit(stream, [&](Stream& s) {
+    common::require_known_flags(flags, "the copy");
+    cuda::copy_from_host(s, src, address(*dst), size_bytes);
+  });
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
-                            const compute_plugin_operand*, int64_t size_bytes) {
-  return Slots::submit(stream, [&](Stream& s) { cuda::copy_to_host(s, address(*src), dst, size_bytes); });
+                            const compute_plugin_operand*, int64_t size_bytes, uint32_t flags) {
+  return Slots::submit(stream, [&](Stream& s) {
+    common::require_known_flags(flags, "the copy");
+    cuda::copy_to_host(s, address(*src), dst, size_bytes);
+  });
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                    int32_t pattern_size) {
-  return Slots::submit(stream, [&](Stream& s) { cuda::fill(s, address(*dst), size_bytes, pattern, pattern_size); });
+                    int32_t pattern_size, uint32_t flags) {
+  return Slots::submit(stream, [&](Stream& s) {
+    common::require_known_flags(flags, "the fill");
+    cuda::fill(s, address(*dst), size_bytes, pattern, pattern_size);
+  });
 }
 
 compute_error* copy_peer(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
-                         const compute_plugin_operand* dst, int64_t size_bytes) {
+                         const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
   return Slots::submit(stream, [&](Stream& s) {
+    common::require_known_flags(flags, "the copy");
     cuda::copy_peer(s, object<Device>(src_device), address(*src), address(*dst), size_bytes);
   });
 }
@@ -220,8 +237,11 @@ compute_error* graph_create(uint64_t device, const compute_plugin_graph* graph, 
   });
 }
 
-compute_error* graph_run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) {
-  return Slots::submit(stream, [&](Stream& s) { object<Graph>(graph).run(s, slots); });
+compute_error* graph_run(uint64_t graph, const compute_plugin_graph_run* run) {
+  return Slots::submit(run->stream, [&](Stream& s) {
+    require_understood(run, "the run of a graph");
+    object<Graph>(graph).run(s, run->slots);
+  });
 }
 
 void graph_release(uint64_t device, uint64_t graph) {
@@ -267,23 +287,27 @@ compute_error* native_buffer(uint64_t device, const compute_plugin_operand* plac
   return native_handle(object<Device>(device), kind, out_handle, 0, address(*place));
 }
 
-compute_error* collective_make_id(uint64_t, void* out_id) {
-  return guard([&] { make_group_id(out_id); });
+compute_error* collective_make_id(uint64_t, void* id, int64_t capacity, int64_t* out_size) {
+  *out_size = 0;
+  return guard([&] { *out_size = make_group_id(id, capacity); });
 }
 
-compute_error* collective_join(uint64_t device, const void* id, int32_t size, int32_t rank, uint64_t* out_group) {
+compute_error* collective_join(uint64_t device, const compute_plugin_group_options* options, uint64_t* out_group) {
   *out_group = 0;
-  return guard([&] { *out_group = handle_of(new Group(object<Device>(device), id, size, rank)); });
+  return guard([&] {
+    require_understood(options, "the group's options");
+    *out_group = handle_of(new Group(object<Device>(device), *options));
+  });
 }
 
 int32_t collective_supports(uint64_t, const compute_plugin_collective* collective) {
   return supports_collective(*collective) ? 1 : 0;
 }
 
-compute_error* collective_run(uint64_t group, uint64_t stream, const compute_plugin_collective* collective) {
+compute_error* collective_run(uint64_t group, uint64_t stream, const compute_plugin_collective* list, int32_t count) {
   return Slots::submit(stream, [&](Stream& s) {
-    require_understood(collective, "the collective");
-    object<Group>(group).run(s, *collective);
+    require_understood(list, count, "a collective");
+    object<Group>(group).run(s, list, count);
   });
 }
 
@@ -297,7 +321,9 @@ void collective_abort(uint64_t group) {
 
 void collective_leave(uint64_t group) { delete &object<Group>(group); }
 
-const char* collective_describe(uint64_t group) { return object<Group>(group).description().c_str(); }
+void collective_describe(uint64_t group, compute_string* out_text) {
+  *out_text = borrow(object<Group>(group).description());
+}
 
 const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   const std::string_view wanted(name, static_cast<size_t>(name_size));
@@ -348,7 +374,6 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, uint
   info.memory_bytes = device.memory_bytes;
   info.kind = device.is_integrated ? COMPUTE_DEVICE_KIND_INTEGRATED_GPU : COMPUTE_DEVICE_KIND_DISCRETE_GPU;
   info.score = device.multiprocessors;
-  info.platform_index = -1;
   info.property_count = static_cast<int32_t>(properties.size());
   info.properties = properties.data();
   const auto levels = common::dtype_levels(true);
@@ -398,6 +423,7 @@ constexpr compute_plugin_table plugin_table() {
   table.enumerate = enumerate;
   table.device_open = device_open;
   table.on_exit = [] { common::end_polling(); };
+  table.close = common::release_core;
   table.get_extension = get_extension;
   return table;
 }

@@ -114,7 +114,7 @@ void UserKernel::launch(const compute_plugin_launch& launch) const {
   };
   std::vector<void*> pointers;
   std::vector<uint64_t> addresses(static_cast<size_t>(launch.argument_count));
-  int64_t shared_bytes = launch.local_memory_bytes;
+  int64_t shared_bytes = 0;
   for (int32_t i = 0; i < launch.argument_count; ++i) {
     const compute_plugin_kernel_argument& argument = *common::at_step(launch.arguments, i);
     if (argument.kind == kLocalMemory) {

@@ -77,13 +77,13 @@ Device::Device(DeviceInfo info) : info_(std::move(info)) {
     heap.max_allocation_bytes = info_.max_allocation_bytes;
     heap.base_alignment = 64;
   }
-  heaps_[0].flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (info_.is_unified ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u);
+  heaps_[0].flags = info_.is_unified ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u;
   heaps_[0].suballocation = COMPUTE_PLUGIN_SUBALLOCATE_NONE;
   heaps_[0].size_bytes = info_.memory_bytes;
   heaps_[0].offset_alignment = info_.base_alignment;
   heaps_[0].role = COMPUTE_PLUGIN_HEAP_ROLE_DEVICE;
   heaps_[1].role = COMPUTE_PLUGIN_HEAP_ROLE_SHARED;
-  heaps_[1].flags = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_COHERENT;
+  heaps_[1].flags = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE;
   heaps_[1].suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
   heaps_[1].size_bytes = -1;
   heaps_[1].offset_alignment = 64;

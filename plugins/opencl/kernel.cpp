@@ -206,11 +206,6 @@ void launch_user_kernel(const UserKernel& kernel, Stream& stream, const compute_
                                                             " arguments, got " + std::to_string(launch.argument_count));
   }
   for (int32_t i = 0; i < launch.argument_count; ++i) check_argument(kernel, *common::at_step(launch.arguments, i), i);
-  if (launch.local_memory_bytes != 0) {
-    throw common::Error(COMPUTE_ERROR_UNSUPPORTED,
-                        "local_memory_bytes is " + std::to_string(launch.local_memory_bytes) +
-                            "; on OpenCL pass local memory as an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
-  }
   std::vector<Memory> views;  // commands retain the objects that they use
   std::lock_guard lock(kernel.compiled->mutex);
   const cl_kernel object = kernel.compiled->kernel.get();

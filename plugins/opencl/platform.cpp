@@ -201,7 +201,7 @@ std::vector<DeviceInfo> list_devices(cl_int* out_status, std::string* out_idle) 
       info.id = devices.size();
       info.platform = platforms[i];
       info.device = id;
-      info.platform_index = static_cast<int32_t>(i);
+      info.platform_number = static_cast<int32_t>(i) + 1;
       info.platform_name = platform_text(platforms[i], CL_PLATFORM_NAME);
       info.platform_version = platform_text(platforms[i], CL_PLATFORM_VERSION);
       info.platform_suffix = platform_text(platforms[i], CL_PLATFORM_ICD_SUFFIX_KHR);

@@ -30,7 +30,7 @@ struct DeviceInfo {
   uint64_t id = 0;  // 1 + its index among all devices
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
-  int32_t platform_index = 0;
+  int32_t platform_number = 0;  // from 1
   std::string platform_name, platform_version, platform_suffix, name, vendor, driver_version, version, c_version,
       extensions, pci_address, uuid;
   uint64_t type = 0;

@@ -116,14 +116,17 @@ compute_error* memory_import(uint64_t device, const compute_plugin_import* impor
   });
 }
 
-compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t,
-                          void** out_data) {
+compute_error* memory_map(uint64_t device, const compute_plugin_mapping* mapping, void** out_data) {
   *out_data = nullptr;
-  return guard([&] { *out_data = static_cast<char*>(object<Device>(device).map(*buffer_of(buffer))) + offset_bytes; });
+  return guard([&] {
+    require_understood(mapping, "the mapping");
+    void* const whole = object<Device>(device).map(*buffer_of(mapping->buffer));
+    *out_data = static_cast<char*>(whole) + mapping->offset_bytes;
+  });
 }
 
-void memory_unmap(uint64_t device, int32_t, uint64_t buffer, int64_t, int64_t, int32_t, void*) {
-  object<Device>(device).unmap(*buffer_of(buffer));
+void memory_unmap(uint64_t device, const compute_plugin_mapping* mapping, void*) {
+  object<Device>(device).unmap(*buffer_of(mapping->buffer));
 }
 
 compute_error* stream_create(uint64_t device, const compute_plugin_stream_options* options, uint64_t* out_stream) {
@@ -145,8 +148,9 @@ compute_error* device_clock(uint64_t device, int64_t* out_device_ns, int64_t* ou
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand*,
-                              const compute_plugin_operand* dst, int64_t size_bytes) {
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
   return Slots::submit(stream, [&](Stream& self) {
+    common::require_known_flags(flags, "the copy");
     check(api().clEnqueueWriteBuffer(self.queue(), memory_of(dst->buffer), 0, static_cast<size_t>(dst->offset_bytes),
                                      static_cast<size_t>(size_bytes), src, 0, nullptr, nullptr),
           "clEnqueueWriteBuffer");
@@ -154,8 +158,9 @@ compute_error* copy_from_host(uint64_t stream, const void* src, const compute_pl
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
-                            const compute_plugin_operand*, int64_t size_bytes) {
+                            const compute_plugin_operand*, int64_t size_bytes, uint32_t flags) {
   return Slots::submit(stream, [&](Stream& self) {
+    common::require_known_flags(flags, "the copy");
     check(api().clEnqueueReadBuffer(self.queue(), memory_of(src->buffer), 0, static_cast<size_t>(src->offset_bytes),
                                     static_cast<size_t>(size_bytes), dst, 0, nullptr, nullptr),
           "clEnqueueReadBuffer");
@@ -163,8 +168,9 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                    int32_t pattern_size) {
+                    int32_t pattern_size, uint32_t flags) {
   return Slots::submit(stream, [&](Stream& self) {
+    common::require_known_flags(flags, "the fill");
     check(api().clEnqueueFillBuffer(self.queue(), memory_of(dst->buffer), pattern, static_cast<size_t>(pattern_size),
                                     static_cast<size_t>(dst->offset_bytes), static_cast<size_t>(size_bytes), 0, nullptr,
                                     nullptr),
@@ -238,7 +244,7 @@ void emit_device(const compute_plugin_sink& sink, const DeviceInfo& device, cons
   info.memory_bytes = device.memory_bytes;
   info.kind = kind_of(device);
   info.score = device.dialect.compute_units;
-  info.platform_index = device.platform_index;
+  info.platform_index = device.platform_number;
   const std::string platform = device.platform_name + "\n" + device.platform_version + "\n" + device.platform_suffix;
   info.platform = borrow(platform);
   info.property_count = static_cast<int32_t>(properties.size());
@@ -406,6 +412,7 @@ constexpr compute_plugin_table plugin_table() {
   table.enumerate = enumerate;
   table.device_open = device_open;
   table.on_exit = [] { common::end_polling(); };
+  table.close = common::release_core;
   table.get_extension = get_extension;
   return table;
 }

@@ -143,9 +143,7 @@ void Device::choose_memory() {
     compute_plugin_heap& heap = heaps_[i];
     heap.struct_size = sizeof heap;
     heap.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
-    if ((type.propertyFlags & kLocal) != 0) heap.flags |= COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL;
-    if ((type.propertyFlags & kVisible) == kVisible)
-      heap.flags |= COMPUTE_PLUGIN_HEAP_HOST_VISIBLE | COMPUTE_PLUGIN_HEAP_COHERENT;
+    if ((type.propertyFlags & kVisible) == kVisible) heap.flags |= COMPUTE_PLUGIN_HEAP_HOST_VISIBLE;
     if (i > 0) heap.flags |= COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE;
     heap.suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
     heap.size_bytes = static_cast<int64_t>(memory_.memoryHeaps[type.heapIndex].size);

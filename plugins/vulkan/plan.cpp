@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.hpp"
 
+#include <compute_kit/op.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -66,7 +68,6 @@ void run_user_kernel(const UserLaunch& user, Stream& stream, const compute_plugi
 
 void kernel_op(const Request& request) {
   const Op& op = request.op;
-  op.allow({"language", "source", "name", "options", "groups", "group_size"}, 0);
   const std::string language = op.string("language");
   if (!is_kernel_language(language)) {
     throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "kernels are written in glsl or spirv, not in " + language};
@@ -95,6 +96,8 @@ void kernel_op(const Request& request) {
 }
 
 std::unique_ptr<Plan> make_plan(Device& device, const compute_plugin_op& given, bool query) {
+  if (const auto refusal = compute::common::refuse_unknown(compute::common::Op(&given)))
+    throw Refused{refusal->reason, refusal->argument, refusal->text, refusal->hint};
   for (const Primitive& primitive : kPrimitives) {
     if (primitive.name != view(given.name)) continue;
     if (given.version != 1) break;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two exported functions and the tables behind them.
 #include <compute/plugin.h>
+#include <compute_kit/core.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -51,18 +52,18 @@ compute_error* memory_info(uint64_t device, int32_t heap, int64_t* out_free, int
   return guard([&] { from_handle<Device>(device).memory_info(heap, out_free, out_total); });
 }
 
-compute_error* memory_map(uint64_t device, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t,
-                          void** out_data) {
+compute_error* memory_map(uint64_t device, const compute_plugin_mapping* mapping, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
+    understand(*mapping, "the mapping");
     int64_t offset = 0;
-    const Buffer& found = from_handle<Device>(device).find({buffer, offset_bytes}, &offset);
+    const Buffer& found = from_handle<Device>(device).find({mapping->buffer, mapping->offset_bytes}, &offset);
     if (found.host == nullptr) throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: the host cannot see this memory");
     *out_data = found.host + offset;
   });
 }
 // All memory that the host sees is coherent and stays mapped.
-void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
+void memory_unmap(uint64_t, const compute_plugin_mapping*, void*) {}
 
 // ---- Streams --------------------------------------------------------------------------------------------------------
 
@@ -110,9 +111,9 @@ compute_error* stream_mark(uint64_t handle, uint64_t number, uint32_t flags) {
   });
 }
 
-compute_error* stream_wait(uint64_t handle, uint64_t other_handle, uint64_t number) {
-  if (handle == other_handle) return nullptr;
+compute_error* stream_wait(uint64_t handle, uint64_t other_handle, uint64_t number, uint32_t flags) {
   return guard([&] {
+    understand_flags(flags, "the wait");
     Stream& self = from_handle<Stream>(handle);
     Stream& other = from_handle<Stream>(other_handle);
     if (&self.device != &other.device)
@@ -200,8 +201,9 @@ compute_error* device_clock(uint64_t handle, int64_t* out_device_ns, int64_t* ou
 // ---- Copies ---------------------------------------------------------------------------------------------------------
 
 compute_error* copy_from_host(uint64_t handle, const void* src, const compute_plugin_operand* pinned,
-                              const compute_plugin_operand* dst, int64_t size_bytes) {
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
   return submit(handle, [&](Stream& self) {
+    understand_flags(flags, "the copy");
     int64_t to_offset = 0, from_offset = 0;
     const Buffer& to = self.device.find(*dst, &to_offset);
     if (pinned != nullptr) {
@@ -216,8 +218,9 @@ compute_error* copy_from_host(uint64_t handle, const void* src, const compute_pl
 }
 
 compute_error* copy_to_host(uint64_t handle, const compute_plugin_operand* src, void* dst,
-                            const compute_plugin_operand* pinned, int64_t size_bytes) {
+                            const compute_plugin_operand* pinned, int64_t size_bytes, uint32_t flags) {
   return guard([&] {
+    understand_flags(flags, "the copy");
     Stream& self = from_handle<Stream>(handle);
     std::unique_lock lock(self.mutex);
     if (self.failed()) return;
@@ -240,8 +243,11 @@ compute_error* copy_to_host(uint64_t handle, const compute_plugin_operand* src, 
 }
 
 compute_error* fill(uint64_t handle, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                    int32_t pattern_size) {
-  return submit(handle, [&](Stream& self) { queue_fill(self, *dst, size_bytes, pattern, pattern_size); });
+                    int32_t pattern_size, uint32_t flags) {
+  return submit(handle, [&](Stream& self) {
+    understand_flags(flags, "the fill");
+    queue_fill(self, *dst, size_bytes, pattern, pattern_size);
+  });
 }
 
 // ---- Ops ------------------------------------------------------------------------------------------------------------
@@ -447,7 +453,6 @@ void emit_device(const compute_plugin_sink& sink, const Physical& p, uint64_t id
   info.uuid = text(p.uuid);
   info.memory_bytes = p.memory_bytes;
   info.kind = p.kind;
-  info.platform_index = -1;
   info.property_count = static_cast<int32_t>(properties.size());
   info.properties = properties.data();
   info.dtypes = dtypes;
@@ -576,6 +581,7 @@ constexpr compute_plugin_table plugin_table() {
   table.enumerate = enumerate;
   table.device_open = device_open;
   table.get_extension = get_extension;
+  table.close = compute::common::release_core;
   return table;
 }
 constexpr compute_plugin_table kPluginTable = plugin_table();
@@ -609,6 +615,9 @@ COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) 
 
 COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t, const compute_plugin_core* core,
                                                          const compute_plugin_table** out_table) {
+  *out_table = nullptr;
+  if (compute_error* error = compute::common::refuse_second_core(core, "vulkan")) return error;
+  compute::common::set_core(core);
   vulkan::core = core;
   *out_table = &vulkan::kPluginTable;
   return nullptr;

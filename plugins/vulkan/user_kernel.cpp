@@ -93,8 +93,6 @@ void launch_user_kernel(UserKernel& kernel, Stream& stream, const compute_plugin
       throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: an argument of an unknown kind");
     }
   }
-  if (launch.local_memory_bytes != 0)
-    throw Failure(COMPUTE_ERROR_UNSUPPORTED, "vulkan: shaders declare their shared memory themselves");
   const uint32_t groups[3] = {static_cast<uint32_t>(launch.groups[0]), static_cast<uint32_t>(launch.groups[1]),
                               static_cast<uint32_t>(launch.groups[2])};
   stream.dispatch(kernel.pipeline(constants), device.layout, push.data(), static_cast<uint32_t>((used + 3) / 4 * 4),

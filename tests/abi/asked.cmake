@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# docs/writing-a-plugin.md lists every op that core asks a plugin for. plugin.h describes every primitive that core asks for.
+# docs/writing-a-plugin.md and known_ops.def list every op that core asks a plugin for. plugin.h describes every primitive that core asks for.
 cmake_minimum_required(VERSION 3.25)
 
 file(READ "${SOURCE}/docs/writing-a-plugin.md" page)
@@ -42,6 +42,14 @@ endforeach()
 foreach(name IN LISTS primitives)
   if(NOT header MATCHES "\n \\* ${name}  ")
     message(SEND_ERROR "plugin.h does not describe ${name} as a primitive that core asks for")
+  endif()
+endforeach()
+
+# The plugins of this project know of each what core asks.
+file(READ "${SOURCE}/plugins/common/op/known_ops.def" known)
+foreach(name IN LISTS by_name primitives)
+  if(NOT known MATCHES "COMPUTE_KNOWN_OP\\(${name},")
+    message(SEND_ERROR "known_ops.def does not list ${name}")
   endif()
 endforeach()
 message(STATUS "${names} ops by name, primitives: ${primitives}")

@@ -115,15 +115,18 @@ AT(compute_native_vulkan, buffer, 104);
 AT(compute_native_vulkan, offset_bytes, 112);
 AT(compute_native_vulkan, address, 120);
 
-SIZE(compute_external, 56);
+SIZE(compute_external, 80);
 AT(compute_external, struct_size, 0);
 AT(compute_external, struct_type, 4);
 AT(compute_external, next, 8);
 AT(compute_external, kind, 16);
 AT(compute_external, descriptor, 20);
 AT(compute_external, address, 24);
-AT(compute_external, size_bytes, 32);
-AT(compute_external, device_uuid, 40);
+AT(compute_external, handle, 32);
+AT(compute_external, handle_size, 40);
+AT(compute_external, size_bytes, 48);
+AT(compute_external, offset_bytes, 56);
+AT(compute_external, device_uuid, 64);
 
 SIZE(compute_number, 40);
 AT(compute_number, kind, 0);
@@ -436,6 +439,7 @@ SIZE_1(compute_plugin_kernel_info, COMPUTE_PLUGIN_KERNEL_INFO_SIZE_1);
 SIZE_1(compute_plugin_caps, COMPUTE_PLUGIN_CAPS_SIZE_1);
 SIZE_1(compute_plugin_setting, COMPUTE_PLUGIN_SETTING_SIZE_1);
 SIZE_1(compute_plugin_telemetry, COMPUTE_PLUGIN_TELEMETRY_SIZE_1);
+SIZE_1(compute_plugin_process, COMPUTE_PLUGIN_PROCESS_SIZE_1);
 SIZE_1(compute_plugin_vendor_op, COMPUTE_PLUGIN_VENDOR_OP_SIZE_1);
 SIZE_1(compute_plugin_vendor_dtype, COMPUTE_PLUGIN_VENDOR_DTYPE_SIZE_1);
 
@@ -630,7 +634,7 @@ AT(compute_plugin_refusal, argument, 20);
 AT(compute_plugin_refusal, text, 24);
 AT(compute_plugin_refusal, hint, 40);
 
-SIZE(compute_plugin_plan_info, 56);
+SIZE(compute_plugin_plan_info, 48);
 AT(compute_plugin_plan_info, struct_size, 0);
 AT(compute_plugin_plan_info, struct_type, 4);
 AT(compute_plugin_plan_info, next, 8);
@@ -639,7 +643,6 @@ AT(compute_plugin_plan_info, kernels_compiled, 24);
 AT(compute_plugin_plan_info, flags, 32);
 AT(compute_plugin_plan_info, reports_faults, 36);
 AT(compute_plugin_plan_info, argument_bytes, 40);
-AT(compute_plugin_plan_info, host_workspace_bytes, 48);
 
 SIZE(compute_plugin_operand, 16);
 AT(compute_plugin_operand, buffer, 0);
@@ -656,7 +659,7 @@ AT(compute_plugin_fault, limit, 16);
 AT(compute_plugin_fault, position, 24);
 AT(compute_plugin_fault, reserved, 32);
 
-SIZE(compute_plugin_run, 120);
+SIZE(compute_plugin_run, 112);
 AT(compute_plugin_run, struct_size, 0);
 AT(compute_plugin_run, struct_type, 4);
 AT(compute_plugin_run, next, 8);
@@ -671,7 +674,6 @@ AT(compute_plugin_run, workspace_bytes, 80);
 AT(compute_plugin_run, flags, 88);
 AT(compute_plugin_run, reserved, 92);
 AT(compute_plugin_run, arguments, 96);
-AT(compute_plugin_run, host_workspace, 112);
 
 SIZE(compute_plugin_kernel_source, 80);
 AT(compute_plugin_kernel_source, struct_size, 0);
@@ -699,17 +701,16 @@ AT(compute_plugin_kernel_argument, tensor, 24);
 AT(compute_plugin_kernel_argument, value, 40);
 AT(compute_plugin_kernel_argument, value_size, 48);
 
-SIZE(compute_plugin_launch, 96);
+SIZE(compute_plugin_launch, 88);
 AT(compute_plugin_launch, struct_size, 0);
 AT(compute_plugin_launch, struct_type, 4);
 AT(compute_plugin_launch, next, 8);
 AT(compute_plugin_launch, stream, 16);
 AT(compute_plugin_launch, groups, 24);
 AT(compute_plugin_launch, group_size, 48);
-AT(compute_plugin_launch, local_memory_bytes, 72);
-AT(compute_plugin_launch, arguments, 80);
-AT(compute_plugin_launch, argument_count, 88);
-AT(compute_plugin_launch, reserved, 92);
+AT(compute_plugin_launch, arguments, 72);
+AT(compute_plugin_launch, argument_count, 80);
+AT(compute_plugin_launch, flags, 84);
 
 SIZE(compute_plugin_kernel_table, 32);
 AT(compute_plugin_kernel_table, table_size, 0);
@@ -859,8 +860,8 @@ AT(compute_plugin_vendor_dtype, struct_size, 0);
 AT(compute_plugin_vendor_dtype, struct_type, 4);
 AT(compute_plugin_vendor_dtype, next, 8);
 AT(compute_plugin_vendor_dtype, name, 16);
-AT(compute_plugin_vendor_dtype, dtype, 32);
-AT(compute_plugin_vendor_dtype, size_bytes, 36);
+AT(compute_plugin_vendor_dtype, size_bits, 32);
+AT(compute_plugin_vendor_dtype, flags, 36);
 
 SIZE(compute_plugin_ops_sink, 32);
 AT(compute_plugin_ops_sink, table_size, 0);
@@ -904,6 +905,55 @@ AT(compute_plugin_collective, peer, 28);
 AT(compute_plugin_collective, count, 32);
 AT(compute_plugin_collective, src, 40);
 AT(compute_plugin_collective, dst, 56);
+
+SIZE(compute_plugin_mapping, 56);
+AT(compute_plugin_mapping, struct_size, 0);
+AT(compute_plugin_mapping, struct_type, 4);
+AT(compute_plugin_mapping, next, 8);
+AT(compute_plugin_mapping, buffer, 16);
+AT(compute_plugin_mapping, offset_bytes, 24);
+AT(compute_plugin_mapping, size_bytes, 32);
+AT(compute_plugin_mapping, heap, 40);
+AT(compute_plugin_mapping, access, 44);
+AT(compute_plugin_mapping, flags, 48);
+AT(compute_plugin_mapping, reserved, 52);
+
+SIZE(compute_plugin_process, 32);
+AT(compute_plugin_process, struct_size, 0);
+AT(compute_plugin_process, struct_type, 4);
+AT(compute_plugin_process, next, 8);
+AT(compute_plugin_process, process_id, 16);
+AT(compute_plugin_process, memory_bytes, 24);
+
+SIZE(compute_plugin_graph_run, 40);
+AT(compute_plugin_graph_run, struct_size, 0);
+AT(compute_plugin_graph_run, struct_type, 4);
+AT(compute_plugin_graph_run, next, 8);
+AT(compute_plugin_graph_run, stream, 16);
+AT(compute_plugin_graph_run, slots, 24);
+AT(compute_plugin_graph_run, slot_count, 32);
+AT(compute_plugin_graph_run, flags, 36);
+
+SIZE(compute_plugin_external_request, 40);
+AT(compute_plugin_external_request, struct_size, 0);
+AT(compute_plugin_external_request, struct_type, 4);
+AT(compute_plugin_external_request, next, 8);
+AT(compute_plugin_external_request, kind, 16);
+AT(compute_plugin_external_request, flags, 20);
+AT(compute_plugin_external_request, size_bytes, 24);
+AT(compute_plugin_external_request, alignment, 32);
+
+SIZE(compute_plugin_group_options, 56);
+AT(compute_plugin_group_options, struct_size, 0);
+AT(compute_plugin_group_options, struct_type, 4);
+AT(compute_plugin_group_options, next, 8);
+AT(compute_plugin_group_options, id, 16);
+AT(compute_plugin_group_options, id_size, 24);
+AT(compute_plugin_group_options, size, 32);
+AT(compute_plugin_group_options, rank, 36);
+AT(compute_plugin_group_options, timeout_ns, 40);
+AT(compute_plugin_group_options, flags, 48);
+AT(compute_plugin_group_options, reserved, 52);
 
 SIZE(compute_plugin_collective_table, 72);
 AT(compute_plugin_collective_table, table_size, 0);

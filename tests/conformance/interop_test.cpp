@@ -90,7 +90,7 @@ void native_handles(const Session& session) {
 const char* const kNoKind = "the device shares no memory of a known kind";
 
 struct Shared {
-  compute_external external = {sizeof external, 0, nullptr, 0, 0, nullptr, 0, {}};
+  compute_external external = {sizeof external, 0, nullptr, 0, 0, nullptr, nullptr, 0, 0, 0, {}};
   Tensor tensor;
   ~Shared() {
     if (external.kind > COMPUTE_EXTERNAL_HOST_POINTER) close(external.descriptor);
@@ -164,7 +164,7 @@ void external_memory(const Session& session) {
 
 void refused_externals(const Session& session) {
   session.upload(Array(dtype::FLOAT32, {4}));  // refused by devices without the dtype of this test
-  compute_external none = {sizeof none, 0, nullptr, 9, 9, &none, 9, {9}};
+  compute_external none = {sizeof none, 0, nullptr, 9, 9, &none, &none, 9, 9, 9, {9}};
   const int64_t shape[] = {4};
   Tensor made;
   const Error unknown(
@@ -172,6 +172,7 @@ void refused_externals(const Session& session) {
   EXPECT_EQ(unknown.code(), COMPUTE_ERROR_UNSUPPORTED) << unknown.message();
   EXPECT_EQ(none.kind, 0u);
   EXPECT_EQ(none.address, nullptr);
+  EXPECT_EQ(none.descriptor, -1);
   none.kind = kVendorKind;
   none.size_bytes = 16;
   const auto import_at = [&](const compute_external& one, int64_t offset_bytes) {
@@ -182,6 +183,10 @@ void refused_externals(const Session& session) {
   EXPECT_EQ(import_at(none, 4).code(), COMPUTE_ERROR_OUT_OF_RANGE);
   EXPECT_EQ(import_at(none, -4).code(), COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(import_at(none, 2).code(), COMPUTE_ERROR_INVALID_ARGUMENT);
+  none.offset_bytes = 4;
+  EXPECT_EQ(import_at(none, 0).code(), COMPUTE_ERROR_OUT_OF_RANGE) << "12 of the 16 bytes are left";
+  none.offset_bytes = -4;
+  EXPECT_EQ(import_at(none, 0).code(), COMPUTE_ERROR_OUT_OF_RANGE);
   with_each_kind(session, {4}, [&](const Shared& shared) {
     EXPECT_EQ(import_at(shared.external, shared.external.size_bytes - 12).code(), COMPUTE_ERROR_OUT_OF_RANGE);
     if (shared.external.kind != COMPUTE_EXTERNAL_OPAQUE_FD) return;

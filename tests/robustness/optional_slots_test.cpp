@@ -294,7 +294,6 @@ ISOLATED_TEST(DeviceSettings, ThatAreDeclaredBadlyRejectThePlugin) {
       {"next", "a setting has a `next` entry of type"},
       {"flags", "a setting has flags"},
       {"small", "a setting has struct_size 24"},
-      {"kind", "has the unknown kind 99"},
       {"help", "has no help"},
       {"name", "must be COMPUTE_FAULTY_"},
       {"path", "must not name files to load"},

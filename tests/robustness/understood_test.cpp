@@ -4,6 +4,7 @@
 #include <compute/plugin.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 struct compute_error {
   compute_error_code code;
@@ -371,8 +373,18 @@ TEST_F(Understood, ANewerCore) {
   const auto open = reinterpret_cast<compute_plugin_open_function>(
       dlsym(dlopen(plugin_file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD), "compute_plugin_open"));
   const compute_plugin_table* again = nullptr;
-  EXPECT_GOOD(open(COMPUTE_PLUGIN_INTERFACE, &core.known, &again));
+  // Open for another copy of the library, it is not opened; closed, it is.
+  std::string refusal;
+  EXPECT_EQ(code_of(open(COMPUTE_PLUGIN_INTERFACE, &core.known, &again), &refusal), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_NE(refusal.find("another copy of the library"), std::string::npos) << refusal;
+  EXPECT_EQ(again, nullptr);
   EXPECT_GOOD(open(COMPUTE_PLUGIN_INTERFACE, &kCore, &again));
+  if (plugin->close != nullptr) {
+    plugin->close();
+    EXPECT_GOOD(open(COMPUTE_PLUGIN_INTERFACE, &core.known, &again));
+    plugin->close();
+    EXPECT_GOOD(open(COMPUTE_PLUGIN_INTERFACE, &kCore, &again));
+  }
 
   Newer options(sized<compute_plugin_device_options>(COMPUTE_PLUGIN_STRUCT_DEVICE_OPTIONS));
   Newer stream_options(sized<compute_plugin_stream_options>(COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS));
@@ -408,7 +420,7 @@ TEST_F(Understood, ANewerCore) {
   EXPECT_GOOD(prepare(*table, device, op.value, &plan, plan_info.value));
   Newer run(sized<compute_plugin_run>(COMPUTE_PLUGIN_STRUCT_RUN));
   const int64_t zeros[8] = {};
-  EXPECT_GOOD(table->copy_from_host(stream, zeros, nullptr, &operands[1], sizeof zeros));
+  EXPECT_GOOD(table->copy_from_host(stream, zeros, nullptr, &operands[1], sizeof zeros, 0));
   run.value.stream = stream;
   run.value.tensors = operands.data();
   run.value.tensor_count = 3;
@@ -457,6 +469,145 @@ TEST_F(Understood, ANewerCore) {
   EXPECT_EQ(refusal_of(map.op), COMPUTE_PLUGIN_REFUSE_INTRINSIC);
 }
 
+constexpr compute_plugin_refuse kKeepRefusal = [](void* context, const compute_plugin_refusal* refusal) {
+  *static_cast<compute_plugin_refusal*>(context) = *refusal;
+};
+
+// The reason for which both op_query and op_prepare refuse an op; 0 if they do not.
+int32_t reason_against(const compute_plugin_device_table& table, uint64_t device, const compute_plugin_op& op,
+                       int32_t* out_argument = nullptr) {
+  auto query_info = sized<compute_plugin_query_info>(COMPUTE_PLUGIN_STRUCT_QUERY_INFO);
+  auto plan_info = sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);
+  compute_plugin_refusal asked{}, prepared{};
+  uint64_t plan = 0;
+  EXPECT_GOOD(table.op_query(device, &op, &query_info, kKeepRefusal, &asked));
+  EXPECT_GOOD(table.op_prepare(device, &op, &plan, &plan_info, kKeepRefusal, &prepared));
+  EXPECT_EQ(query_info.supported, asked.reason == 0 ? 1 : 0);
+  EXPECT_EQ(asked.reason, prepared.reason);
+  if (plan != 0) table.plan_release(device, plan);
+  if (out_argument != nullptr) *out_argument = prepared.argument;
+  return prepared.reason;
+}
+
+// An op that core asks for, with row-major float32 tensors. A plugin looks at names, versions and counts before it looks
+// at the tensors.
+struct KnownOp {
+  explicit KnownOp(std::string_view name, int32_t version, int32_t tensor_count, int32_t expression_count)
+      : tensors(static_cast<size_t>(tensor_count), Map().tensors[0]),
+        expressions(static_cast<size_t>(expression_count), &map.expression) {
+    op.name = text(name);
+    op.version = version;
+    op.output_count = 1;
+    op.input_count = tensor_count - 1;
+    tensors.back().access = COMPUTE_PLUGIN_TENSOR_OUTPUT;
+    op.tensors = tensors.data();
+    op.expressions = expressions.data();
+    op.expression_count = expression_count;
+  }
+
+  Map map;
+  std::vector<compute_plugin_tensor> tensors;
+  std::vector<const compute_plugin_expression*> expressions;
+  compute_plugin_op op = sized<compute_plugin_op>(COMPUTE_PLUGIN_STRUCT_OP);
+};
+
+// A plugin that does not implement the op at all refuses it with NOT_IMPLEMENTED.
+TEST_F(Understood, WhatIsNewInTheOpsThatCoreAsksFor) {
+  struct Row {
+    std::string_view name;
+    int32_t version, tensors, expressions;
+  };
+  static constexpr Row kRows[] = {
+#define COMPUTE_KNOWN_OP(name, newest, tensors, expressions, attributes) {#name, newest, tensors, expressions},
+#include "plugins/common/op/known_ops.def"
+#undef COMPUTE_KNOWN_OP
+  };
+  for (const Row& row : kRows) {
+    const std::string name(row.name);
+    const int32_t tensors = std::max(row.tensors, 2);
+    EXPECT_EQ(reason_against(*table, device, KnownOp(row.name, 99, tensors, row.expressions).op),
+              COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED)
+        << name << " of version 99";
+    if (row.tensors >= 0) {
+      EXPECT_EQ(reason_against(*table, device, KnownOp(row.name, 1, row.tensors + 1, row.expressions).op),
+                COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED)
+          << name << " with one more tensor";
+    }
+    EXPECT_EQ(reason_against(*table, device, KnownOp(row.name, 1, tensors, row.expressions + 1).op),
+              COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED)
+        << name << " with one more expression";
+    KnownOp with_attribute(row.name, 1, tensors, row.expressions);
+    Gather gather;
+    gather.attribute.name = "zz";
+    gather.attribute.name_size = 2;
+    with_attribute.op.attributes = &gather.attribute;
+    with_attribute.op.attribute_count = 1;
+    const int32_t reason = reason_against(*table, device, with_attribute.op);
+    EXPECT_TRUE(reason == COMPUTE_PLUGIN_REFUSE_ATTRIBUTE || reason == COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED)
+        << name << " with the attribute zz: " << reason;
+  }
+  // Those that every plugin implements.
+  Gather gather;
+  EXPECT_EQ(reason_against(*table, device, gather.op), 0);
+  gather.attribute.name = "zz";
+  gather.attribute.name_size = 2;
+  EXPECT_EQ(reason_against(*table, device, gather.op), COMPUTE_PLUGIN_REFUSE_ATTRIBUTE);
+}
+
+TEST_F(Understood, NodesOfExpressions) {
+  Map map;
+  std::array<compute_plugin_node, 2> nodes = {map.node, map.node};
+  const int32_t output = 1;
+  nodes[1].kind = 77;
+  nodes[1].operand_count = 0;
+  map.expression.node_count = 2;
+  map.expression.nodes = nodes.data();
+  map.expression.outputs = &output;
+  std::memcpy(map.expression.digest, "digest of a node", 16);
+  EXPECT_EQ(reason_against(*table, device, map.op), COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED) << "a kind of node";
+  nodes[1].kind = COMPUTE_PLUGIN_NODE_CONSTANT;
+  for (const int32_t dtype : {0, 16, 70, -1}) {
+    nodes[1].dtype = dtype;
+    EXPECT_EQ(reason_against(*table, device, map.op), COMPUTE_PLUGIN_REFUSE_DTYPE) << dtype;
+  }
+  const int32_t operand = 0;
+  nodes[1] = map.node;
+  nodes[1].kind = COMPUTE_PLUGIN_NODE_CALL;
+  nodes[1].operand_count = 1;
+  map.expression.operands = &operand;
+  map.expression.operand_total = 1;
+  for (const int32_t intrinsic : {0, 1000, -1}) {
+    nodes[1].value = intrinsic;
+    int32_t argument = 0;
+    EXPECT_EQ(reason_against(*table, device, map.op, &argument), COMPUTE_PLUGIN_REFUSE_INTRINSIC);
+    EXPECT_EQ(argument, intrinsic);
+  }
+}
+
+TEST_F(Understood, FlagsOfCopies) {
+  const int64_t zeros[8] = {};
+  int64_t back[8];
+  const uint32_t pattern = 0;
+  const compute_plugin_operand& output = operands[2];
+  uint64_t own = 0, other = 0;
+  auto options = sized<compute_plugin_stream_options>(COMPUTE_PLUGIN_STRUCT_STREAM_OPTIONS);
+  EXPECT_GOOD(table->stream_create(device, &options, &own));
+  EXPECT_GOOD(table->stream_create(device, &options, &other));
+  EXPECT_GOOD(table->stream_mark(other, 1, 0));
+  for (const uint32_t flags : {1u << 15, 1u << 16, 1u << 31}) {
+    const compute_error_code expected = flags < 65536 ? COMPUTE_OK : COMPUTE_ERROR_UNSUPPORTED;
+    EXPECT_EQ(code_of(table->copy_from_host(own, zeros, nullptr, &output, sizeof zeros, flags)), expected);
+    EXPECT_EQ(code_of(table->copy_to_host(own, &output, back, nullptr, sizeof back, flags)), expected);
+    EXPECT_EQ(code_of(table->fill(own, &output, sizeof back, &pattern, sizeof pattern, flags)), expected);
+    EXPECT_EQ(code_of(table->stream_wait(own, other, 1, flags)), expected);
+  }
+  EXPECT_GOOD(table->stream_mark(own, 1, 0));
+  uint64_t reached = 0;
+  EXPECT_GOOD(table->stream_sync(own, 1, INT64_MAX, &reached));
+  table->stream_destroy(own);
+  table->stream_destroy(other);
+}
+
 TEST_F(Understood, RunsAndGraphs) {
   Map map;
   auto info = sized<compute_plugin_plan_info>(COMPUTE_PLUGIN_STRUCT_PLAN_INFO);
@@ -494,12 +645,130 @@ TEST_F(Understood, RunsAndGraphs) {
     expect_understood(described, create);
     for (compute_plugin_graph_node& node : nodes) expect_understood(node, create);
     expect_understood(run, create);
+    run.next = nullptr;
+    uint64_t graph = 0;
+    EXPECT_GOOD(graphs->create(device, &described, &graph));
+    auto graph_run = sized<compute_plugin_graph_run>(COMPUTE_PLUGIN_STRUCT_GRAPH_RUN);
+    graph_run.stream = stream;
+    expect_understood(graph_run, [&] { return graphs->run(graph, &graph_run); });
+    EXPECT_GOOD(table->stream_mark(stream, 1, 0));
+    uint64_t reached = 0;
+    EXPECT_GOOD(table->stream_sync(stream, 1, INT64_MAX, &reached));
+    graphs->release(device, graph);
   }
   // What was queued ends before the plan does.
   EXPECT_GOOD(table->stream_mark(stream, 1, 0));
   uint64_t reached = 0;
   EXPECT_GOOD(table->stream_sync(stream, 1, INT64_MAX, &reached));
   table->plan_release(device, plan);
+}
+
+TEST_F(Understood, ExternalObjects) {
+  const auto* externals =
+      plugin->get_extension == nullptr
+          ? nullptr
+          : static_cast<const compute_plugin_external_table*>(plugin->get_extension(
+                device, COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1, sizeof COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1 - 1));
+  if (externals == nullptr) GTEST_SKIP() << "there are no external objects";
+  auto request = sized<compute_plugin_external_request>(COMPUTE_PLUGIN_STRUCT_EXTERNAL_REQUEST);
+  request.kind = COMPUTE_EXTERNAL_OPAQUE_FD;
+  const auto made = [&](const auto& create) {
+    auto external = sized<compute_external>(COMPUTE_STRUCT_EXTERNAL);
+    external.kind = request.kind;
+    external.descriptor = -1;
+    compute_error* error = create(&external);
+    if (error == nullptr) close(external.descriptor);
+    return error;
+  };
+  expect_understood(request, [&] {
+    return made([&](compute_external* external) {
+      uint64_t semaphore = 0;
+      compute_error* error = externals->semaphore_create(device, &request, &semaphore, external);
+      if (error == nullptr) externals->semaphore_release(device, semaphore);
+      return error;
+    });
+  });
+  request.next = nullptr;
+  request.size_bytes = 100;
+  request.alignment = 256;
+  expect_understood(request, [&] {
+    return made([&](compute_external* external) {
+      uint64_t buffer = 0;
+      compute_error* error = externals->memory_create(device, &request, &buffer, external);
+      if (error == nullptr) table->memory_free(device, -1, buffer);
+      return error;
+    });
+  });
+}
+
+TEST_F(Understood, Collectives) {
+  const auto* groups =
+      plugin->get_extension == nullptr
+          ? nullptr
+          : static_cast<const compute_plugin_collective_table*>(plugin->get_extension(
+                device, COMPUTE_PLUGIN_EXT_COLLECTIVE_V1, sizeof COMPUTE_PLUGIN_EXT_COLLECTIVE_V1 - 1));
+  if (groups == nullptr) GTEST_SKIP() << "there are no collectives";
+  std::vector<uint8_t> id(8192);
+  int64_t id_size = 0;
+  EXPECT_GOOD(groups->make_id(device, id.data(), 8192, &id_size));
+  EXPECT_GT(id_size, 0);
+  EXPECT_LE(id_size, 8192);
+  auto options = sized<compute_plugin_group_options>(COMPUTE_PLUGIN_STRUCT_GROUP_OPTIONS);
+  options.id = id.data();
+  options.id_size = id_size;
+  options.size = 2;
+  options.timeout_ns = 50'000'000;
+  uint64_t group = 0;
+  EXPECT_EQ(code_of(groups->join(device, &options, &group)), COMPUTE_ERROR_PEER_FAILED)
+      << "the other rank is not there";
+  EXPECT_GOOD(groups->make_id(device, id.data(), 8192, &options.id_size));
+  options.size = 1;
+  for (const int64_t timeout_ns : {int64_t{1} << 40, INT64_MAX}) {
+    EXPECT_GOOD(groups->make_id(device, id.data(), 8192, &options.id_size));
+    options.timeout_ns = timeout_ns;
+    expect_understood(options, [&] {
+      EXPECT_GOOD(groups->make_id(device, id.data(), 8192, &options.id_size));
+      uint64_t joined = 0;
+      compute_error* error = groups->join(device, &options, &joined);
+      if (error == nullptr) groups->leave(joined);
+      return error;
+    });
+    options.next = nullptr;
+  }
+  EXPECT_GOOD(groups->make_id(device, id.data(), 8192, &options.id_size));
+  EXPECT_GOOD(groups->join(device, &options, &group));
+  compute_string name = {};
+  groups->describe(group, &name);
+  EXPECT_GT(name.size, 0);
+
+  std::array<compute_plugin_collective, 2> list;
+  for (compute_plugin_collective& one : list) {
+    one = sized<compute_plugin_collective>(COMPUTE_PLUGIN_STRUCT_COLLECTIVE);
+    one.kind = COMPUTE_PLUGIN_COLLECTIVE_BROADCAST;
+    one.dtype = COMPUTE_DTYPE_FLOAT32;
+    one.count = 4;
+    one.src = one.dst = operands[2];
+  }
+  list[0].kind = COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE;
+  list[0].dtype = COMPUTE_DTYPE_INT32;
+  list[0].reduction = COMPUTE_REDUCTION_SUM;
+  list[0].src = list[0].dst = operands[0];
+  for (const compute_plugin_collective& one : list) EXPECT_EQ(groups->supports(group, &one), 1);
+  for (int32_t compute_plugin_collective::*field :
+       {&compute_plugin_collective::kind, &compute_plugin_collective::dtype, &compute_plugin_collective::reduction}) {
+    for (const int32_t unknown : {99, -1}) {
+      compute_plugin_collective newer = list[0];
+      newer.*field = unknown;
+      EXPECT_EQ(groups->supports(group, &newer), 0) << unknown;
+    }
+  }
+  for (compute_plugin_collective& one : list)
+    expect_understood(one, [&] { return groups->run(group, stream, list.data(), 2); });
+  EXPECT_GOOD(groups->failure(group));
+  EXPECT_GOOD(table->stream_mark(stream, 3, 0));
+  uint64_t reached = 0;
+  EXPECT_GOOD(table->stream_sync(stream, 3, INT64_MAX, &reached));
+  groups->leave(group);
 }
 
 TEST_F(Understood, Kernels) {

@@ -44,6 +44,9 @@ TEST(VendorOps, AreFoundByTheirName) {
   compute_error* error = compute_op_find("minimal.pack", 2, &op);
   EXPECT_EQ(compute_error_get_code(error), COMPUTE_ERROR_NOT_FOUND);
   compute_error_free(error);
+  error = compute_op_find("minimal.broken", 0, &op);
+  EXPECT_EQ(compute_error_get_code(error), COMPUTE_ERROR_NOT_FOUND) << "its texts cannot be parsed";
+  compute_error_free(error);
   error = compute_op_find("minimal.nothing", 0, &op);
   EXPECT_EQ(compute_error_get_code(error), COMPUTE_ERROR_NOT_FOUND);
   compute_error_free(error);

@@ -239,9 +239,9 @@ TEST_P(CpuPlugin, FillsAndCopiesOfEverySizeInOrder) {
       const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
       std::vector<uint8_t> a(static_cast<size_t>(size) + 2, 0xee), b = a, c = a;
       const compute_plugin_operand in_a = {buffer_of(a.data()), 1}, in_b = {buffer_of(b.data()), 1};
-      ASSERT_OK(table_->fill(stream_, &in_a, size, pattern, pattern_size));
-      ASSERT_OK(table_->copy_from_host(stream_, a.data() + 1, nullptr, &in_b, size));
-      ASSERT_OK(table_->copy_to_host(stream_, &in_b, c.data() + 1, nullptr, size));
+      ASSERT_OK(table_->fill(stream_, &in_a, size, pattern, pattern_size, 0));
+      ASSERT_OK(table_->copy_from_host(stream_, a.data() + 1, nullptr, &in_b, size, 0));
+      ASSERT_OK(table_->copy_to_host(stream_, &in_b, c.data() + 1, nullptr, size, 0));
       ASSERT_EQ(finish(), COMPUTE_OK);
       EXPECT_EQ(c.front(), 0xee);
       EXPECT_EQ(c.back(), 0xee);
@@ -295,13 +295,13 @@ TEST_P(CpuPlugin, ACancelledStreamFails) {
   std::vector<float> values(64, 1.0F);
   const compute_plugin_operand place = {buffer_of(values.data()), 0};
   const float zero = 0;
-  EXPECT_OK(table_->fill(stream, &place, 256, &zero, 4));
+  EXPECT_OK(table_->fill(stream, &place, 256, &zero, 4, 0));
   EXPECT_OK(table_->stream_mark(stream, 2, 0));
   EXPECT_OK(table_->stream_cancel(stream));
   EXPECT_EQ(code_of(table_->stream_sync(stream, 2, INT64_MAX, &reached)), COMPUTE_ERROR_CANCELLED);
   EXPECT_EQ(reached, 1u);
   EXPECT_EQ(values, std::vector<float>(64, 1.0F)) << "work behind the wait has run";
-  EXPECT_EQ(code_of(table_->fill(stream, &place, 256, &zero, 4)), COMPUTE_ERROR_CANCELLED);
+  EXPECT_EQ(code_of(table_->fill(stream, &place, 256, &zero, 4, 0)), COMPUTE_ERROR_CANCELLED);
   table_->signal_host_wait(device_, wait);
   table_->stream_destroy(stream);
   // One that is idle fails too.
@@ -339,9 +339,9 @@ TEST_P(CpuPlugin, WaitsForAnotherStream) {
   std::vector<float> x(100000, 1), y(x.size());
   uint64_t reached = 0;
   // `other` copies after `gate` has reached 1, which it does when the waiter is waiting or will soon be.
-  EXPECT_OK(table_->stream_wait(other, gate, 1));
+  EXPECT_OK(table_->stream_wait(other, gate, 1, 0));
   const compute_plugin_operand in_y = {buffer_of(y.data()), 0};
-  EXPECT_OK(table_->copy_from_host(other, x.data(), nullptr, &in_y, 400000));
+  EXPECT_OK(table_->copy_from_host(other, x.data(), nullptr, &in_y, 400000, 0));
   EXPECT_OK(table_->stream_mark(other, 1, 0));
   EXPECT_OK(table_->stream_sync(other, 1, 1'000'000, &reached));
   EXPECT_EQ(reached, 0u);
@@ -349,7 +349,7 @@ TEST_P(CpuPlugin, WaitsForAnotherStream) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     EXPECT_OK(table_->stream_mark(gate, 1, 0));
   });
-  EXPECT_OK(table_->stream_wait(stream_, other, 1));  // an immediate stream blocks here
+  EXPECT_OK(table_->stream_wait(stream_, other, 1, 0));  // an immediate stream blocks here
   if (is_immediate()) {
     EXPECT_OK(table_->stream_reached(other, &reached));
     EXPECT_EQ(reached, 1u);
@@ -368,7 +368,7 @@ TEST_P(CpuPlugin, ADestroyedStreamFinishesItsWork) {
   const uint64_t old = stream_;
   EXPECT_OK(table_->stream_mark(old, 1, 0));
   stream_ = make_stream(GetParam());
-  EXPECT_OK(table_->stream_wait(stream_, old, 1));
+  EXPECT_OK(table_->stream_wait(stream_, old, 1, 0));
   table_->stream_destroy(old);
   EXPECT_EQ(run_twice(x.data(), x.data(), 1000), COMPUTE_OK);
   EXPECT_EQ(finish(), COMPUTE_OK);

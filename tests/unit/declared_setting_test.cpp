@@ -58,6 +58,16 @@ TEST(DeclaredSettingText, AreOfEveryKind) {
   EXPECT_EQ(read[5].key, "acme.parts_2");
 }
 
+TEST(DeclaredSettingText, OfAnUnknownKindIsText) {
+  const compute_plugin_setting given = setting_of("COMPUTE_ACME_RINGS", 99);
+  compute_plugin_manifest manifest{};
+  manifest.settings = &given;
+  manifest.setting_count = 1;
+  const std::vector<DeclaredSetting> read = settings_of(manifest, "acme");
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].kind, SettingKind::kText);
+}
+
 TEST(DeclaredSettingText, NeedARangeOfTwoNumbers) {
   for (const char* range : {"", "1", "2 1", "1 x", "1 2 3", "- 4", "1 99999999999999999999"}) {
     const compute_plugin_setting given = setting_of("COMPUTE_ACME_RINGS", COMPUTE_PLUGIN_SETTING_INTEGER, range);

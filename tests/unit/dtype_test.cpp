@@ -293,32 +293,36 @@ TEST(Dtype, ScalarText) {
 
 // In a process of its own: a dtype that is added stays.
 TEST(VendorDtypes, AreStorageAlone) {
-  const auto refusal = [](compute_dtype dtype, const char* name, int32_t size_bytes) -> std::string {
+  const auto refusal = [](const char* name, int32_t size_bits) -> std::string {
     try {
-      add_vendor_dtype(dtype, name, size_bytes);
+      add_vendor_dtype(name, size_bits);
       return "";
     } catch (const Error& error) {
       return error.message;
     }
   };
-  EXPECT_EQ(refusal(63, "acme_a", 1), "dtype \"acme_a\": its number is 63, not 64 to 127");
-  EXPECT_NE(refusal(128, "acme_a", 1), "");
-  EXPECT_EQ(refusal(70, "acme_a", 3), "dtype \"acme_a\": its elements have 3 bytes, not 1, 2, 4, 8 or 16");
-  EXPECT_FALSE(is_dtype(70));
-  EXPECT_EQ(refusal(70, "acme_a", 4), "");
-  EXPECT_EQ(refusal(70, "acme_a", 4), "") << "the same once more";
-  EXPECT_EQ(refusal(70, "other_b", 4), "dtype \"other_b\": number 70 belongs to acme_a");
-  EXPECT_EQ(refusal(71, "acme_a", 4), "dtype \"acme_a\": the name is in use");
-  EXPECT_EQ(dtype_from_name("acme_a"), 70);
-  EXPECT_EQ(dtype_name(70), "acme_a");
-  EXPECT_EQ(dtype_size(70), 4);
-  EXPECT_TRUE(in_class(70, DtypeClass::kAny));
-  EXPECT_FALSE(in_class(70, DtypeClass::kNumeric));
-  EXPECT_EQ(promote(70, 70), 70);
-  EXPECT_EQ(promote(70, COMPUTE_DTYPE_FLOAT32), COMPUTE_DTYPE_NONE);
+  for (const int32_t bits : {0, 4, 7, 24, 256, -8})
+    EXPECT_EQ(refusal("acme_a", bits),
+              "dtype \"acme_a\": its elements have " + std::to_string(bits) + " bits, not 8, 16, 32, 64 or 128");
+  EXPECT_EQ(refusal("float32", 32), "dtype \"float32\": the name is in use");
+  EXPECT_FALSE(is_dtype(64));
+  EXPECT_EQ(add_vendor_dtype("acme_a", 32), 64);
+  EXPECT_EQ(add_vendor_dtype("acme_a", 32), 64) << "the same once more";
+  EXPECT_EQ(add_vendor_dtype("other_b", 8), 65);
+  EXPECT_EQ(refusal("acme_a", 64), "dtype \"acme_a\": the name is in use");
+  EXPECT_EQ(dtype_from_name("acme_a"), 64);
+  EXPECT_EQ(dtype_name(64), "acme_a");
+  EXPECT_EQ(dtype_size(64), 4);
+  EXPECT_TRUE(in_class(64, DtypeClass::kAny));
+  EXPECT_FALSE(in_class(64, DtypeClass::kNumeric));
+  EXPECT_EQ(promote(64, 64), 64);
+  EXPECT_EQ(promote(64, 65), COMPUTE_DTYPE_NONE);
+  EXPECT_EQ(promote(64, COMPUTE_DTYPE_FLOAT32), COMPUTE_DTYPE_NONE);
   PromotionFault fault;
-  const PromotionOperand with_number[] = {{70}, {COMPUTE_DTYPE_INT64, true}};
+  const PromotionOperand with_number[] = {{64}, {COMPUTE_DTYPE_INT64, true}};
   EXPECT_EQ(common_dtype(with_number, &fault, true), COMPUTE_DTYPE_NONE);
+  for (int dtype = 66; dtype < 128; ++dtype) EXPECT_EQ(add_vendor_dtype("acme_" + std::to_string(dtype), 128), dtype);
+  EXPECT_EQ(refusal("acme_more", 8), "dtype \"acme_more\": all numbers are taken");
 }
 
 }  // namespace

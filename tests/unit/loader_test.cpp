@@ -169,6 +169,21 @@ TEST_F(LoaderTest, RejectsAManifestThatDoesNotFit) {
             "it was built with the sanitizer \"memory\"; ");
 }
 
+TEST_F(LoaderTest, ComparesVersionsBeforeItLooksForAnEntryPoint) {
+  ::setenv("COMPUTE_FAULTY", "manifest=interface:2", 1);
+  const std::unique_ptr<Loader> newer = load({plugin_file("no_open")});  // it exports another function
+  newer->open_all();
+  EXPECT_EQ(newer->report().plugins.at(0).rejected,
+            "it requires plugin interface version 2; this library supports version 1");
+}
+
+TEST(Drafts, AreToldFromTheReleasedVersion) {
+  EXPECT_EQ(why_other_draft(5, 0),
+            "it was built for draft 5 of the plugin interface; this library supports the released version 1");
+  EXPECT_EQ(why_other_draft(0, 6),
+            "it was built for the released version 1 of the plugin interface; this library supports draft 6");
+}
+
 TEST_F(LoaderTest, TakesLargerStructs) {
   for (const char* fault : {"manifest=large", "table=large", "devices=large"}) {
     ::setenv("COMPUTE_FAULTY", fault, 1);

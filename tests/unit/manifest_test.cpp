@@ -116,8 +116,6 @@ TEST(Manifest, IsRejectedWithFileAndReason) {
       {R"({"name": "a", "library": "x", "interface": {"max": 4294967296}})",
        R"("interface.max" must be a whole number from 0 to 4294967295)"},
       {R"({"name": "a", "library": "x", "devices": "cpu"})", R"("devices" must be a list)"},
-      {R"({"name": "a", "library": "x", "devices": ["tpu"]})",
-       R"("devices" contains "tpu"; expected one of cpu, discrete_gpu, integrated_gpu, accelerator)"},
       {R"({"name": "a", "library": "x", "priority": 1.5})",
        R"("priority" must be a whole number from -2147483648 to 2147483647)"},
       {R"({"name": "a", "library": "x", "priority": 18446744073709551615})",
@@ -137,8 +135,6 @@ TEST(Manifest, IsRejectedWithFileAndReason) {
        R"("settings[0].name" must be COMPUTE_A_ followed by capital letters, digits and "_")"},
       {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_", "kind": "text", "help": "-"}]})",
        R"("settings[0].name" must be COMPUTE_A_ followed by capital letters, digits and "_")"},
-      {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "number", "help": "-"}]})",
-       R"("settings[0].kind" is "number"; expected one of text, flag, integer, bytes, choice, words, path, paths)"},
       {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "choice", "help": "-"}]})",
        R"("settings[0].default" has no choices)"},
       {R"({"name": "a", "library": "x", "settings": [{"name": "COMPUTE_A_B", "kind": "choice",)"
@@ -170,6 +166,16 @@ TEST(Manifest, IsRejectedWhereItIsNestedTooDeep) {
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
   EXPECT_EQ(rejection("{\"name\": \"a\", \"library\": \"x\", \"y\": " + deep + "}"),
             std::string(kFile) + ": nested more than 16 levels deep");
+}
+
+TEST(Manifest, OfANewerLibraryMayHaveUnknownKinds) {
+  const Manifest manifest = parse_manifest(R"({"name": "acme", "library": "a.so", "devices": ["quantum"],
+      "settings": [{"name": "COMPUTE_ACME_B", "kind": "number", "default": "5", "help": "-"}]})",
+                                           kFile);
+  EXPECT_EQ(manifest.device_kinds, std::vector<int32_t>{COMPUTE_DEVICE_KIND_ACCELERATOR});
+  ASSERT_EQ(manifest.settings.size(), 1u);
+  EXPECT_EQ(manifest.settings[0].kind, SettingKind::kText);
+  EXPECT_EQ(manifest.settings[0].default_text, "5");
 }
 
 TEST(Manifest, HoldsNoMoreThanAnybodyNeeds) {

@@ -234,7 +234,7 @@ class MinimalPlugin : public testing::Test {
       const T value = values[i];
       std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
     }
-    EXPECT_OK(table_->copy_from_host(stream_, bytes.data(), nullptr, at(operand.buffer, 0), bytes.size()));
+    EXPECT_OK(table_->copy_from_host(stream_, bytes.data(), nullptr, at(operand.buffer, 0), bytes.size(), 0));
     EXPECT_EQ(finish(stream_), COMPUTE_OK);
     return operand;
   }
@@ -250,7 +250,7 @@ class MinimalPlugin : public testing::Test {
   std::vector<T> download(const Operand& operand) {
     const int64_t count = std::accumulate(operand.shape.begin(), operand.shape.end(), int64_t{1}, std::multiplies<>());
     std::unique_ptr<T[]> values(new T[count]);
-    EXPECT_OK(table_->copy_to_host(stream_, at(operand.buffer, 0), values.get(), nullptr, count * sizeof(T)));
+    EXPECT_OK(table_->copy_to_host(stream_, at(operand.buffer, 0), values.get(), nullptr, count * sizeof(T), 0));
     EXPECT_EQ(finish(stream_), COMPUTE_OK);
     return std::vector<T>(values.get(), values.get() + count);
   }
@@ -471,13 +471,26 @@ TEST(MinimalPluginLibrary, ClosesWithoutTrace) {
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
+compute_plugin_mapping mapping_of(int32_t heap, uint64_t buffer, int64_t size_bytes, int32_t access) {
+  return {sizeof(compute_plugin_mapping),
+          COMPUTE_PLUGIN_STRUCT_MAPPING,
+          nullptr,
+          buffer,
+          0,
+          size_bytes,
+          heap,
+          access,
+          0,
+          0};
+}
+
 TEST_F(MinimalPlugin, BuffersAreNoAddresses) {
   const uint64_t buffer = allocate(4096);
   EXPECT_LT(buffer, 4096u);
   EXPECT_EQ(data_, nullptr);
   void* data = &data;
-  EXPECT_EQ(code_of(table_->memory_map(device_, 0, buffer, 0, 4096, COMPUTE_PLUGIN_TENSOR_INPUT, &data)),
-            COMPUTE_ERROR_INVALID_ARGUMENT);
+  const compute_plugin_mapping mapping = mapping_of(0, buffer, 4096, COMPUTE_PLUGIN_ACCESS_READ);
+  EXPECT_EQ(code_of(table_->memory_map(device_, &mapping, &data)), COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(data, nullptr);
   table_->memory_free(device_, 0, buffer);
 }
@@ -495,12 +508,12 @@ TEST_F(MinimalPlugin, RunsOutOfMemoryWithoutSticking) {
 TEST_F(MinimalPlugin, RefusesBytesOutsideOfABuffer) {
   const uint64_t buffer = allocate(64);
   char bytes[65] = {};
-  EXPECT_OK(table_->copy_from_host(stream_, bytes, nullptr, at(buffer, 32), 32));
-  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, nullptr, at(buffer, 32), 33)), COMPUTE_ERROR_INTERNAL);
-  EXPECT_EQ(code_of(table_->copy_to_host(stream_, at(buffer, -1), bytes, nullptr, 2)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_OK(table_->copy_from_host(stream_, bytes, nullptr, at(buffer, 32), 32, 0));
+  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, nullptr, at(buffer, 32), 33, 0)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_EQ(code_of(table_->copy_to_host(stream_, at(buffer, -1), bytes, nullptr, 2, 0)), COMPUTE_ERROR_INTERNAL);
   EXPECT_EQ(finish(stream_), COMPUTE_OK);
   table_->memory_free(device_, 0, buffer);
-  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, nullptr, at(buffer, 0), 1)), COMPUTE_ERROR_INTERNAL);
+  EXPECT_EQ(code_of(table_->copy_from_host(stream_, bytes, nullptr, at(buffer, 0), 1, 0)), COMPUTE_ERROR_INTERNAL);
 }
 
 TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
@@ -509,10 +522,11 @@ TEST_F(MinimalPlugin, HasAPinnedHeapUnlessToldOtherwise) {
   EXPECT_TRUE(caps->heaps[1].flags & COMPUTE_PLUGIN_HEAP_PINNED);
   const uint64_t buffer = allocate(64, 1);
   void* data = nullptr;
-  ASSERT_OK(table_->memory_map(device_, 1, buffer, 0, 64, COMPUTE_PLUGIN_TENSOR_OUTPUT, &data));
+  const compute_plugin_mapping mapping = mapping_of(1, buffer, 64, COMPUTE_PLUGIN_ACCESS_WRITE);
+  ASSERT_OK(table_->memory_map(device_, &mapping, &data));
   EXPECT_EQ(data, data_) << "the address that the allocation gave";
   std::memset(data, 7, 64);
-  table_->memory_unmap(device_, 1, buffer, 0, 64, COMPUTE_PLUGIN_TENSOR_OUTPUT, data);
+  table_->memory_unmap(device_, &mapping, data);
   table_->memory_free(device_, 1, buffer);
 }
 
@@ -520,8 +534,8 @@ TEST_F(MinimalPlugin, MeasuresItsMemory) {
   compute_plugin_telemetry value = {sizeof value, COMPUTE_PLUGIN_STRUCT_TELEMETRY, nullptr, -1, -1, -1, -1, -1};
   const uint64_t buffer = allocate(4096);
   std::vector<int64_t> processes;
-  const auto take = [](void* context, int64_t process, int64_t bytes) {
-    static_cast<std::vector<int64_t>*>(context)->assign({process, bytes});
+  const auto take = [](void* context, const compute_plugin_process* process) {
+    static_cast<std::vector<int64_t>*>(context)->assign({process->process_id, process->memory_bytes});
   };
   ASSERT_OK(table_->telemetry(device_, &value, take, &processes));
   EXPECT_EQ(processes, (std::vector<int64_t>{getpid(), 4096}));
@@ -568,7 +582,7 @@ TEST_F(MinimalPlugin, TimesMarksOnAClockOfItsOwn) {
   EXPECT_EQ(code_of(table_->mark_time(stream_, 2, &first)), COMPUTE_ERROR_INVALID_ARGUMENT) << "it was not timed";
   EXPECT_EQ(code_of(table_->mark_time(stream_, 3, &first)), COMPUTE_ERROR_INVALID_ARGUMENT) << "it is forgotten";
   const uint64_t other = make_stream();
-  EXPECT_OK(table_->stream_wait(stream_, other, 1));
+  EXPECT_OK(table_->stream_wait(stream_, other, 1, 0));
   EXPECT_OK(table_->stream_mark(stream_, 4, COMPUTE_PLUGIN_MARK_TIMED));
   EXPECT_OK(table_->mark_time(stream_, 4, nullptr)) << "not reached yet, and not wanted any more";
   EXPECT_OK(table_->stream_mark(other, 1, 0));
@@ -624,9 +638,9 @@ TEST_F(MinimalPlugin, FillsInOrder) {
   const uint64_t buffer = allocate(64);
   const uint32_t pattern = 0x01020304;
   uint32_t words[16] = {};
-  EXPECT_OK(table_->fill(stream_, at(buffer, 0), 64, &pattern, 4));
-  EXPECT_OK(table_->fill(stream_, at(buffer, 16), 16, "\x09", 1));
-  EXPECT_OK(table_->copy_to_host(stream_, at(buffer, 0), words, nullptr, 64));
+  EXPECT_OK(table_->fill(stream_, at(buffer, 0), 64, &pattern, 4, 0));
+  EXPECT_OK(table_->fill(stream_, at(buffer, 16), 16, "\x09", 1, 0));
+  EXPECT_OK(table_->copy_to_host(stream_, at(buffer, 0), words, nullptr, 64, 0));
   EXPECT_EQ(finish(stream_), COMPUTE_OK);
   EXPECT_EQ(words[3], pattern);
   EXPECT_EQ(words[4], 0x09090909u);
@@ -638,7 +652,7 @@ TEST_F(MinimalPlugin, MarksAreReachedAndWaitsTimeOut) {
   EXPECT_OK(table_->stream_reached(stream_, &reached));
   EXPECT_EQ(reached, 0u);
   const uint64_t other = make_stream();
-  EXPECT_OK(table_->stream_wait(stream_, other, 5));
+  EXPECT_OK(table_->stream_wait(stream_, other, 5, 0));
   EXPECT_OK(table_->stream_mark(stream_, 3, 0));
   EXPECT_OK(table_->stream_sync(stream_, 3, 20'000'000, &reached));
   EXPECT_EQ(reached, 0u);  // the time limit has passed, which is not an error
@@ -658,13 +672,13 @@ TEST_F(MinimalPlugin, DestroyedStreamsFinishTheirWork) {
   uint64_t before = stream_, number = number_;
   for (int round = 0; round < 20; ++round) {
     const uint64_t stream = make_stream();
-    EXPECT_OK(table_->stream_wait(stream, before, number));
+    EXPECT_OK(table_->stream_wait(stream, before, number, 0));
     run_on(stream, twice);
     EXPECT_OK(table_->stream_mark(stream, number = 1, 0));
     if (before != stream_) table_->stream_destroy(before);
     before = stream;
   }
-  EXPECT_OK(table_->stream_wait(stream_, before, 1));
+  EXPECT_OK(table_->stream_wait(stream_, before, 1, 0));
   table_->stream_destroy(before);
   EXPECT_EQ(download<float>(data), std::vector<float>(1000, 0x1p20f));
 }

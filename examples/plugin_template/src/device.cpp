@@ -30,22 +30,24 @@ compute_error* memory_allocate(uint64_t, const compute_plugin_allocation* reques
 
 void memory_free(uint64_t, int32_t, uint64_t buffer) { std::free(reinterpret_cast<void*>(buffer)); }
 
-compute_error* memory_map(uint64_t, int32_t, uint64_t buffer, int64_t offset_bytes, int64_t, int32_t, void** out_data) {
-  *out_data = address({buffer, offset_bytes});
-  return nullptr;
+compute_error* memory_map(uint64_t, const compute_plugin_mapping* mapping, void** out_data) {
+  *out_data = nullptr;
+  return kit::guard([&] {
+    kit::require_understood(mapping, "the mapping");
+    *out_data = address({mapping->buffer, mapping->offset_bytes});
+  });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
+void memory_unmap(uint64_t, const compute_plugin_mapping*, void*) {}
 
 const compute_plugin_caps* caps(uint64_t) {
   static const compute_plugin_heap heap = [] {
     compute_plugin_heap value = {};
     value.struct_size = sizeof value;
     value.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
-    // The host reads and writes this heap directly. TODO: DEVICE_LOCAL alone for memory that the host cannot address,
-    // and a second heap, PINNED | HOST_SPACE, for transfers.
-    value.flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE |
-                  COMPUTE_PLUGIN_HEAP_COHERENT;
+    // The host reads and writes this heap directly. TODO: no flags for memory that the host cannot address, and a
+    // second heap, PINNED | HOST_SPACE, for transfers.
+    value.flags = COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE;
     value.role = COMPUTE_PLUGIN_HEAP_ROLE_SHARED;
     value.suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
     value.size_bytes = -1;
@@ -99,18 +101,25 @@ struct Acme {
 using Slots = kit::Slots<Acme>;
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand*,
-                              const compute_plugin_operand* dst, int64_t size_bytes) {
-  return Slots::submit(stream, [&](Stream&) { std::memcpy(address(*dst), src, static_cast<size_t>(size_bytes)); });
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
+  return Slots::submit(stream, [&](Stream&) {
+    kit::require_known_flags(flags, "the copy");
+    std::memcpy(address(*dst), src, static_cast<size_t>(size_bytes));
+  });
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
-                            const compute_plugin_operand*, int64_t size_bytes) {
-  return Slots::submit(stream, [&](Stream&) { std::memcpy(dst, address(*src), static_cast<size_t>(size_bytes)); });
+                            const compute_plugin_operand*, int64_t size_bytes, uint32_t flags) {
+  return Slots::submit(stream, [&](Stream&) {
+    kit::require_known_flags(flags, "the copy");
+    std::memcpy(dst, address(*src), static_cast<size_t>(size_bytes));
+  });
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                    int32_t pattern_size) {
+                    int32_t pattern_size, uint32_t flags) {
   return Slots::submit(stream, [&](Stream&) {
+    kit::require_known_flags(flags, "the fill");
     for (int64_t at = 0; at < size_bytes; at += pattern_size)
       std::memcpy(address(*dst) + at, pattern, static_cast<size_t>(pattern_size));
   });

@@ -171,12 +171,6 @@ std::optional<kit::Refusal> refuse(const kit::Op& op) {
   const std::string name(op.name());
   if (std::find(std::begin(kPrimitives), std::end(kPrimitives), name) == std::end(kPrimitives) || op.version() != 1)
     return kit::Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "acme does not implement " + name, ""};
-  if (std::optional<kit::Refusal> refusal = kit::refuse_tensors(op)) return refusal;
-  static constexpr std::string_view kKnown[] = {"axes", "kind", "accumulator", "axis", "reduction"};
-  if (const auto attribute = op.unknown_attribute(kKnown)) {
-    return kit::Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "the attribute " + std::string(*attribute) + " is unknown",
-                        ""};
-  }
   for (int32_t i = 0; i < op.expression_count(); ++i) {
     if (const int32_t id = kit::unknown_intrinsic(op.expression(i)); id != 0)
       return kit::Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, id, "intrinsic " + std::to_string(id) + " is unknown", ""};

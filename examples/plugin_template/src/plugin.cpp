@@ -31,7 +31,6 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
     info.description = kit::borrow("Acme's device");
     info.vendor = kit::borrow("Acme");
     info.kind = COMPUTE_DEVICE_KIND_ACCELERATOR;
-    info.platform_index = -1;
     info.dtypes = levels.data();
     info.dtype_count = static_cast<int32_t>(levels.size());
     info.subnormals = COMPUTE_SUBNORMALS_KEPT;
@@ -63,6 +62,7 @@ constexpr compute_plugin_table kTable = [] {
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
+  table.close = kit::release_core;
   return table;
 }();
 

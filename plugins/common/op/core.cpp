@@ -4,6 +4,7 @@
 #include <sys/auxv.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstring>
 
@@ -11,18 +12,10 @@ namespace compute::common {
 namespace {
 
 compute_plugin_core table{};
+std::atomic<const compute_plugin_core*> owner{nullptr};  // of the table that was copied
 
-}  // namespace
-
-void set_core(const compute_plugin_core* given) {
-  table = {};
-  std::memcpy(&table, given, static_cast<size_t>(std::min<int64_t>(given->table_size, sizeof table)));
-}
-
-const compute_plugin_core& core() { return table; }
-
-compute_error* make_error(compute_error_code code, std::string_view message, int32_t argument,
-                          int64_t native_code) noexcept {
+compute_error* make_error_by(const compute_plugin_core& core, compute_error_code code, std::string_view message,
+                             int32_t argument, int64_t native_code) noexcept {
   compute_plugin_error_info info{};
   info.struct_size = sizeof info;
   info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
@@ -30,7 +23,31 @@ compute_error* make_error(compute_error_code code, std::string_view message, int
   info.argument = argument;
   info.native_code = native_code;
   info.message = borrow(message);
-  return table.error_new(&info);
+  return core.error_new(&info);
+}
+
+}  // namespace
+
+void set_core(const compute_plugin_core* given) {
+  table = {};
+  std::memcpy(&table, given, static_cast<size_t>(std::min<int64_t>(given->table_size, sizeof table)));
+  owner = given;
+}
+
+void release_core() { owner = nullptr; }
+
+compute_error* refuse_second_core(const compute_plugin_core* given, std::string_view plugin) {
+  const compute_plugin_core* const first = owner;
+  if (first == nullptr || first == given) return nullptr;
+  const std::string message = "another copy of the library in this process uses the " + std::string(plugin) + " plugin";
+  return make_error_by(*given, COMPUTE_ERROR_UNSUPPORTED, message, -1, 0);
+}
+
+const compute_plugin_core& core() { return table; }
+
+compute_error* make_error(compute_error_code code, std::string_view message, int32_t argument,
+                          int64_t native_code) noexcept {
+  return make_error_by(table, code, message, argument, native_code);
 }
 
 compute_error* current_exception_to_error() noexcept {

@@ -18,7 +18,12 @@ namespace compute::common {
 // Stores a copy of the table that compute_plugin_open received; slots that an older core lacks are NULL. Each plugin
 // links this file separately and so has its own table.
 void set_core(const compute_plugin_core* table);
+// Forgets whose table it is: another copy of the library may open the plugin. The functions stay usable.
+void release_core();
 const compute_plugin_core& core();
+
+// The error for compute_plugin_open if the plugin is open for another copy of the library, made by that copy's table.
+compute_error* refuse_second_core(const compute_plugin_core* table, std::string_view plugin);
 
 // Thrown where a fault is found; caught only by guard(), or by a stream's worker.
 class Error : public std::exception {
@@ -72,11 +77,5 @@ const T* at_step(const T* array, int64_t index) {
 
 inline compute_string borrow(std::string_view text) { return {text.data(), static_cast<int64_t>(text.size())}; }
 inline std::string_view view(compute_string text) { return {text.data, static_cast<size_t>(text.size)}; }
-
-// True iff `member` lies within the size that the struct states.
-#define COMPUTE_PLUGIN_HAS(object, member)                                                                           \
-  ((object)->struct_size >=                                                                                          \
-   static_cast<uint64_t>(reinterpret_cast<const char*>(&(object)->member) - reinterpret_cast<const char*>(object)) + \
-       sizeof((object)->member))
 
 }  // namespace compute::common

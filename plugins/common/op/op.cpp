@@ -26,6 +26,84 @@ static_assert(std::size(kDtypes) == kDtypeLimit);
 
 bool is_known(compute_dtype dtype) { return dtype > 0 && dtype < kDtypeLimit; }
 
+bool is_known_intrinsic(int32_t id) {
+  constexpr int32_t kCount = 0
+#define COMPUTE_INTRINSIC(...) +1
+#include <compute/intrinsics.def>
+#undef COMPUTE_INTRINSIC
+      ;
+  return id >= 1 && id <= kCount;
+}
+
+struct KnownOp {
+  std::string_view name;
+  int32_t newest, tensors, expressions;
+  std::string_view attributes;  // each between blanks
+};
+
+constexpr KnownOp kKnownOps[] = {
+#define COMPUTE_KNOWN_OP(name, newest, tensors, expressions, attributes) \
+  {#name, newest, tensors, expressions, " " attributes " "},
+#include "plugins/common/op/known_ops.def"
+#undef COMPUTE_KNOWN_OP
+};
+static_assert(std::ranges::is_sorted(kKnownOps, {}, &KnownOp::name));
+
+Refusal not_implemented(const Op& op, const std::string& what) {
+  return {COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + ": " + what, ""};
+}
+
+std::optional<Refusal> refuse_more(const Op& op) {
+  const auto* known = std::ranges::lower_bound(kKnownOps, op.name(), {}, &KnownOp::name);
+  if (known == std::end(kKnownOps) || known->name != op.name()) return not_implemented(op, "the op is not known");
+  if (op.version() < 1 || op.version() > known->newest)
+    return not_implemented(op, "version " + std::to_string(op.version()) + " is not known");
+  if (known->tensors >= 0 && op.tensor_count() > known->tensors)
+    return not_implemented(op, std::to_string(op.tensor_count()) + " tensors are more than are known");
+  if (op.expression_count() > known->expressions) return not_implemented(op, "there are no such epilogues");
+  for (int32_t i = 0; i < op.attribute_count(); ++i) {
+    const std::string name(op.attribute_name(i));
+    if (known->attributes.find(" " + name + " ") != std::string_view::npos) continue;
+    return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
+                   std::string(op.name()) + ": the attribute " + name + " is not known", ""};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_tensors(const Op& op) {
+  const auto refuse_dtype = [](compute_dtype dtype, int32_t argument) {
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, argument, "unknown dtype " + std::to_string(dtype), ""};
+  };
+  for (int32_t i = 0; i < op.tensor_count(); ++i) {
+    const compute_plugin_tensor& tensor = op.tensor(i);
+    const bool absent = i < op.input_count() && tensor.rank < 0;  // an optional operand that is not given
+    if (!absent && !is_known(tensor.dtype)) return refuse_dtype(tensor.dtype, i);
+    if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED) {
+      return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, i,
+                     "layout " + std::to_string(tensor.layout) + " is newer than the plugin", ""};
+    }
+  }
+  for (int32_t i = 0; i < op.scalar_count(); ++i) {
+    if (!is_known(op.scalar_dtype(i))) return refuse_dtype(op.scalar_dtype(i), -1);
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_nodes(const Op& op, const compute_plugin_expression& expression) {
+  for (int32_t i = 0; i < expression.node_count; ++i) {
+    const compute_plugin_node& node = expression.nodes[i];
+    if (node.kind < COMPUTE_PLUGIN_NODE_INPUT || node.kind > COMPUTE_PLUGIN_NODE_CALL)
+      return not_implemented(op, "nodes of kind " + std::to_string(node.kind) + " are not known");
+    if (!is_known(node.dtype))
+      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "unknown dtype " + std::to_string(node.dtype), ""};
+    if (node.kind == COMPUTE_PLUGIN_NODE_CALL && !is_known_intrinsic(node.value)) {
+      return Refusal{COMPUTE_PLUGIN_REFUSE_INTRINSIC, node.value,
+                     "intrinsic " + std::to_string(node.value) + " is not known", ""};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Op::Op(const compute_plugin_op* op) {
@@ -92,13 +170,9 @@ std::vector<std::string_view> Op::texts(std::string_view name) const {
   return texts;
 }
 
-std::optional<std::string_view> Op::unknown_attribute(std::span<const std::string_view> known) const {
-  for (int32_t i = 0; i < op_.attribute_count; ++i) {
-    const compute_attribute& a = attribute(i);
-    const std::string_view name(a.name, static_cast<size_t>(a.name_size));
-    if (std::find(known.begin(), known.end(), name) == known.end()) return name;
-  }
-  return std::nullopt;
+std::string_view Op::attribute_name(int32_t index) const {
+  const compute_attribute& a = attribute(index);
+  return {a.name, static_cast<size_t>(a.name_size)};
 }
 
 compute_dtype Op::dtype(std::string_view name) const {
@@ -108,17 +182,12 @@ compute_dtype Op::dtype(std::string_view name) const {
 
 const DtypeRow& dtype_row(compute_dtype dtype) { return kDtypes[dtype]; }
 
-std::optional<Refusal> refuse_tensors(const Op& op) {
-  for (int32_t i = 0; i < op.tensor_count(); ++i) {
-    const compute_plugin_tensor& tensor = op.tensor(i);
-    const bool absent = i < op.input_count() && tensor.rank < 0;  // an optional operand that is not given
-    if (!absent && !is_known(tensor.dtype)) {
-      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, i, "unknown dtype " + std::to_string(tensor.dtype), ""};
-    }
-    if (tensor.layout != COMPUTE_PLUGIN_LAYOUT_STRIDED) {
-      return Refusal{COMPUTE_PLUGIN_REFUSE_LAYOUT, i,
-                     "layout " + std::to_string(tensor.layout) + " is newer than the plugin", ""};
-    }
+std::optional<Refusal> refuse_unknown(const Op& op) {
+  const bool is_of_vendor = op.name().find('.') != std::string_view::npos;
+  if (std::optional<Refusal> refusal = is_of_vendor ? std::nullopt : refuse_more(op)) return refusal;
+  if (std::optional<Refusal> refusal = refuse_tensors(op)) return refusal;
+  for (int32_t i = 0; i < op.expression_count(); ++i) {
+    if (std::optional<Refusal> refusal = refuse_nodes(op, op.expression(i))) return refusal;
   }
   return std::nullopt;
 }

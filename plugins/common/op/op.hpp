@@ -46,8 +46,9 @@ class Op {
   std::vector<std::string_view> texts(std::string_view name) const;
   compute_dtype dtype(std::string_view name) const;
 
-  // The first attribute with another name than these.
-  std::optional<std::string_view> unknown_attribute(std::span<const std::string_view> known) const;
+  // The name of an attribute.
+  std::string_view attribute_name(int32_t index) const;
+  int32_t attribute_count() const { return op_.attribute_count; }
 
  private:
   const compute_attribute* find(std::string_view name, int32_t kind) const;
@@ -89,8 +90,10 @@ bool is_row_major(const compute_plugin_tensor& tensor, int64_t first = 0);
 
 inline bool is_complex(compute_dtype dtype) { return dtype_row(dtype).category == Category::kComplex; }
 
-// A refusal for a tensor whose dtype is not in dtypes.def, or whose layout is not known.
-std::optional<Refusal> refuse_tensors(const Op& op);
+/// Refuses what a newer core may ask: an op, a version, tensors, expressions or attributes that known_ops.def does not
+/// list; dtypes that dtypes.def does not list; unknown layouts; unknown nodes of expressions. Plugins call it before all
+/// else, so that what follows need not. A plugin checks its own ops (acme.fused) by itself.
+std::optional<Refusal> refuse_unknown(const Op& op);
 
 /// Refuses complex elements at addresses that are not multiples of their size, which GPUs cannot load in one access.
 /// Core copies such operands.

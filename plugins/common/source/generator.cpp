@@ -163,7 +163,6 @@ std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect) {
   const Primitive* primitive = find_primitive(op);
   if (primitive == nullptr)
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, std::string(op.name()) + " has no generated kernel", ""};
-  if (auto refusal = refuse_tensors(op)) return refusal;
   if (auto refusal = refuse_unaligned(op); refusal && !moves_parts(op)) return refusal;
   for (int32_t i = 0; i < op.tensor_count(); ++i) {
     const compute_plugin_tensor& tensor = op.tensor(i);

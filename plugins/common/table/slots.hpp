@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "plugins/common/op/core.hpp"
 #include "plugins/common/op/op.hpp"
@@ -167,8 +168,8 @@ class KernelSlots : public Submission<Of> {
 //   Device, Stream, Plan                 Plan has PlanAnswer as its base and run(const compute_plugin_run&, Stream&)
 //   auto entering(Device&)               exists while the device's driver is called
 //   auto submitting(Stream&)             exists while one of core's calls queues work; throws where none can be queued
-//   refuse(Device&, const Op&)           why an op cannot run, or nothing
-//   prepare(Device&, const Op&)          its PlanOrRefusal<Plan>
+//   refuse(Device&, const Op&)           why an op cannot run, or nothing; refuse_unknown has been asked
+//   prepare(Device&, const Op&)          its PlanOrRefusal<Plan>; the same
 //
 // and those of KernelSlots, if the plugin takes kernels of programs: if it has a Kernel.
 template <class Of>
@@ -212,8 +213,11 @@ class Slots : public Submission<Of> {
     });
   }
 
-  static compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
-    return submit(stream, [&](Stream& s) { s.wait(object<Stream>(other), number); });
+  static compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number, uint32_t flags) {
+    return submit(stream, [&](Stream& s) {
+      require_known_flags(flags, "the wait");
+      s.wait(object<Stream>(other), number);
+    });
   }
 
   static compute_error* stream_reached(uint64_t stream, uint64_t* out_reached) {
@@ -240,7 +244,10 @@ class Slots : public Submission<Of> {
       require_understood(out_info, "the result");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
-      answer_query(Of::refuse(self, Op(op)), out_info, {refuse_to, context});
+      const Op asked(op);
+      std::optional<Refusal> refusal = refuse_unknown(asked);
+      if (!refusal) refusal = Of::refuse(self, asked);
+      answer_query(refusal, out_info, {refuse_to, context});
     });
   }
 
@@ -251,7 +258,10 @@ class Slots : public Submission<Of> {
       require_understood(out_info, "the plan's result");
       Device& self = object<Device>(device);
       [[maybe_unused]] const auto entering = Of::entering(self);
-      *out_plan = handle_of(answer_prepare<Plan>(Of::prepare(self, Op(op)), out_info, {refuse_to, context}));
+      const Op asked(op);
+      std::optional<Refusal> refusal = refuse_unknown(asked);
+      PlanOrRefusal<Plan> prepared = refusal ? PlanOrRefusal<Plan>(*std::move(refusal)) : Of::prepare(self, asked);
+      *out_plan = handle_of(answer_prepare<Plan>(std::move(prepared), out_info, {refuse_to, context}));
     });
   }
 

@@ -18,7 +18,7 @@ using common::log;
 using common::make_error;
 using common::Op;
 using common::Refusal;
-using common::refuse_tensors;
+using common::refuse_unknown;
 using common::setting;
 using common::view;
 

@@ -111,12 +111,6 @@ class LaunchPlan final : public Plan {
                                                       std::to_string(parameters.size()) + " arguments, got " +
                                                       std::to_string(launch.argument_count));
     }
-    if (launch.local_memory_bytes != 0) {
-      throw Error(COMPUTE_ERROR_UNSUPPORTED,
-                  "kernel " + program_->name() + ": local_memory_bytes is " +
-                      std::to_string(launch.local_memory_bytes) +
-                      "; on cpu pass local memory as an argument of kind COMPUTE_ARGUMENT_LOCAL_MEMORY");
-    }
     values_.resize(parameters.size());
     local_bytes_.resize(parameters.size());
     for (int32_t i = 0; i < launch.argument_count; ++i) take(*common::at_step(launch.arguments, i), i);

@@ -6,7 +6,6 @@ namespace vulkan {
 
 void arg_reduce(const Request& request) {
   const Op& op = request.op;
-  op.allow({"axis", "kind"}, 0);
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   const bool is_max = op.string("kind") == "max";
   const int32_t from = op.input(0).dtype, dtype = class_of(from) == 'h' ? int32_t{COMPUTE_DTYPE_FLOAT32} : from;

@@ -72,18 +72,6 @@ std::string Op::string(std::string_view name) const {
   return all.empty() ? "" : all[0];
 }
 
-void Op::allow(std::initializer_list<std::string_view> attributes, int32_t expressions) const {
-  for (int32_t i = 0; i < op_.attribute_count; ++i) {
-    const compute_attribute& attribute = element(op_.attributes, i);
-    const std::string_view name(attribute.name, static_cast<size_t>(attribute.name_size));
-    if (std::find(attributes.begin(), attributes.end(), name) == attributes.end()) {
-      throw Refused{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "the plugin does not know the attribute " + std::string(name)};
-    }
-  }
-  if (op_.expression_count > expressions)
-    throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "expressions on the result are not supported"};
-}
-
 void require_dtypes(const Device& device, const compute_plugin_op& op) {
   if (device.physical.features.float64) return;
   const auto require = [](int32_t dtype, int32_t argument) {

@@ -56,9 +56,6 @@ class Op {
   int64_t integer(std::string_view name, int64_t otherwise) const;
   std::string string(std::string_view name) const;
 
-  // Refuses attributes other than these, and more expressions.
-  void allow(std::initializer_list<std::string_view> attributes, int32_t expressions) const;
-
  private:
   const compute_attribute* find(std::string_view name) const;
 

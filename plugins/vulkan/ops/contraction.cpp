@@ -212,7 +212,6 @@ constexpr int64_t kMostExtent = int64_t{1} << 30;
 
 void contraction(const Request& request) {
   const Op& op = request.op;
-  op.allow({"scaled"}, 1);
   const Tensor &a = op.input(0), &b = op.input(1), &y = op.output(0);
   const size_t rank = y.shape.size();
   const int64_t rows = y.shape[rank - 2], columns = y.shape[rank - 1], depth = a.shape[rank - 1];
@@ -352,7 +351,6 @@ void contraction(const Request& request) {
 
 void convolution(const Request& request) {
   const Op& op = request.op;
-  op.allow({"strides", "dilations", "pads_begin", "pads_end", "groups"}, 0);
   const compute::common::Op windows(&op.description());
   constexpr int64_t kMostProducts = 16;
   if (std::optional<compute::common::Refusal> refusal = refuse_windows(windows, kMostProducts))

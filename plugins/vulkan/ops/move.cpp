@@ -21,7 +21,6 @@ void begin_checked(KernelBuilder& k, int32_t dtype, const std::string& address, 
 
 void gather(const Request& request) {
   const Op& op = request.op;
-  op.allow({"axis"}, 0);
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   const int32_t dtype = op.input(0).dtype, index_dtype = op.input(1).dtype;
   Space space;
@@ -207,7 +206,6 @@ void scatter_ordered(const Request& request, const Scatter& s) {
 
 void scatter(const Request& request) {
   const Op& op = request.op;
-  op.allow({"axis", "reduction"}, 0);
   Scatter s;
   s.axis = static_cast<size_t>(op.integer("axis", 0));
   s.reduction = op.string("reduction");

@@ -464,7 +464,6 @@ void check_states(const Device& device, const Reduction& r, const Layout& layout
 
 void reduce(const Request& request) {
   const Op& op = request.op;
-  op.allow({"axes", "kind", "accumulator"}, 2);
   Reduction r{op};
   Stage stage;
   stage.before = &op.expression(0);
@@ -481,7 +480,6 @@ void reduce(const Request& request) {
 
 void row(const Request& request) {
   const Op& op = request.op;
-  op.allow({"axes", "kinds", "accumulators", "stored"}, 9);
   Reduction r{op};
   r.is_row = true;
   const auto kinds = op.strings("kinds");

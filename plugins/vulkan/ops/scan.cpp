@@ -142,7 +142,6 @@ void add_launch(const Request& request, const Scan& s, bool only_totals) {
 
 void scan(const Request& request) {
   const Op& op = request.op;
-  op.allow({"axis", "kind", "exclusive", "reverse", "accumulator"}, 0);
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   Scan s;
   s.kind = op.string("kind");

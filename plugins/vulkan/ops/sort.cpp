@@ -108,7 +108,6 @@ std::string key_of(KernelBuilder& k, int32_t dtype, bool descending, const std::
 
 void sort(const Request& request) {
   const Op& op = request.op;
-  op.allow({"axis", "descending", "outputs"}, 0);
   const auto axis = static_cast<size_t>(op.integer("axis", 0));
   const bool descending = op.integer("descending", 0) != 0;
   const std::string outputs = op.string("outputs");

@@ -125,8 +125,8 @@ compute_error* stream_mark(uint64_t handle, uint64_t number, uint32_t flags) {
   return real.stream_mark(handle, number, flags);
 }
 
-compute_error* stream_wait(uint64_t handle, uint64_t other, uint64_t number) {
-  return submit(handle, false, [&] { return real.stream_wait(handle, other, number); });
+compute_error* stream_wait(uint64_t handle, uint64_t other, uint64_t number, uint32_t flags) {
+  return submit(handle, false, [&] { return real.stream_wait(handle, other, number, flags); });
 }
 
 // What the stream says of itself, given the real one's answer.
@@ -170,27 +170,27 @@ compute_error* op_prepare(uint64_t device, const compute_plugin_op* op, uint64_t
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* pinned,
-                              const compute_plugin_operand* dst, int64_t size_bytes) {
-  return submit(stream, false, [&] { return real.copy_from_host(stream, src, pinned, dst, size_bytes); });
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
+  return submit(stream, false, [&] { return real.copy_from_host(stream, src, pinned, dst, size_bytes, flags); });
 }
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
-                            const compute_plugin_operand* pinned, int64_t size_bytes) {
-  return submit(stream, false, [&] { return real.copy_to_host(stream, src, dst, pinned, size_bytes); });
+                            const compute_plugin_operand* pinned, int64_t size_bytes, uint32_t flags) {
+  return submit(stream, false, [&] { return real.copy_to_host(stream, src, dst, pinned, size_bytes, flags); });
 }
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                    int32_t pattern_size) {
-  return submit(stream, false, [&] { return real.fill(stream, dst, size_bytes, pattern, pattern_size); });
+                    int32_t pattern_size, uint32_t flags) {
+  return submit(stream, false, [&] { return real.fill(stream, dst, size_bytes, pattern, pattern_size, flags); });
 }
 compute_error* plan_run(uint64_t plan, const compute_plugin_run* run) {
   return submit(run->stream, true, [&] { return real.plan_run(plan, run); });
 }
-compute_error* graph_run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) {
-  return submit(stream, true, [&] { return real_graphs.run(graph, stream, slots); });
+compute_error* graph_run(uint64_t graph, const compute_plugin_graph_run* run) {
+  return submit(run->stream, true, [&] { return real_graphs.run(graph, run); });
 }
 
 compute_error* copy_peer(uint64_t stream, uint64_t src_device, const compute_plugin_operand* src,
-                         const compute_plugin_operand* dst, int64_t size_bytes) {
-  return submit(stream, false, [&] { return real.copy_peer(stream, src_device, src, dst, size_bytes); });
+                         const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
+  return submit(stream, false, [&] { return real.copy_peer(stream, src_device, src, dst, size_bytes, flags); });
 }
 compute_error* launch(uint64_t kernel, const compute_plugin_launch* launch) {
   return submit(launch->stream, true, [&] { return real_kernels.launch(kernel, launch); });

@@ -206,8 +206,17 @@ compute_error* device_open(uint64_t id, const compute_plugin_device_options* opt
     return make_error("UNSUPPORTED", "memory_import");
   };
   real_device_table.copy_peer = [](uint64_t, uint64_t, const compute_plugin_operand*, const compute_plugin_operand*,
-                                   int64_t) { return make_error("UNSUPPORTED", "copy_peer"); };
-  real_device_table.kernels = [](uint64_t) -> const compute_plugin_kernel_table* { return nullptr; };
+                                   int64_t, uint32_t) { return make_error("UNSUPPORTED", "copy_peer"); };
+  real_device_table.kernels = [](uint64_t) -> const compute_plugin_kernel_table* {
+    static constexpr compute_plugin_kernel_table kNoKernels = {
+        sizeof kNoKernels,
+        [](uint64_t, const compute_plugin_kernel_source*, uint64_t*, compute_plugin_kernel_info*) {
+          return make_error("UNSUPPORTED", "compile");
+        },
+        [](uint64_t, const compute_plugin_launch*) { return make_error("UNSUPPORTED", "launch"); },
+        [](uint64_t, uint64_t) {}};
+    return &kNoKernels;
+  };
 
   static Padded<compute_plugin_device_table> table;
   if (next_fault("device_handle")) *out_device = 0;

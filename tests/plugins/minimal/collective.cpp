@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives between the devices of one process. The tasks of the ranks meet, and the last one makes the exchange.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 
 #include "minimal.hpp"
+#include "values.hpp"
 
 namespace minimal {
 namespace {
@@ -45,20 +47,29 @@ std::mutex rings_mutex;
 std::map<uint64_t, std::weak_ptr<Ring>> rings;  // by id
 uint64_t last_id = 0;
 
-compute_error* make_id(uint64_t, void* out_id) {
+// An id is a number and zeros, which tests that core passes all of it on.
+constexpr int64_t kIdSize = 4096;
+
+compute_error* make_id(uint64_t, void* id, int64_t capacity, int64_t* out_size) {
+  *out_size = 0;
   return guard([&] {
-    std::memset(out_id, 0, COMPUTE_PLUGIN_COLLECTIVE_ID_SIZE);
+    if (capacity < kIdSize) throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: there is no room for an id");
+    std::memset(id, 0, kIdSize);
     const std::lock_guard lock(rings_mutex);
     ++last_id;
-    std::memcpy(out_id, &last_id, sizeof last_id);
+    std::memcpy(id, &last_id, sizeof last_id);
+    *out_size = kIdSize;
   });
 }
 
-compute_error* join(uint64_t device, const void* id, int32_t size, int32_t rank, uint64_t* out_group) {
+compute_error* join(uint64_t device, const compute_plugin_group_options* options, uint64_t* out_group) {
   *out_group = 0;
   return guard([&] {
+    understand(*options, "the group's options");
+    if (options->id_size != kIdSize) throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: the id has another size");
+    const int32_t size = options->size, rank = options->rank;
     uint64_t number = 0;
-    std::memcpy(&number, id, sizeof number);
+    std::memcpy(&number, options->id, sizeof number);
     std::shared_ptr<Ring> ring;
     {
       const std::lock_guard lock(rings_mutex);
@@ -70,7 +81,12 @@ compute_error* join(uint64_t device, const void* id, int32_t size, int32_t rank,
     ring->devices[static_cast<size_t>(rank)] = &own;
     ++ring->joined;
     ring->changed.notify_all();
-    ring->changed.wait(lock, [&] { return ring->joined == size; });
+    const auto all_joined = [&] { return ring->joined == size; };
+    if (options->timeout_ns == INT64_MAX) {
+      ring->changed.wait(lock, all_joined);
+    } else if (!ring->changed.wait_for(lock, std::chrono::nanoseconds(options->timeout_ns), all_joined)) {
+      throw Failure(COMPUTE_ERROR_PEER_FAILED, "minimal: not all ranks have joined within the time limit");
+    }
     if (std::count(ring->devices.begin(), ring->devices.end(), &own) > 1)
       throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: two ranks are one device");
     log("compile", "minimal joins rank " + std::to_string(rank) + " of " + std::to_string(size));
@@ -79,8 +95,11 @@ compute_error* join(uint64_t device, const void* id, int32_t size, int32_t rank,
 }
 
 int32_t supports(uint64_t, const compute_plugin_collective* collective) {
-  if (collective->reduction == 0) return 1;
-  return collective->dtype == COMPUTE_DTYPE_INT32 && collective->reduction != COMPUTE_REDUCTION_MEAN ? 1 : 0;
+  const bool is_known = collective->kind >= COMPUTE_PLUGIN_COLLECTIVE_ALL_REDUCE &&
+                        collective->kind <= COMPUTE_PLUGIN_COLLECTIVE_RECV && is_dtype(collective->dtype) &&
+                        collective->reduction >= 0 && collective->reduction <= COMPUTE_REDUCTION_MAX;
+  if (!is_known || collective->reduction == 0) return is_known ? 1 : 0;
+  return collective->dtype == COMPUTE_DTYPE_INT32 ? 1 : 0;
 }
 
 int32_t combined(int32_t reduction, int32_t a, int32_t b) {
@@ -171,26 +190,33 @@ void pass(Ring& ring, int32_t rank, const Part& part, const compute_plugin_colle
   ring.changed.notify_all();
 }
 
-compute_error* run(uint64_t handle, uint64_t stream, const compute_plugin_collective* collective) {
+void run_one(Group& group, Stream& stream, const compute_plugin_collective& given) {
+  understand(given, "a collective");
+  if (given.struct_type != COMPUTE_PLUGIN_STRUCT_COLLECTIVE)
+    throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: a collective of another type");
+  const compute_plugin_collective call = whole(given);
+  const bool is_pair = call.kind == COMPUTE_PLUGIN_COLLECTIVE_SEND || call.kind == COMPUTE_PLUGIN_COLLECTIVE_RECV;
+  const int64_t bytes = call.count * size_of(call.dtype);
+  Part part;
+  if (call.src.buffer != 0) part.src = group.device.memory.resolve(call.src, 0, bytes);
+  if (call.dst.buffer != 0) part.dst = group.device.memory.resolve(call.dst, 0, bytes);
+  const uint64_t number = is_pair ? 0 : ++group.meetings;
+  stream.submit([ring = group.ring, rank = group.rank, number, part, call] {
+    if (number == 0) {
+      pass(*ring, rank, part, call);
+    } else {
+      meet(*ring, number, rank, part, call);
+    }
+  });
+}
+
+// In the order of the list, which is one of the orders that the interface allows.
+compute_error* run(uint64_t group, uint64_t stream, const compute_plugin_collective* list, int32_t count) {
   return guard([&] {
-    understand(*collective, "the collective");
-    if (collective->struct_type != COMPUTE_PLUGIN_STRUCT_COLLECTIVE)
-      throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: a collective of another type");
-    Group& group = from_handle<Group>(handle);
-    const compute_plugin_collective call = *collective;
-    const bool is_pair = call.kind == COMPUTE_PLUGIN_COLLECTIVE_SEND || call.kind == COMPUTE_PLUGIN_COLLECTIVE_RECV;
-    const int64_t bytes = call.count * size_of(call.dtype);
-    Part part;
-    if (call.src.buffer != 0) part.src = group.device.memory.resolve(call.src, 0, bytes);
-    if (call.dst.buffer != 0) part.dst = group.device.memory.resolve(call.dst, 0, bytes);
-    const uint64_t number = is_pair ? 0 : ++group.meetings;
-    from_handle<Stream>(stream).submit([ring = group.ring, rank = group.rank, number, part, call] {
-      if (number == 0) {
-        pass(*ring, rank, part, call);
-      } else {
-        meet(*ring, number, rank, part, call);
-      }
-    });
+    for (int32_t i = 0; i < count; ++i) {
+      const compute_plugin_collective& one = element(list, i);
+      run_one(from_handle<Group>(group), from_handle<Stream>(stream), one);
+    }
   });
 }
 
@@ -213,7 +239,7 @@ void abort(uint64_t handle) {
 
 void leave(uint64_t handle) { delete &from_handle<Group>(handle); }
 
-const char* describe(uint64_t) { return "loopback 1.0"; }
+void describe(uint64_t, compute_string* out_text) { *out_text = text("loopback 1.0"); }
 
 }  // namespace
 

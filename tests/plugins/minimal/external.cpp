@@ -51,10 +51,11 @@ int new_descriptor(int64_t size_bytes) {
   throw Failure(COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY, "minimal: " + std::to_string(size_bytes) + " bytes to share");
 }
 
-File make_file(uint32_t kind, int64_t size_bytes, compute_external& out_external) {
-  require_kind(kind);
+File make_file(const compute_plugin_external_request& request, int64_t size_bytes, compute_external& out_external) {
+  understand(request, "the request");
+  require_kind(request.kind);
   understand(out_external, "the external object");
-  out_external.kind = kind;
+  out_external.kind = request.kind;
   out_external.descriptor = new_descriptor(size_bytes);
   std::copy(std::begin(kUuid), std::end(kUuid), out_external.device_uuid);
   try {
@@ -83,23 +84,28 @@ File open_file(const compute_external& external, int64_t size_bytes) {
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 
-uint64_t adopt(uint64_t device, const File& file, int64_t size_bytes) {
-  return from_handle<Device>(device).memory.adopt(file->data(), size_bytes, [keep = file]() mutable { keep.reset(); });
+uint64_t adopt(uint64_t device, const File& file, int64_t offset_bytes, int64_t size_bytes) {
+  auto* const first = static_cast<std::byte*>(file->data()) + offset_bytes;
+  return from_handle<Device>(device).memory.adopt(first, size_bytes, [keep = file]() mutable { keep.reset(); });
 }
 
-compute_error* memory_create(uint64_t device, uint32_t kind, int64_t size_bytes, uint64_t* out_buffer,
+compute_error* memory_create(uint64_t device, const compute_plugin_external_request* request, uint64_t* out_buffer,
                              compute_external* out_external) {
   return guard([&] {
-    const File file = make_file(kind, size_bytes, *out_external);
-    out_external->size_bytes = size_bytes;
-    *out_buffer = adopt(device, file, size_bytes);
+    if (request->alignment > sysconf(_SC_PAGESIZE))
+      throw Failure(COMPUTE_ERROR_UNSUPPORTED,
+                    "minimal: a file is not aligned to " + std::to_string(request->alignment));
+    const File file = make_file(*request, request->size_bytes, *out_external);
+    out_external->size_bytes = request->size_bytes;
+    *out_buffer = adopt(device, file, 0, request->size_bytes);
   });
 }
 
 compute_error* memory_import(uint64_t device, const compute_external* external, uint64_t* out_buffer) {
   return guard([&] {
-    const File file = open_file(*external, external->size_bytes);
-    *out_buffer = adopt(device, file, external->size_bytes);
+    const compute_external object = whole(*external);
+    const File file = open_file(object, object.size_bytes);
+    *out_buffer = adopt(device, file, object.offset_bytes, object.size_bytes - object.offset_bytes);
   });
 }
 
@@ -109,8 +115,9 @@ compute_error* memory_import(uint64_t device, const compute_external* external, 
 using Value = std::atomic<uint64_t>;
 Value& value_of(const File& file) { return *static_cast<Value*>(file->data()); }
 
-compute_error* semaphore_create(uint64_t, uint32_t kind, uint64_t* out_semaphore, compute_external* out_external) {
-  return guard([&] { *out_semaphore = to_handle(new File(make_file(kind, sizeof(Value), *out_external))); });
+compute_error* semaphore_create(uint64_t, const compute_plugin_external_request* request, uint64_t* out_semaphore,
+                                compute_external* out_external) {
+  return guard([&] { *out_semaphore = to_handle(new File(make_file(*request, sizeof(Value), *out_external))); });
 }
 
 compute_error* semaphore_import(uint64_t, const compute_external* external, uint64_t* out_semaphore) {

@@ -22,10 +22,10 @@ Node make_node(const compute_plugin_graph_node& given) {
   if (given.kind != COMPUTE_PLUGIN_GRAPH_NODE_RUN)
     throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: a graph of other nodes than runs");
   understand(*given.run, "a run of the graph");
-  Node node = {from_handle<SharedPlan>(given.plan), *given.run, {}, {}, {}};
+  Node node = {from_handle<SharedPlan>(given.plan), whole(*given.run), {}, {}, {}};
+  node.run.struct_size = sizeof node.run;
   node.run.next = nullptr;
-  node.run.arguments = {};  // several runs of the graph would write there at once
-  node.run.host_workspace = nullptr;
+  node.run.arguments = {};  // a run writes its arguments before those of the one before it are read
   node.tensors.assign(given.run->tensors, given.run->tensors + given.run->tensor_count);
   node.scalars.assign(given.run->scalars, given.run->scalars + given.run->scalar_count);
   node.slots.assign(node.scalars.size(), -1);
@@ -45,14 +45,15 @@ compute_error* create(uint64_t, const compute_plugin_graph* graph, uint64_t* out
 }
 
 // What is in the way of a failure stays as it was: all is resolved before the first task is queued.
-compute_error* run(uint64_t graph, uint64_t stream, const compute_plugin_scalar* slots) {
+compute_error* run(uint64_t graph, const compute_plugin_graph_run* run) {
   return guard([&] {
-    Stream& self = from_handle<Stream>(stream);
+    understand(*run, "the run of the graph");
+    Stream& self = from_handle<Stream>(run->stream);
     std::vector<std::function<void()>> tasks;
     const Graph& given = from_handle<Graph>(graph);
     for (Node node : given.nodes) {
       for (size_t i = 0; i < node.slots.size(); ++i) {
-        if (node.slots[i] >= 0) node.scalars[i] = slots[node.slots[i]];
+        if (node.slots[i] >= 0) node.scalars[i] = run->slots[node.slots[i]];
       }
       node.run.tensors = node.tensors.data();
       node.run.scalars = node.scalars.data();

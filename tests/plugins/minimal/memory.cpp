@@ -35,18 +35,19 @@ compute_error* memory_import(uint64_t device, const compute_plugin_import* impor
   });
 }
 
-compute_error* memory_map(uint64_t device, int32_t heap, uint64_t buffer, int64_t offset_bytes, int64_t size_bytes,
-                          int32_t, void** out_data) {
+compute_error* memory_map(uint64_t device, const compute_plugin_mapping* mapping, void** out_data) {
   *out_data = nullptr;
   return guard([&] {
-    if (heap == kPrivateHeap && !memory_is_visible()) {
+    understand(*mapping, "the mapping");
+    if (mapping->heap == kPrivateHeap && !memory_is_visible()) {
       throw Failure(COMPUTE_ERROR_INVALID_ARGUMENT, "minimal: the host cannot see this heap");
     }
-    *out_data = from_handle<Device>(device).memory.resolve({buffer, offset_bytes}, 0, size_bytes);
+    const compute_plugin_operand place = {mapping->buffer, mapping->offset_bytes};
+    *out_data = from_handle<Device>(device).memory.resolve(place, 0, mapping->size_bytes);
   });
 }
 
-void memory_unmap(uint64_t, int32_t, uint64_t, int64_t, int64_t, int32_t, void*) {}
+void memory_unmap(uint64_t, const compute_plugin_mapping*, void*) {}
 
 }  // namespace
 

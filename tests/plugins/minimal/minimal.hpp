@@ -2,10 +2,12 @@
 // Shared by the parts of the plugin: errors, handles, and the objects behind the handles.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -36,14 +38,15 @@ struct Failure : std::runtime_error {
 
 inline compute_string text(std::string_view view) { return {view.data(), static_cast<int64_t>(view.size())}; }
 
-inline compute_error* make_error(compute_error_code code, std::string_view message) {
+inline compute_error* make_error(compute_error_code code, std::string_view message,
+                                 const compute_plugin_core* maker = core) {
   compute_plugin_error_info info = {};
   info.struct_size = sizeof info;
   info.struct_type = COMPUTE_PLUGIN_STRUCT_ERROR_INFO;
   info.code = code;
   info.argument = -1;
   info.message = text(message);
-  return core->error_new(&info);
+  return maker->error_new(&info);
 }
 
 // The body of every function of the tables: no exception crosses the border.
@@ -97,7 +100,17 @@ void understand(const T& given, const char* what) {
     }
     next = entry.next;
   }
-  if constexpr (requires { given.flags; }) understand_flags(given.flags, what);
+  if constexpr (requires { given.flags; }) {
+    if (COMPUTE_PLUGIN_HAS(&given, flags)) understand_flags(given.flags, what);
+  }
+}
+
+// A struct of core, which may be older or newer than this plugin. Fields that core does not know are zero.
+template <class T>
+T whole(const T& given) {
+  T copy = {};
+  std::memcpy(&copy, &given, std::min<size_t>(given.struct_size, sizeof copy));
+  return copy;
 }
 
 // ---- Settings -------------------------------------------------------------------------------------------------------
@@ -133,7 +146,7 @@ bool separates_heaps();
 
 // COMPUTE_MINIMAL_HOST_VISIBLE=1: devices whose own memory the host sees through memory_map.
 bool memory_is_visible();
-// COMPUTE_MINIMAL_ARGUMENTS=1: plans that need memory for arguments and on the host, and runs that check it.
+// COMPUTE_MINIMAL_ARGUMENTS=1: plans that need memory for arguments, and runs that pass them there.
 bool plans_need_memory();
 // COMPUTE_MINIMAL_ON_HOST: a primitive that the plugin says it runs on the host.
 bool runs_on_host(std::string_view primitive);
@@ -148,7 +161,8 @@ bool has_graphs();
 void try_blobs(std::string_view how);
 // COMPUTE_MINIMAL_OPS=1: ops and a dtype of the plugin's own (vendor_ops.cpp).
 bool offers_ops();
-constexpr int32_t kPackedDtype = 64;  // in which a byte is an element
+// The number that core has given to the dtype; 0: none.
+int32_t packed_dtype();
 
 // COMPUTE_MINIMAL_COLLECTIVES=1: devices that exchange data with each other (collective.cpp).
 bool has_collectives();

@@ -14,7 +14,7 @@ Tensor::Tensor(const compute_plugin_tensor& tensor)
       alignment(tensor.alignment),
       shape(tensor.shape, tensor.shape + tensor.rank),
       strides(tensor.strides, tensor.strides + tensor.rank) {
-  const bool is_packed = dtype == kPackedDtype && offers_ops();
+  const bool is_packed = dtype != 0 && dtype == packed_dtype();
   if (!is_dtype(dtype) && !is_packed)
     throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that is newer than the plugin"};
   if (level_of(dtype) == 0) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, -1, "a dtype that the device does not have"};
@@ -57,8 +57,10 @@ void refuse_strides(const Plan& plan) {
 
 // What a newer core adds to a primitive changes its result, so that it is never passed over.
 void refuse_more(const Primitive& primitive, const compute_plugin_op& op) {
-  if (primitive.expressions >= 0 && op.expression_count > primitive.expressions)
+  if (op.expression_count > primitive.expressions)
     throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin has no epilogues"};
+  if (primitive.tensors >= 0 && op.input_count + op.output_count > primitive.tensors)
+    throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "a tensor that is newer than the plugin"};
   for (int32_t i = 0; i < op.attribute_count; ++i) {
     const compute_attribute& attribute = element(op.attributes, i);
     const std::string name = " " + std::string(attribute.name, static_cast<size_t>(attribute.name_size)) + " ";
@@ -115,8 +117,6 @@ void understand_all(const compute_plugin_op& op) {
 
 namespace {
 
-constexpr int64_t kHostWorkspaceBytes = 100;
-
 // The op's plan; NULL after a call of `refuse` with the reason.
 SharedPlan make_plan(const compute_plugin_op& op, compute_plugin_refuse refuse, void* context) {
   try {
@@ -156,10 +156,8 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
     if (plan == nullptr) return;
     out_info->reports_faults = plan->primitive->reports_faults;
     if (runs_on_host(plan->primitive->name)) out_info->flags |= COMPUTE_PLUGIN_PLAN_HOST;
-    if (plans_need_memory()) {
+    if (plans_need_memory() && COMPUTE_PLUGIN_HAS(out_info, argument_bytes))
       out_info->argument_bytes = static_cast<int64_t>(plan->tensors.size() * sizeof(std::byte*));
-      out_info->host_workspace_bytes = kHostWorkspaceBytes;
-    }
     *out_plan = to_handle(new SharedPlan(std::move(plan)));
   });
 }
@@ -167,7 +165,6 @@ compute_error* op_prepare(uint64_t, const compute_plugin_op* op, uint64_t* out_p
 // A run that has memory for arguments passes its operands there, and no others.
 struct RunMemory {
   std::byte* arguments = nullptr;
-  void* host_workspace = nullptr;
 
   void write(const Operands& operands) const {
     if (arguments != nullptr)
@@ -176,7 +173,6 @@ struct RunMemory {
   void read(Operands& operands) const {
     if (arguments != nullptr)
       std::memcpy(operands.tensors.data(), arguments, operands.tensors.size() * sizeof(std::byte*));
-    if (host_workspace != nullptr) std::memset(host_workspace, 0xAB, kHostWorkspaceBytes);
   }
 };
 
@@ -213,8 +209,9 @@ void plan_release(uint64_t, uint64_t plan) { delete &from_handle<SharedPlan>(pla
 
 }  // namespace
 
-std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run& run, Device& device) {
-  understand(run, "the run");
+std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run& given, Device& device) {
+  understand(given, "the run");
+  const compute_plugin_run run = whole(given);
   Operands operands;
   for (size_t i = 0; i < plan->tensors.size(); ++i) {
     const Tensor& tensor = plan->tensors[i];
@@ -230,7 +227,6 @@ std::function<void()> make_task(const SharedPlan& plan, const compute_plugin_run
   if (run.fault.buffer != 0) record = device.memory.resolve(run.fault, 0, sizeof(compute_plugin_fault));
   RunMemory memory;
   if (run.arguments.buffer != 0) memory.arguments = device.memory.resolve(run.arguments, 0, 0);
-  memory.host_workspace = run.host_workspace;
   memory.write(operands);
   return [plan, operands = std::move(operands), memory, record]() mutable {
     memory.read(operands);

@@ -46,8 +46,8 @@ struct Primitive {
   void (*prepare)(Plan& plan, const compute_plugin_op& op);  // throws Refused
   compute_plugin_fault (*run)(const Plan& plan, const Operands& operands);
   bool reports_faults;
-  int32_t expressions;          // that it has; -1: any number
-  std::string_view attributes;  // names, each between blanks
+  int32_t tensors, expressions;  // that it has at most; -1: any number
+  std::string_view attributes;   // names, each between blanks
 };
 
 // The primitive of that name; NULL if the plugin leaves the op to core's decomposition.

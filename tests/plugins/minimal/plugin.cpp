@@ -60,9 +60,9 @@ const std::vector<uint32_t>& dtype_levels() {
       if (lacks(name)) level = 0;
       all[dtype] = level;
     }
-    if (offers_ops()) {
-      all.resize(kPackedDtype + 1);
-      all[kPackedDtype] = COMPUTE_DTYPE_STORAGE;
+    if (const auto packed = static_cast<size_t>(packed_dtype()); packed != 0) {
+      all.resize(packed + 1);
+      all[packed] = COMPUTE_DTYPE_STORAGE;
     }
     return all;
   }();
@@ -90,12 +90,11 @@ compute_plugin_heap make_heap(uint32_t flags, int32_t role, int64_t size_bytes) 
 // What caps() returns must live until close. Both devices are alike, so one object is enough; it is never destroyed,
 // since the process may exit while work is still running.
 const compute_plugin_caps* caps(uint64_t) {
-  constexpr uint32_t kHostFlags = COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE |
-                                  COMPUTE_PLUGIN_HEAP_HOST_VISIBLE | COMPUTE_PLUGIN_HEAP_COHERENT;
+  constexpr uint32_t kHostFlags =
+      COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE;
   static const std::vector<compute_plugin_heap> heaps = [] {
-    std::vector<compute_plugin_heap> list = {
-        make_heap(COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL | (memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u),
-                  COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, memory_bytes())};
+    std::vector<compute_plugin_heap> list = {make_heap(memory_is_visible() ? COMPUTE_PLUGIN_HEAP_HOST_VISIBLE : 0u,
+                                                       COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, memory_bytes())};
     if (!has_pinned_heap()) return list;
     if (separates_heaps()) {
       list.push_back(make_heap(kHostFlags, COMPUTE_PLUGIN_HEAP_ROLE_UPLOAD, -1));
@@ -117,7 +116,12 @@ compute_error* telemetry(uint64_t device, compute_plugin_telemetry* out_telemetr
   return guard([&] {
     understand(*out_telemetry, "the telemetry");
     out_telemetry->memory_process_bytes = from_handle<Device>(device).memory.used_bytes();
-    take(context, getpid(), out_telemetry->memory_process_bytes);
+    compute_plugin_process process = {};
+    process.struct_size = sizeof process;
+    process.struct_type = COMPUTE_PLUGIN_STRUCT_PROCESS;
+    process.process_id = getpid();
+    process.memory_bytes = out_telemetry->memory_process_bytes;
+    take(context, &process);
   });
 }
 
@@ -176,7 +180,6 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
       info.vendor = text("Compute");
       info.memory_bytes = memory_bytes();
       info.kind = COMPUTE_DEVICE_KIND_ACCELERATOR;
-      info.platform_index = -1;
       info.dtypes = dtype_levels().data();
       info.dtype_count = static_cast<int32_t>(dtype_levels().size());
       info.subnormals = COMPUTE_SUBNORMALS_KEPT;
@@ -245,9 +248,12 @@ const void* get_extension(uint64_t, const char* name, int64_t name_size) {
   if (wanted == COMPUTE_PLUGIN_EXT_COLLECTIVE_V1 && has_collectives()) return &collective_table();
   if (wanted == COMPUTE_PLUGIN_EXT_NATIVE_V1 && has_native_handles()) return &kNativeTable;
   if (wanted == COMPUTE_PLUGIN_EXT_OPS_V1 && offers_ops()) return &ops_table();
-  if (wanted == COMPUTE_PLUGIN_EXT_EXTERNAL_V1 && !lacks("external")) return &external_table();
+  if (wanted == COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1 && !lacks("external")) return &external_table();
   return nullptr;
 }
+
+// Whose the plugin is, between compute_plugin_open and close.
+std::atomic<const compute_plugin_core*> owner{nullptr};
 
 const compute_plugin_table kTable = [] {
   compute_plugin_table table = {};
@@ -255,6 +261,7 @@ const compute_plugin_table kTable = [] {
   table.enumerate = enumerate;
   table.device_open = device_open;
   table.get_extension = get_extension;
+  table.close = [] { owner = nullptr; };
   return table;
 }();
 
@@ -325,6 +332,20 @@ bool lacks(std::string_view capability, std::string_view suffix) {
 
 uint32_t level_of(int32_t dtype) { return dtype_levels()[static_cast<size_t>(dtype)]; }
 
+namespace {
+
+// Two copies of the library in one process can load this file once. They cannot share it, because it has one core table.
+compute_error* open(const compute_plugin_core* given, const compute_plugin_table** out_table) {
+  *out_table = nullptr;
+  const compute_plugin_core* const first = owner;
+  if (first != nullptr && first != given)
+    return make_error(COMPUTE_ERROR_UNSUPPORTED, "minimal: another copy of the library uses the plugin", given);
+  owner = core = given;
+  *out_table = &kTable;
+  return nullptr;
+}
+
+}  // namespace
 }  // namespace minimal
 
 extern "C" COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_query(void) {
@@ -333,7 +354,5 @@ extern "C" COMPUTE_PLUGIN_EXPORT const compute_plugin_manifest* compute_plugin_q
 
 extern "C" COMPUTE_PLUGIN_EXPORT compute_error* compute_plugin_open(uint32_t, const compute_plugin_core* core,
                                                                     const compute_plugin_table** out_table) {
-  minimal::core = core;
-  *out_table = &minimal::kTable;
-  return nullptr;
+  return minimal::open(core, out_table);
 }

@@ -88,7 +88,7 @@ compute_plugin_fault run_map(const Plan& plan, const Operands& operands) {
 void prepare_copy(Plan& plan, const compute_plugin_op&) {
   const int32_t from = plan.tensors[0].dtype, to = plan.tensors[1].dtype;
   plan.widen = find_function(COMPUTE_PLUGIN_INTRINSIC_CONVERT, from, to);
-  if (from == to && from == kPackedDtype) plan.widen = [](const Value& x, const Value&, const Value&) { return x; };
+  if (from == to && from == packed_dtype()) plan.widen = [](const Value& x, const Value&, const Value&) { return x; };
   if (plan.widen == nullptr) throw Refused{COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "a complex number is no real one"};
 }
 
@@ -232,12 +232,12 @@ compute_plugin_fault run_scatter(const Plan& plan, const Operands& operands) {
 }
 
 constexpr Primitive kPrimitives[] = {
-    {"map", prepare_map, run_map, false, 1, ""},
-    {"copy", prepare_copy, run_copy, false, 0, ""},
-    {"reduce", prepare_reduce, run_reduce, false, 2, " axes kind accumulator "},
-    {"gather", prepare_gather, run_gather, true, 0, " axis "},
-    {"scatter", prepare_scatter, run_scatter, true, 0, " axis reduction "},
-    {"row", prepare_row, run_row, false, -1, " axes kinds accumulators stored "},
+    {"map", prepare_map, run_map, false, -1, 1, ""},
+    {"copy", prepare_copy, run_copy, false, 2, 0, ""},
+    {"reduce", prepare_reduce, run_reduce, false, -1, 2, " axes kind accumulator "},
+    {"gather", prepare_gather, run_gather, true, 3, 0, " axis "},
+    {"scatter", prepare_scatter, run_scatter, true, 3, 0, " axis reduction "},
+    {"row", prepare_row, run_row, false, -1, 9, " axes kinds accumulators stored "},
 };
 
 }  // namespace

@@ -167,8 +167,9 @@ compute_error* stream_mark(uint64_t stream, uint64_t number, uint32_t flags) {
 }
 
 // Goes on also where the other stream fails: what that means for our work is core's to say.
-compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number) {
+compute_error* stream_wait(uint64_t stream, uint64_t other, uint64_t number, uint32_t flags) {
   return guard([&] {
+    understand_flags(flags, "the wait");
     if (lacks("wait")) throw Failure(COMPUTE_ERROR_UNSUPPORTED, "minimal: streams do not wait for each other");
     from_handle<Stream>(stream).submit(
         [timeline = from_handle<Stream>(other).timeline, number] { timeline->wait(number, INT64_MAX); });
@@ -239,8 +240,9 @@ void require_same(const Memory& memory, const compute_plugin_operand* pinned, co
 }
 
 compute_error* copy_from_host(uint64_t stream, const void* src, const compute_plugin_operand* pinned,
-                              const compute_plugin_operand* dst, int64_t size_bytes) {
+                              const compute_plugin_operand* dst, int64_t size_bytes, uint32_t flags) {
   return guard([&] {
+    understand_flags(flags, "the copy");
     Stream& self = from_handle<Stream>(stream);
     require_same(self.memory, pinned, src, size_bytes);
     std::byte* to = self.memory.resolve(*dst, 0, size_bytes);
@@ -249,8 +251,9 @@ compute_error* copy_from_host(uint64_t stream, const void* src, const compute_pl
 }
 
 compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, void* dst,
-                            const compute_plugin_operand* pinned, int64_t size_bytes) {
+                            const compute_plugin_operand* pinned, int64_t size_bytes, uint32_t flags) {
   return guard([&] {
+    understand_flags(flags, "the copy");
     Stream& self = from_handle<Stream>(stream);
     require_same(self.memory, pinned, dst, size_bytes);
     const std::byte* from = self.memory.resolve(*src, 0, size_bytes);
@@ -259,8 +262,9 @@ compute_error* copy_to_host(uint64_t stream, const compute_plugin_operand* src, 
 }
 
 compute_error* fill(uint64_t stream, const compute_plugin_operand* dst, int64_t size_bytes, const void* pattern,
-                    int32_t pattern_size) {
+                    int32_t pattern_size, uint32_t flags) {
   return guard([&] {
+    understand_flags(flags, "the fill");
     Stream& self = from_handle<Stream>(stream);
     std::byte* to = self.memory.resolve(*dst, 0, size_bytes);
     struct {

@@ -10,7 +10,9 @@
 namespace minimal {
 namespace {
 
-constexpr std::string_view kDtypeName = "minimal_u4x2";
+constexpr std::string_view kDtypeName = "minimal_u4x2";  // in which a byte is an element
+
+std::atomic<int32_t> dtype_number{0};
 
 bool low_first(const compute_plugin_op& op) {
   const auto given = attribute<int64_t>(op, "low_first");
@@ -44,7 +46,7 @@ compute_plugin_fault run_pack(const Plan& plan, const Operands& operands) {
 }
 
 void prepare_unpack(Plan& plan, const compute_plugin_op& op) {
-  require(plan.tensors[0].dtype == kPackedDtype && plan.tensors[0].rank() == 1, "only rows of packed numbers");
+  require(plan.tensors[0].dtype == packed_dtype() && plan.tensors[0].rank() == 1, "only rows of packed numbers");
   plan.axis = low_first(op) ? 0 : 1;
 }
 
@@ -85,23 +87,33 @@ compute_error* list(const compute_plugin_ops_sink* sink) {
     dtype.struct_size = sizeof dtype;
     dtype.struct_type = COMPUTE_PLUGIN_STRUCT_VENDOR_DTYPE;
     dtype.name = text(kDtypeName);
-    dtype.dtype = kPackedDtype;
-    dtype.size_bytes = 1;
-    sink->dtype(sink->context, &dtype);
+    dtype.size_bits = 8;
+    dtype_number = sink->dtype(sink->context, &dtype);
+    if (dtype_number == 0) return;  // core has no place for it
     const compute_plugin_vendor_op pack = describe("minimal.pack", "pairs of numbers below 16, in a byte each",
                                                    "low_first: int64 = 1", "INTEGER", "[x.size / 2]", kDtypeName);
     const compute_plugin_vendor_op unpack =
         describe("minimal.unpack", "the numbers of packed pairs, times scale",
                  "low_first: int64 = 1; scale: float64 = 1!", "", "[x.size * 2]", "float32");
-    sink->op(sink->context, &pack);
-    sink->op(sink->context, &unpack);
+    if (sink->op(sink->context, &pack) != 1 || sink->op(sink->context, &unpack) != 1)
+      throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: core does not take the ops");
+    // Core goes on without what it cannot take.
+    const compute_plugin_vendor_op broken = describe("minimal.broken", "", "", "", "[x.size / ]", kDtypeName);
+    if (sink->op(sink->context, &broken) != 0)
+      throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: core takes an op that it cannot parse");
+    dtype.name = text("minimal_u4");
+    dtype.size_bits = 4;
+    if (sink->dtype(sink->context, &dtype) != 0)
+      throw Failure(COMPUTE_ERROR_INTERNAL, "minimal: core takes a dtype of half a byte");
   });
 }
 
-constexpr Primitive kPack = {"minimal.pack", prepare_pack, run_pack, false, 0, " low_first "};
-constexpr Primitive kUnpack = {"minimal.unpack", prepare_unpack, run_unpack, false, 0, " low_first "};
+constexpr Primitive kPack = {"minimal.pack", prepare_pack, run_pack, false, 2, 0, " low_first "};
+constexpr Primitive kUnpack = {"minimal.unpack", prepare_unpack, run_unpack, false, 2, 0, " low_first "};
 
 }  // namespace
+
+int32_t packed_dtype() { return dtype_number; }
 
 const Primitive* find_vendor_op(std::string_view name) {
   if (!offers_ops()) return nullptr;

@@ -19,7 +19,6 @@ const compute_plugin_caps* caps(uint64_t) {
     compute_plugin_heap value{};
     value.struct_size = sizeof value;
     value.struct_type = COMPUTE_PLUGIN_STRUCT_HEAP;
-    value.flags = COMPUTE_PLUGIN_HEAP_DEVICE_LOCAL;
     value.suballocation = COMPUTE_PLUGIN_SUBALLOCATE_OFFSET;
     value.size_bytes = value.max_allocation_bytes = int64_t{1} << 40;
     value.offset_alignment = value.base_alignment = 64;
@@ -50,7 +49,7 @@ compute_error* stream_sync(uint64_t, uint64_t number, int64_t, uint64_t* out_rea
   return nullptr;
 }
 compute_error* copy_to_host(uint64_t, const compute_plugin_operand*, void* dst, const compute_plugin_operand*,
-                            int64_t size_bytes) {
+                            int64_t size_bytes, uint32_t) {
   std::memset(dst, 0, static_cast<size_t>(size_bytes));
   return nullptr;
 }
@@ -78,7 +77,7 @@ constexpr compute_plugin_device_table kDevice = {
     .stream_create = stream_create,
     .stream_destroy = [](uint64_t) {},
     .stream_mark = [](uint64_t, uint64_t, uint32_t) -> compute_error* { return nullptr; },
-    .stream_wait = [](uint64_t, uint64_t, uint64_t) -> compute_error* { return nullptr; },
+    .stream_wait = [](uint64_t, uint64_t, uint64_t, uint32_t) -> compute_error* { return nullptr; },
     .stream_wait_host = nullptr,
     .signal_host_wait = nullptr,
     .stream_cancel = nullptr,
@@ -90,10 +89,10 @@ constexpr compute_plugin_device_table kDevice = {
     .mark_time = nullptr,
     .clock = nullptr,
     .telemetry = nullptr,
-    .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, const compute_plugin_operand*,
-                         int64_t) -> compute_error* { return nullptr; },
+    .copy_from_host = [](uint64_t, const void*, const compute_plugin_operand*, const compute_plugin_operand*, int64_t,
+                         uint32_t) -> compute_error* { return nullptr; },
     .copy_to_host = copy_to_host,
-    .fill = [](uint64_t, const compute_plugin_operand*, int64_t, const void*, int32_t) -> compute_error* {
+    .fill = [](uint64_t, const compute_plugin_operand*, int64_t, const void*, int32_t, uint32_t) -> compute_error* {
       return nullptr;
     },
     .copy_peer = nullptr,
@@ -115,7 +114,6 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   info.memory_bytes = int64_t{1} << 40;
   info.kind = COMPUTE_DEVICE_KIND_ACCELERATOR;
   info.score = -1;
-  info.platform_index = -1;
   static const std::array<uint32_t, 16> levels = [] {
     std::array<uint32_t, 16> all;
     all.fill(COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL);
