@@ -1227,7 +1227,7 @@ typedef struct compute_plugin_kernel_info {
   uint32_t struct_size;
   uint32_t struct_type;
   const void* next;
-  int32_t argument_count; /* -1 if unknown */
+  int32_t argument_count; /* of a launch; -1 if unknown */
   int32_t max_group_size; /* maximum number of work-items (CUDA: threads) per group; 0 if unknown */
 } compute_plugin_kernel_info;
 
@@ -1404,9 +1404,8 @@ typedef struct compute_plugin_device_table {
   void (*close)(uint64_t device);
 
   /* Allocates memory, whose contents are undefined. If there is not enough, it returns OUT_OF_DEVICE_MEMORY and changes
-   * nothing. In a heap that is
-   * HOST_SPACE, *out_data is the address of the first byte; in other heaps it stays NULL. The slot may be NULL only if
-   * the device is the host. */
+   * nothing. In a heap that is HOST_SPACE, *out_data is the address of the first byte; in other heaps it stays NULL. The
+   * slot may be NULL only if the device is the host. */
   compute_error* (*memory_allocate)(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
                                     void** out_data);
   /* Frees a buffer. No queued work uses it any more. `heap` is the heap of the buffer, or -1 for a buffer from

@@ -262,9 +262,10 @@ compute_error* compute_kernel_launch(compute_kernel* kernel, compute_stream* str
     }
     if (argument_count > 0) require_not_null(arguments, "arguments");
     const compute_launch shape = read_sized(launch, "launch");
-    if (self.info.argument_count >= 0 && argument_count != self.info.argument_count) {
+    const int64_t given_count = argument_count + (shape.local_memory_bytes > 0 ? 1 : 0);
+    if (self.info.argument_count >= 0 && given_count != self.info.argument_count) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("kernel {}: expected {} arguments, got {}", self.name,
-                                                              self.info.argument_count, argument_count));
+                                                              self.info.argument_count, given_count));
     }
     check_launch(self, shape);
     Timeline& timeline = launch_timeline(self, stream);

@@ -158,6 +158,11 @@ COMPUTE_KERNEL scale(COMPUTE_GLOBAL const f32* x, COMPUTE_GLOBAL f32* y, COMPUTE
                       "f", "-DV=5");
   shared.launch({}, {local_memory(64), writes(y)});
   EXPECT_EQ(y[0].item<float>(), 5);
+  const Kernel last(device, "opencl-c", "kernel void f(global float* y, local float* t) { t[0] = 6; y[0] = t[0]; }",
+                    "f");
+  last.launch({.local_memory_bytes = 64}, {writes(y)});
+  EXPECT_EQ(y[0].item<float>(), 6);
+  EXPECT_EQ(thrown_by([&] { return last.launch({}, {writes(y)}), 0; }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(thrown_by([&] { return Kernel(device, "opencl-c", "kernel void", "f"); }).code,
             COMPUTE_ERROR_COMPILE_FAILED);
   EXPECT_NE(device.native<compute_native_opencl>().context, 0u);
