@@ -1404,8 +1404,8 @@ typedef struct compute_plugin_device_table {
   void (*close)(uint64_t device);
 
   /* Allocates memory, whose contents are undefined. If there is not enough, it returns OUT_OF_DEVICE_MEMORY and changes
-   * nothing. In a heap that is HOST_SPACE, *out_data is the address of the first byte; in other heaps it stays NULL. The
-   * slot may be NULL only if the device is the host. */
+   * nothing. In a heap that is HOST_SPACE, *out_data is the address of the first byte; in other heaps it stays NULL.
+   * The slot may be NULL only if the device is the host. */
   compute_error* (*memory_allocate)(uint64_t device, const compute_plugin_allocation* request, uint64_t* out_buffer,
                                     void** out_data);
   /* Frees a buffer. No queued work uses it any more. `heap` is the heap of the buffer, or -1 for a buffer from

@@ -422,7 +422,7 @@ class DeviceTable : public PluginSlots<compute_plugin_device_table> {
     return call<&Table::copy_peer>(stream, src_device.device_, &src, &dst, size_bytes, 0u);
   }
 
-  // *out_refusal is set where the op is not supported. UNSUPPORTED, the error for what must be understood, is a refusal.
+  // *out_refusal is set if the op is not supported. UNSUPPORTED, the error for what must be understood, is a refusal.
   compute_error* op_query(const compute_plugin_op& op, compute_plugin_query_info* out_info,
                           std::optional<PluginRefusal>* out_refusal) const;
   // Without an error either *out_plan is not 0 or *out_refusal is set.

@@ -435,7 +435,7 @@ ISOLATED_TEST(Loader, HeapsThatLieAreFoundWhereThePluginIsChecked) {
   Device device;
   set_faults("caps=heap_flags:2");
   EXPECT_FAILS(compute_device_open("faulty0", device.out()), COMPUTE_ERROR_PLUGIN_REJECTED, "faulty0", "heap 0",
-               "HOST_VISIBLE");
+               "HOST_SPACE");
 }
 
 // Whatever the first device of a list does, the next one is tried, with a warning.

@@ -489,8 +489,8 @@ int32_t reason_against(const compute_plugin_device_table& table, uint64_t device
   return prepared.reason;
 }
 
-// An op that core asks for, with row-major float32 tensors. A plugin looks at names, versions and counts before it looks
-// at the tensors.
+// An op that core asks for, with row-major float32 tensors. A plugin looks at names, versions and counts before it
+// looks at the tensors.
 struct KnownOp {
   explicit KnownOp(std::string_view name, int32_t version, int32_t tensor_count, int32_t expression_count)
       : tensors(static_cast<size_t>(tensor_count), Map().tensors[0]),

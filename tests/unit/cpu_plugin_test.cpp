@@ -161,7 +161,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
   compute_error_code run(const compute_plugin_op& op, const std::vector<compute_plugin_operand>& places,
                          const compute_plugin_scalar* scalars, uint64_t fault = 0) {
     uint64_t plan = 0;
-    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
+    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0};
     bool is_refused = false;
     const compute_plugin_refuse refuse = [](void* context, const compute_plugin_refusal*) {
       *static_cast<bool*>(context) = true;
@@ -185,8 +185,7 @@ class CpuPlugin : public testing::TestWithParam<uint32_t> {
                                     0,
                                     0,
                                     0,
-                                    {},
-                                    nullptr};
+                                    {}};
     const auto code = code_of(table_->plan_run(plan, &run));
     table_->plan_release(device_, plan);
     return code;

@@ -303,7 +303,7 @@ class MinimalPlugin : public testing::Test {
   // The reason of the refusal, which op_query and op_prepare give alike; 0 if the op is taken.
   int32_t refusal(const Op& op) {
     compute_plugin_query_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_QUERY_INFO, nullptr, -1, 0, 0};
-    compute_plugin_plan_info plan_info = {sizeof plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
+    compute_plugin_plan_info plan_info = {sizeof plan_info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0};
     int32_t reason = 0, of_prepare = 0;
     uint64_t plan = 0;
     with_op(op, [&](const compute_plugin_op& described) {
@@ -337,7 +337,7 @@ class MinimalPlugin : public testing::Test {
     made->expression.output(made->expression.call(COMPUTE_PLUGIN_INTRINSIC_ADD, COMPUTE_DTYPE_FLOAT32, {input, input}));
     made->op = {.name = "map", .inputs = {x}, .outputs = {y}, .expressions = {made->expression.get()}};
     with_op(made->op, [&](const compute_plugin_op& described) {
-      compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
+      compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0};
       int32_t reason = 0;
       EXPECT_OK(table_->op_prepare(device_, &described, &made->plan, &info, keep_reason, &reason));
     });
@@ -352,7 +352,7 @@ class MinimalPlugin : public testing::Test {
 
   void run_on(uint64_t stream, const Op& op, compute_plugin_operand fault = {}) {
     uint64_t plan = 0;
-    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
+    compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0};
     with_op(op, [&](const compute_plugin_op& described) {
       int32_t reason = 0;
       EXPECT_OK(table_->op_prepare(device_, &described, &plan, &info, keep_reason, &reason));
@@ -376,8 +376,7 @@ class MinimalPlugin : public testing::Test {
                                     0,
                                     0,
                                     0,
-                                    {},
-                                    nullptr};
+                                    {}};
     EXPECT_OK(table_->plan_run(plan, &run));
     table_->plan_release(device_, plan);  // immediately: the queued run keeps it
   }
@@ -625,8 +624,9 @@ TEST_F(MinimalPlugin, RunsGraphs) {
   compute_plugin_graph described = {sizeof described, COMPUTE_PLUGIN_STRUCT_GRAPH, nullptr, 0, 0, nodes, 2};
   uint64_t graph = 0;
   ASSERT_OK(graphs->create(device_, &described, &graph));
-  for (int run = 0; run < 2; ++run) {
-    ASSERT_OK(graphs->run(graph, stream_, nullptr));
+  const compute_plugin_graph_run run = {sizeof run, COMPUTE_PLUGIN_STRUCT_GRAPH_RUN, nullptr, stream_, nullptr, 0, 0};
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_OK(graphs->run(graph, &run));
     EXPECT_EQ(download<float>(y), std::vector<float>(4, 12.0f));
   }
   graphs->release(device_, graph);
@@ -1039,7 +1039,7 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
     streams.push_back(make_stream());
   }
   uint64_t plan = 0;
-  compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0, 0};
+  compute_plugin_plan_info info = {sizeof info, COMPUTE_PLUGIN_STRUCT_PLAN_INFO, nullptr, 0, 0, 0, 0, 0};
   with_op({.name = "map", .inputs = {input}, .outputs = {outputs[0]}, .expressions = {expression.get()}},
           [&](const compute_plugin_op& described) {
             int32_t reason = 0;
@@ -1050,8 +1050,7 @@ TEST_F(MinimalPlugin, OnePlanRunsOnSeveralStreams) {
     threads.emplace_back([&, i] {
       const compute_plugin_operand tensors[] = {{input.buffer, 0}, {outputs[i].buffer, 0}};
       const compute_plugin_run run = {
-          sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {}, {}, 2, 0, 0, 0, 0, {},
-          nullptr};
+          sizeof run, COMPUTE_PLUGIN_STRUCT_RUN, nullptr, streams[i], tensors, nullptr, {}, {}, 2, 0, 0, 0, 0, {}};
       uint64_t reached = 0;
       for (int round = 0; round < 5; ++round) EXPECT_OK(table_->plan_run(plan, &run));
       EXPECT_OK(table_->stream_mark(streams[i], 5, 0));

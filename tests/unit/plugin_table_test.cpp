@@ -93,7 +93,12 @@ compute_plugin_device_table device_table() {
   fill(table.mark_time);
   if (has_clock) fill(table.clock);
   table.telemetry = [](uint64_t, compute_plugin_telemetry* out, compute_plugin_take_process take, void* context) {
-    if (process_bytes != 0) take(context, 17, process_bytes);
+    compute_plugin_process process{};
+    process.struct_size = sizeof process;
+    process.struct_type = COMPUTE_PLUGIN_STRUCT_PROCESS;
+    process.process_id = 17;
+    process.memory_bytes = process_bytes;
+    if (process_bytes != 0) take(context, &process);
     return telemetry(out);
   };
   return table;

@@ -91,8 +91,8 @@ bool is_row_major(const compute_plugin_tensor& tensor, int64_t first = 0);
 inline bool is_complex(compute_dtype dtype) { return dtype_row(dtype).category == Category::kComplex; }
 
 /// Refuses what a newer core may ask: an op, a version, tensors, expressions or attributes that known_ops.def does not
-/// list; dtypes that dtypes.def does not list; unknown layouts; unknown nodes of expressions. Plugins call it before all
-/// else, so that what follows need not. A plugin checks its own ops (acme.fused) by itself.
+/// list; dtypes that dtypes.def does not list; unknown layouts; unknown nodes of expressions. Plugins call it first, so
+/// that what follows need not check. A plugin checks its own ops (acme.fused) itself.
 std::optional<Refusal> refuse_unknown(const Op& op);
 
 /// Refuses complex elements at addresses that are not multiples of their size, which GPUs cannot load in one access.

@@ -316,7 +316,7 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   static std::string name, sanitizer;
   manifest = padded(*minimal_plugin_query());
   const compute_plugin_setting* const manifest_settings = manifest.value.settings;
-  name = "faulty";
+  name = FAULTY_NAME;
   sanitizer.assign(manifest.value.sanitizer.data, manifest.value.sanitizer.size);
   const std::optional<Fault> fault = next_fault("manifest");
   static compute_plugin_setting settings[2];

@@ -334,7 +334,7 @@ uint32_t level_of(int32_t dtype) { return dtype_levels()[static_cast<size_t>(dty
 
 namespace {
 
-// Two copies of the library in one process can load this file once. They cannot share it, because it has one core table.
+// Two copies of the library in one process load this file once. They cannot share it, because it has one core table.
 compute_error* open(const compute_plugin_core* given, const compute_plugin_table** out_table) {
   *out_table = nullptr;
   const compute_plugin_core* const first = owner;
