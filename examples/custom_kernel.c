@@ -47,7 +47,7 @@ static void check(compute_error* error) {
 
 static compute_kernel* compile(compute_device* device, const char* name) {
   compute_kernel* kernel = NULL;
-  check(compute_kernel_compile(device, "portable", kSource, name, NULL, &kernel));
+  check(compute_kernel_compile(device, "portable", kSource, -1, name, NULL, &kernel));
   return kernel;
 }
 

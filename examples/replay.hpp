@@ -50,7 +50,7 @@ class Replay {
   void run(const F& step) {
     if (!records_) return step();
     if (!graph_) graph_ = compute::Graph::record(tape::stream, step);
-    for (const Counter& counter : counters_) graph_->set_scalar(counter.slot_, *counter.value_);
+    for (const Counter& counter : counters_) graph_->set_slot(counter.slot_, *counter.value_);
     graph_->run(tape::stream);
   }
 

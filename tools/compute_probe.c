@@ -59,14 +59,16 @@ static int report_library(struct dl_phdr_info* info, size_t size, void* user_dat
   return 0;
 }
 
-static void take_log(int32_t level, const char* category, const char* text, void* user_data) {
+static void take_log(compute_borrowed_log_record record, void* user_data) {
   static const char kEntering[] = "entering ";
+  const char* const text = record->text;
   (void)user_data;
-  if (level == COMPUTE_LOG_ERROR && strncmp(text, "dlopen of ", 10) == 0) { /* the process cannot continue safely */
+  if (record->level == COMPUTE_LOG_ERROR &&
+      strncmp(text, "dlopen of ", 10) == 0) { /* the process cannot continue safely */
     report("at ", "dlopen, which threw an exception");
     abort();
   }
-  if (strcmp(category, "load") == 0 && strncmp(text, kEntering, sizeof kEntering - 1) == 0) {
+  if (strcmp(record->category, "load") == 0 && strncmp(text, kEntering, sizeof kEntering - 1) == 0) {
     char step[MAX_LINE];
     has_entered = 1;
     snprintf(step, sizeof step, "%s", text + sizeof kEntering - 1);

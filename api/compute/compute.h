@@ -54,7 +54,8 @@
  *   part of a struct that it knows, an unknown flag or access bit in a request, or an unknown `next` entry whose
  *   struct_type has the bit COMPUTE_STRUCT_MUST_UNDERSTAND. It ignores other unknown `next` entries. An unknown value
  *   of a choice, such as a format or a reduction, is INVALID_ARGUMENT. A program ignores unknown flags of information
- *   structs. It treats an unknown error code as INTERNAL and an unknown health as unusable. It uses a device of an
+ *   structs. It treats an unknown error code as INTERNAL, an unknown health as unusable, an unknown COMPUTE_REASON_ as
+ *   NOT_IMPLEMENTED, and an unknown level of the log as COMPUTE_LOG_ERROR. It uses a device of an
  *   unknown kind as it uses the others.
  */
 #ifndef COMPUTE_COMPUTE_H_
@@ -140,7 +141,8 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_ERROR_INTERNAL = 17,            /* a bug in this library */
   COMPUTE_ERROR_CANCELLED = 18,           /* the work was cancelled; see compute_stream_cancel */
   COMPUTE_ERROR_PEER_FAILED = 19,         /* another process of a group failed or is gone */
-  COMPUTE_ERROR_NUMERICAL = 20            /* the data have no result, such as a singular matrix */
+  COMPUTE_ERROR_NUMERICAL = 20,           /* the data have no result, such as a singular matrix */
+  COMPUTE_ERROR_IO = 21                   /* a file cannot be read or written */
 };
 
 /*
@@ -202,13 +204,15 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_HANDLE = 7      /* uint64_t: the handle of an object, such as a group of devices */
 };
 
-/* How collectives combine the values of the ranks. */
+/* How collectives combine the values of the ranks, and compute_reduce the values of an expression. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_REDUCTION_SUM = 1,  /* of bool: or */
-  COMPUTE_REDUCTION_PROD = 2, /* of bool: and */
+  COMPUTE_REDUCTION_SUM = 1,  /* collectives, of bool: or */
+  COMPUTE_REDUCTION_PROD = 2, /* collectives, of bool: and */
   COMPUTE_REDUCTION_MIN = 3,  /* NaN if a value is NaN; not of complex numbers */
-  COMPUTE_REDUCTION_MAX = 4,
-  COMPUTE_REDUCTION_MEAN = 5 /* not of integers and bool */
+  COMPUTE_REDUCTION_MAX = 4,  /* the same */
+  COMPUTE_REDUCTION_MEAN = 5, /* collectives only; not of integers and bool */
+  COMPUTE_REDUCTION_ALL = 6,  /* compute_reduce only: 1 if no value is 0 */
+  COMPUTE_REDUCTION_ANY = 7   /* compute_reduce only: 1 if a value is not 0 */
 };
 
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -406,12 +410,25 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_TRANSFERS_ERROR = 3 /* each fails with UNSUPPORTED */
 };
 
-/* Results of compute_op_query, compute_map_query and compute_reduce_query. */
+/* How a device runs an op; see compute_support. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_SUPPORT_NONE = 0,       /* the op does not run; *out_reason states why */
+  COMPUTE_SUPPORT_NONE = 0,       /* the op does not run */
   COMPUTE_SUPPORT_NATIVE = 1,     /* the plugin's own op, or its primitives without a tensor between them in memory */
   COMPUTE_SUPPORT_DECOMPOSED = 2, /* with intermediate tensors, or a substitute for a primitive that was refused */
-  COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host (setting COMPUTE_FALLBACK); *out_reason states why */
+  COMPUTE_SUPPORT_HOST = 3        /* the op runs on the host (setting COMPUTE_FALLBACK) */
+};
+
+/* Why a plugin refused an op or a step of it; see compute_support. */
+enum COMPUTE_UNDERLYING(int32_t) {
+  COMPUTE_REASON_NONE = 0,            /* the plugin refused nothing */
+  COMPUTE_REASON_NOT_IMPLEMENTED = 1, /* the plugin has no such op */
+  COMPUTE_REASON_DTYPE = 2,           /* the dtype of an operand, or of a value in an expression */
+  COMPUTE_REASON_LAYOUT = 3,          /* the strides or the alignment of an operand */
+  COMPUTE_REASON_RANK = 4,            /* the rank of an operand */
+  COMPUTE_REASON_SHAPE = 5,           /* the extents of an operand */
+  COMPUTE_REASON_ATTRIBUTE = 6,       /* the value of an attribute */
+  COMPUTE_REASON_LIBRARY_MISSING = 7, /* a library of the vendor is missing or too old */
+  COMPUTE_REASON_INTRINSIC = 8        /* a function in an expression */
 };
 
 /* Formats of reports. */
@@ -465,7 +482,9 @@ enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_STRUCT_TRANSPORT = 20,
   COMPUTE_STRUCT_GROUP_OPTIONS = 21,
   COMPUTE_STRUCT_COLLECTIVE_OPTIONS = 22,
-  COMPUTE_STRUCT_GRAPH_OPTIONS = 23
+  COMPUTE_STRUCT_GRAPH_OPTIONS = 23,
+  COMPUTE_STRUCT_SUPPORT = 24,
+  COMPUTE_STRUCT_LOG_RECORD = 25
 };
 
 /* Sizes, in version 1, of the structs that the library reads. The library refuses smaller structs. */
@@ -473,7 +492,7 @@ enum COMPUTE_UNDERLYING(uint32_t) {
 #define COMPUTE_STREAM_OPTIONS_SIZE_1 24u
 #define COMPUTE_EVENT_OPTIONS_SIZE_1 24u
 #define COMPUTE_TENSOR_SPEC_SIZE_1 48u
-#define COMPUTE_KERNEL_OPTIONS_SIZE_1 40u
+#define COMPUTE_KERNEL_OPTIONS_SIZE_1 32u
 #define COMPUTE_KERNEL_ARGUMENT_SIZE_1 48u
 #define COMPUTE_LAUNCH_SIZE_1 72u
 #define COMPUTE_OP_REGISTRATION_SIZE_1 200u
@@ -511,12 +530,25 @@ typedef struct compute_group compute_group;
 struct DLManagedTensorVersioned; /* DLPack 1.x */
 struct DLManagedTensor;          /* DLPack before 1.0 */
 
+/* A line of the log. The strings are valid until the callback returns. */
+typedef struct compute_log_record {
+  uint32_t struct_size;
+  uint32_t struct_type; /* COMPUTE_STRUCT_LOG_RECORD */
+  const void* next;
+  int32_t level; /* COMPUTE_LOG_; treat an unknown level as COMPUTE_LOG_ERROR */
+  int32_t reserved;
+  const char* category; /* load, select, place, copy, compile, memory or error; later versions may add some */
+  int64_t category_size;
+  const char* text; /* without a newline at the end */
+  int64_t text_size;
+} compute_log_record;
+
 /*
- * Strings and errors that a callback receives. They are valid until the callback returns. They are typedefs because
- * some languages (cgo) cannot write `const` in the type of a function that they export.
+ * What a callback receives. It is valid until the callback returns. These are typedefs because some languages (cgo)
+ * cannot write `const` in the type of a function that they export.
  */
-typedef const char* compute_borrowed_string; /* NUL-terminated */
 typedef const compute_error* compute_borrowed_error;
+typedef const compute_log_record* compute_borrowed_log_record;
 
 /*
  * A number with its type: the value of a run-time attribute, or of a scalar of an expression. `kind` selects the field
@@ -529,7 +561,7 @@ typedef struct compute_number {
   int64_t integer;        /* INT64 */
   double real;            /* FLOAT64, COMPLEX128 */
   double imaginary;       /* COMPLEX128 */
-  compute_tensor* tensor; /* SCALAR: from compute_tensor_scalar or compute_scalar_create */
+  compute_tensor* tensor; /* SCALAR: from compute_tensor_scalar or compute_tensor_slot */
 } compute_number;
 
 /* The description of a device. The device need not be open. */
@@ -689,6 +721,25 @@ typedef struct compute_tensor_spec {
   int32_t reserved;
 } compute_tensor_spec;
 
+/*
+ * How a device would run an op: the answer of compute_op_query, compute_map_query and compute_reduce_query.
+ *
+ * `reason`, `argument` and `text` state why the plugin refused the op or a step of it, also if the op then runs in
+ * another way. If the plugin itself would run the op on the host, `text` says so and `reason` is NONE. `text` is empty
+ * if there is nothing to state. Free it before you pass the struct again; the library overwrites the pointer.
+ */
+typedef struct compute_support {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int32_t support;  /* COMPUTE_SUPPORT_ */
+  int32_t reason;   /* COMPUTE_REASON_ */
+  int32_t argument; /* position of the operand at fault, as of compute_error_argument; or -1 */
+  int32_t reserved;
+  int64_t workspace_bytes; /* size of the temporary memory; -1 if it becomes known only when the op is prepared */
+  compute_text* text;      /* one line; the caller frees it. NULL on error */
+} compute_support;
+
 /* Flags of compute_op_info. */
 enum COMPUTE_UNDERLYING(uint32_t) {
   COMPUTE_OP_IN_PLACE = 1, /* an output and an input may be identical views */
@@ -826,7 +877,6 @@ typedef struct compute_kernel_options {
   const void* next;
   const char* compiler_options; /* passed to the compiler unchanged; NULL with size 0: none */
   int64_t compiler_options_size;
-  int64_t source_size; /* size in bytes of `source`, which may be binary; 0: it is NUL-terminated */
 } compute_kernel_options;
 
 /* Kinds of kernel arguments. */
@@ -925,13 +975,11 @@ COMPUTE_API compute_error* compute_dtype_from_name(const char* name, compute_dty
 /*
  * Replaces the default log sink, which writes the device selection and warnings to stderr. A NULL callback restores it.
  *
- * `callback` is called for log lines of every level: the setting COMPUTE_LOG is for the default sink. It receives the
- * level (COMPUTE_LOG_), the category (load, select, place, copy, compile, memory or error) and the text without a
- * newline. It may be called from any thread and must not call this library. A callback that this function replaced is
- * not called any more when this function returns.
+ * `callback` is called for log lines of every level: the setting COMPUTE_LOG is for the default sink. It may be called
+ * from any thread and must not call this library. A callback that this function replaced is not called any more when
+ * this function returns.
  */
-typedef void (*compute_log_callback)(int32_t level, compute_borrowed_string category, compute_borrowed_string text,
-                                     void* user_data);
+typedef void (*compute_log_callback)(compute_borrowed_log_record record, void* user_data);
 COMPUTE_API compute_error* compute_log_set_callback(compute_log_callback callback, void* user_data);
 
 /*
@@ -942,9 +990,9 @@ COMPUTE_API compute_error* compute_log_set_callback(compute_log_callback callbac
  *         INVALID_ARGUMENT  the setting does not take this value
  */
 COMPUTE_API compute_error* compute_config_set(const char* name, const char* value);
-/* Returns the value in force and its origin, as "value\torigin". A NULL name returns all settings, one per line, as
- * "name\tvalue\torigin". An unknown name is NOT_FOUND. */
-COMPUTE_API compute_error* compute_config_get(const char* name, compute_text** out_value);
+/* Returns the value in force of a setting and where it comes from, as "COMPUTE_DEVICE" (the variable), "the API" or
+ * "default". out_origin may be NULL. A setting without a value has an empty one. An unknown name is NOT_FOUND. */
+COMPUTE_API compute_error* compute_config_get(const char* name, compute_text** out_value, compute_text** out_origin);
 /*
  * Describes every setting: its names, its kind, default and choices, what it does, the value in force and its origin.
  * Lists the settings of plugins too, as far as their manifests are known. `format` is one of COMPUTE_FORMAT_.
@@ -990,11 +1038,11 @@ COMPUTE_API compute_error* compute_profile_report(int32_t format, compute_text**
 /*
  * Starts a trace of ops, transfers, memory and waits in the Trace Event Format of Perfetto and chrome://tracing, in a
  * new file `path`. A trace that is being written is ended. The setting COMPUTE_TRACE starts one when the first device
- * is opened. INVALID_ARGUMENT if the file cannot be written.
+ * is opened. IO if the file cannot be opened.
  */
 COMPUTE_API compute_error* compute_trace_start(const char* path);
-/* Waits for queued work and ends the trace. Does nothing if none is being written. INTERNAL if the file is not
- * complete. */
+/* Waits for queued work and ends the trace. Does nothing if none is being written. IO if the file is not complete, as
+ * on a full disk. */
 COMPUTE_API compute_error* compute_trace_stop(void);
 /*
  * Reports the tensors that are alive: their label, dtype, shape, bytes and device, and where they were created, by
@@ -1131,20 +1179,24 @@ COMPUTE_API compute_error* compute_device_trim(compute_device* device, int64_t k
  */
 COMPUTE_API compute_error* compute_device_set_allocator(compute_device* device, const compute_allocator* allocator);
 /*
- * Sets a function that is called when an allocation on any device, `cpu` included, would fail because memory is short.
- * NULL unsets it. In a language with garbage collection, the callback can collect unreachable tensors and release them.
+ * Adds a function that is called when an allocation on any device, `cpu` included, would fail because memory is short.
+ * In a language with garbage collection, the callback can collect unreachable tensors and release them. A process can
+ * have several callbacks, such as one for each language that runs in it.
  *
  * When an allocation finds no memory, the library frees its cached memory and mirrors and tries again. Then it calls
- * `callback` once, with the device (borrowed) and the requested size in bytes, and tries a last time. `callback` runs
- * on the thread of the call that allocates, and can run on several threads at once. It may release handles, and call
- * compute_device_trim and the functions on errors. An allocation inside it that finds no memory fails; it does not call
- * `callback` again.
+ * each callback once, in the order in which they were added, with the device (borrowed) and the requested size in
+ * bytes, and tries a last time. A callback runs on the thread of the call that allocates, and can run on several
+ * threads at once. It may release handles, and call compute_device_trim, the functions on errors and the two functions
+ * below. An allocation inside it that finds no memory fails; it calls no callback.
  *
- * This function waits for callbacks in progress on other threads. When it returns, the previous callback is not called
- * any more.
+ * _remove removes the callback that was added with the same two arguments. It waits for calls of it on other threads,
+ * so two callbacks must not remove each other. When it returns, the callback is not called any more.
+ *
+ * Errors: INVALID_ARGUMENT  `callback` is NULL; _add: it was added before with this user_data; _remove: it was not
  */
 typedef void (*compute_pressure_callback)(compute_device* device, int64_t size_bytes, void* user_data);
-COMPUTE_API compute_error* compute_memory_set_pressure_callback(compute_pressure_callback callback, void* user_data);
+COMPUTE_API compute_error* compute_memory_add_pressure_callback(compute_pressure_callback callback, void* user_data);
+COMPUTE_API compute_error* compute_memory_remove_pressure_callback(compute_pressure_callback callback, void* user_data);
 /*
  * Returns the default stream of `device`, which a NULL stream means. The caller releases it. It cannot record graphs.
  * After work on it has failed, the device has a new default stream: call this function again. On `cpu` it is the stream
@@ -1211,9 +1263,9 @@ COMPUTE_API compute_error* compute_tensor_touch(compute_tensor* tensor);
  */
 COMPUTE_API compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, uint32_t flags,
                                                  compute_tensor** out_tensor);
-/* Creates a slot: a scalar whose value in a recorded graph can be changed with compute_graph_set_scalar. Its initial
+/* Creates a slot: a scalar whose value in a recorded graph can be changed with compute_graph_set_slot. Its initial
  * value is 0. */
-COMPUTE_API compute_error* compute_scalar_create(compute_dtype dtype, compute_tensor** out_tensor);
+COMPUTE_API compute_error* compute_tensor_slot(compute_dtype dtype, compute_tensor** out_tensor);
 
 COMPUTE_API void compute_tensor_retain(compute_tensor* tensor);
 COMPUTE_API void compute_tensor_release(compute_tensor* tensor);
@@ -1436,7 +1488,7 @@ COMPUTE_API void compute_semaphore_release(compute_semaphore* semaphore);
  * Faults in data. KERNEL_FAILED is a fault that a kernel detected, such as an index out of range. It concerns the
  * results alone: the stream, the device and other threads continue, and work that does not use these results is not
  * affected. Besides the uses of these results, the first of the following calls on each stream whose work produced one
- * reports the fault: compute_stream_synchronize, _wait_until, _query and _notify, compute_event_synchronize and _query.
+ * reports the fault: compute_stream_synchronize, _wait_for, _query and _notify, compute_event_synchronize and _query.
  * The work that the call waits for has finished all the same. Threads that share a default stream share this report.
  *
  * Streams. After STREAM_FAILED and the more severe codes, a stream accepts no more work, and no work after the last
@@ -1473,9 +1525,9 @@ COMPUTE_API compute_device* compute_stream_device(const compute_stream* stream);
  *            CONTEXT_LOST, DEVICE_LOST, RESTART_REQUIRED: see "Failures of queued work"
  */
 COMPUTE_API compute_error* compute_stream_synchronize(compute_stream* stream);
-/* As compute_stream_synchronize, but waits at most `timeout_ns` nanoseconds, which must not be negative. *out_reached
+/* As compute_stream_synchronize, but waits at most `timeout_ns` nanoseconds, which must not be negative. *out_finished
  * is 1 if the work has finished. On timeout it is 0, and there is no error. */
-COMPUTE_API compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached);
+COMPUTE_API compute_error* compute_stream_wait_for(compute_stream* stream, int64_t timeout_ns, int32_t* out_finished);
 /* *out_finished is 1 if all queued work has finished, else 0. Never waits. Reports the failure of the work. */
 COMPUTE_API compute_error* compute_stream_query(compute_stream* stream, int32_t* out_finished);
 /*
@@ -1571,19 +1623,18 @@ COMPUTE_API compute_error* compute_op_run(const compute_op* op, compute_stream* 
                                           compute_tensor* const* inputs, int64_t input_count, compute_tensor** outputs,
                                           int64_t output_count);
 /*
- * States how the device would run the op on operands as described by `inputs`, with outputs that the op creates. Runs
- * nothing.
+ * States how the device would run the op on operands as described by `inputs` and `outputs`. Runs nothing.
  *
- * *out_support is one of COMPUTE_SUPPORT_. If the plugin refused the op or a step of it, *out_reason states why;
- * otherwise it is an empty text. The caller frees it. *out_workspace_bytes is the size of the temporary memory in
- * bytes, or -1 if it becomes known only when the op is prepared. A call that is invalid on every device is
- * INVALID_ARGUMENT, as for compute_op_run.
+ * `outputs` describes the given outputs. An output that the op creates is COMPUTE_SPEC_ABSENT. `outputs` may have no
+ * elements if the op creates them all. A given output is taken to share no memory with an input.
+ *
+ * Errors: INVALID_ARGUMENT  the call is invalid on every device, as for compute_op_run
  */
 COMPUTE_API compute_error* compute_op_query(compute_device* device, const compute_op* op,
                                             const compute_attribute* attributes, int64_t attribute_count,
                                             const compute_tensor_spec* inputs, int64_t input_count,
-                                            int32_t* out_support, compute_text** out_reason,
-                                            int64_t* out_workspace_bytes);
+                                            const compute_tensor_spec* outputs, int64_t output_count,
+                                            compute_support* out_support);
 
 /*
  * A plan is an op that is prepared for a device, for the dtypes, shapes and strides of the given operands, and for the
@@ -1598,7 +1649,7 @@ COMPUTE_API compute_error* compute_op_query(compute_device* device, const comput
  * run. Other run-time attributes have their values from compute_plan_create. A static attribute in `run_time` is
  * INVALID_ARGUMENT. `outputs` are as in compute_op_run.
  */
-COMPUTE_API compute_error* compute_plan_create(const compute_op* op, compute_device* device,
+COMPUTE_API compute_error* compute_plan_create(compute_device* device, const compute_op* op,
                                                const compute_attribute* attributes, int64_t attribute_count,
                                                compute_tensor* const* inputs, int64_t input_count,
                                                compute_tensor* const* outputs, int64_t output_count,
@@ -1646,24 +1697,21 @@ COMPUTE_API compute_error* compute_map(compute_stream* stream, compute_expressio
                                        compute_tensor* const* inputs, int64_t input_count,
                                        const compute_number* scalars, int64_t scalar_count, compute_tensor** outputs,
                                        int64_t output_count);
-/* As compute_op_query, for compute_map. `scalars` have COMPUTE_SPEC_SCALAR, also without the flag. `outputs` describes
- * the given outputs; an output that the op creates is COMPUTE_SPEC_ABSENT. `outputs` is NULL if the op creates them
- * all. */
+/* As compute_op_query, for compute_map. `scalars` have COMPUTE_SPEC_SCALAR, also without the flag. */
 COMPUTE_API compute_error* compute_map_query(compute_device* device, compute_expression* expression,
                                              const compute_tensor_spec* inputs, int64_t input_count,
                                              const compute_tensor_spec* scalars, int64_t scalar_count,
                                              const compute_tensor_spec* outputs, int64_t output_count,
-                                             int32_t* out_support, compute_text** out_reason,
-                                             int64_t* out_workspace_bytes);
+                                             compute_support* out_support);
 
 /*
  * Evaluates an expression and reduces its values over axes, in one pass over its inputs.
  *
  * `before` is the expression. It has one output and at least one input that is not a scalar. It is evaluated at every
- * point of the broadcast shape of its inputs. `kind` states how the values are combined: "sum", "prod", "min", "max",
- * "all" or "any", as in the ops of these names. options->after is an expression that is applied to each combined value.
- * It has one input and one output. `options` may be NULL. `scalars` holds the scalars of `before`, then those of
- * `after`. *output is both input and output, as outputs[0] in compute_op_run.
+ * point of the broadcast shape of its inputs. `reduction` states how the values are combined: COMPUTE_REDUCTION_SUM,
+ * _PROD, _MIN, _MAX, _ALL or _ANY, as in the ops of these names. options->after is an expression that is applied to
+ * each combined value. It has one input and one output. `options` may be NULL. `scalars` holds the scalars of `before`,
+ * then those of `after`. *output is both input and output, as outputs[0] in compute_op_run.
  *
  * The combined value has the dtype options->accumulator. If that is 0, the dtype is that of the op: int64 or uint64 for
  * a sum or product of integers, bool for all and any, otherwise the dtype of `before`. float16 and bfloat16 values are
@@ -1681,31 +1729,31 @@ typedef struct compute_reduce_options {
   compute_dtype accumulator; /* dtype of the combined value; 0: as above */
   int32_t keepdims;          /* 1: the result keeps the reduced axes, with extent 1; 0: it does not */
 } compute_reduce_options;
-COMPUTE_API compute_error* compute_reduce(compute_stream* stream, compute_expression* before, const char* kind,
+COMPUTE_API compute_error* compute_reduce(compute_stream* stream, compute_expression* before, int32_t reduction,
                                           const compute_reduce_options* options, compute_tensor* const* inputs,
                                           int64_t input_count, const compute_number* scalars, int64_t scalar_count,
                                           compute_tensor** output);
 /* As compute_map_query, for compute_reduce. `output` describes the given output. It is NULL if the op creates it. */
-COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_expression* before, const char* kind,
+COMPUTE_API compute_error* compute_reduce_query(compute_device* device, compute_expression* before, int32_t reduction,
                                                 const compute_reduce_options* options,
                                                 const compute_tensor_spec* inputs, int64_t input_count,
                                                 const compute_tensor_spec* scalars, int64_t scalar_count,
-                                                const compute_tensor_spec* output, int32_t* out_support,
-                                                compute_text** out_reason, int64_t* out_workspace_bytes);
+                                                const compute_tensor_spec* output, compute_support* out_support);
 
 /* ---- User kernels ------------------------------------------------------------------------------------------------ */
 
 /*
  * Compiles a kernel, or loads one that is compiled. `language` is the name of the form of `source`, as "portable",
- * "cuda-c", "opencl-c", "ptx" or "cubin"; plugins can have further ones. docs/kernels.md describes them. `name` is the
- * name of the kernel function in `source`. `options` may be NULL.
+ * "cuda-c", "opencl-c", "ptx" or "cubin"; plugins can have further ones. docs/kernels.md describes them. `source_size`
+ * is the size of `source` in bytes, or -1 if it is NUL-terminated. `name` is the name of the kernel function in
+ * `source`. `options` may be NULL.
  *
  * Errors: COMPILE_FAILED  the message contains the compiler's log
  *         UNSUPPORTED     the device does not support the language
  */
-COMPUTE_API compute_error* compute_kernel_compile(compute_device* device, const char* language, const char* source,
-                                                  const char* name, const compute_kernel_options* options,
-                                                  compute_kernel** out_kernel);
+COMPUTE_API compute_error* compute_kernel_compile(compute_device* device, const char* language, const void* source,
+                                                  int64_t source_size, const char* name,
+                                                  const compute_kernel_options* options, compute_kernel** out_kernel);
 /*
  * Queues a run of a kernel. `stream` may be NULL. Tensor arguments must be on the device of the kernel; host tensors
  * are not mirrored. The library orders the run with other work by the `access` of each tensor argument.
@@ -1740,9 +1788,9 @@ COMPUTE_API compute_error* compute_graph_end(compute_stream* stream, compute_gra
 /* Runs the graph as one submission, on any stream of its device. Runs of one graph are executed in the order of the
  * calls. DEVICE_MISMATCH if the stream is on another device. INVALID_ARGUMENT if the stream is recording. */
 COMPUTE_API compute_error* compute_graph_run(compute_graph* graph, compute_stream* stream);
-/* Sets the value of the slot `scalar` for later runs of this graph. *value has the dtype of the slot and is copied.
+/* Sets the value of a slot for later runs of this graph. *value has the dtype of the slot and is copied.
  * INVALID_ARGUMENT if the graph does not use the slot. */
-COMPUTE_API compute_error* compute_graph_set_scalar(compute_graph* graph, compute_tensor* scalar, const void* value);
+COMPUTE_API compute_error* compute_graph_set_slot(compute_graph* graph, compute_tensor* slot, const void* value);
 /* Returns facts about the graph. */
 COMPUTE_API compute_error* compute_graph_get_info(compute_graph* graph, compute_graph_info* out_info);
 COMPUTE_API void compute_graph_retain(compute_graph* graph);
@@ -1892,7 +1940,8 @@ COMPUTE_API void compute_group_release(compute_group* group);
  *         PEER_FAILED       another rank failed, is gone, or called something else; the group has ended
  */
 
-/* y has the shape of x: element by element, x of all ranks combined by `reduction`, one of COMPUTE_REDUCTION_. */
+/* y has the shape of x: element by element, x of all ranks combined by `reduction`, one of COMPUTE_REDUCTION_ without
+ * ALL and ANY. */
 COMPUTE_API compute_error* compute_group_all_reduce(compute_stream* stream, compute_group* group, compute_tensor* x,
                                                     int32_t reduction, const compute_collective_options* options,
                                                     compute_tensor** out_y);

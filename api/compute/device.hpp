@@ -372,7 +372,7 @@ inline Stream Stream::default_of(const Device& device) {
 
 inline Device Stream::device() const { return detail::shared(compute_stream_device(get())); }
 
-/// Is called before an allocation fails for want of memory, until it goes; one at a time in a process.
+/// Is called before an allocation fails for want of memory, until it goes. A process can have several.
 ///
 /// The callback gets the device and the bytes that are wanted. It may release tensors and trim the device; it runs on
 /// the thread that allocates, and may run on several at once. An exception that leaves it is dropped.
@@ -381,11 +381,11 @@ class PressureHandler {
   using Callback = std::function<void(const Device& device, int64_t size_bytes)>;
 
   explicit PressureHandler(Callback callback) : callback_(std::move(callback)) {
-    check(compute_memory_set_pressure_callback(&PressureHandler::take, this));
+    check(compute_memory_add_pressure_callback(&PressureHandler::take, this));
   }
   PressureHandler(const PressureHandler&) = delete;
   PressureHandler& operator=(const PressureHandler&) = delete;
-  ~PressureHandler() { compute_error_free(compute_memory_set_pressure_callback(nullptr, nullptr)); }
+  ~PressureHandler() { compute_error_free(compute_memory_remove_pressure_callback(&PressureHandler::take, this)); }
 
  private:
   static void take(compute_device* device, int64_t size_bytes, void* self) {

@@ -38,7 +38,8 @@ enum class ErrorCode : compute_error_code {
   internal = COMPUTE_ERROR_INTERNAL,
   cancelled = COMPUTE_ERROR_CANCELLED,
   peer_failed = COMPUTE_ERROR_PEER_FAILED,
-  numerical = COMPUTE_ERROR_NUMERICAL
+  numerical = COMPUTE_ERROR_NUMERICAL,
+  io = COMPUTE_ERROR_IO
 };
 
 /// For the constants of compute.h.

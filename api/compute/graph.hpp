@@ -51,12 +51,12 @@ class Graph : public Reference<compute_graph, compute_graph_retain, compute_grap
   void run(const Stream& stream = {}) const { check(compute_graph_run(get(), stream.get())); }
   /// Sets the value that later runs use for `slot` (Tensor::slot). T is the slot's dtype.
   template <Element T>
-  void set_scalar(const Tensor& slot, T value) const {
+  void set_slot(const Tensor& slot, T value) const {
     if (slot.dtype() != dtype_of<T>) {
-      detail::throw_invalid("set_scalar: the slot holds " + std::string(slot.dtype().name()) + ", not " +
+      detail::throw_invalid("set_slot: the slot holds " + std::string(slot.dtype().name()) + ", not " +
                             std::string(dtype_of<T>.name()));
     }
-    check(compute_graph_set_scalar(get(), slot.get(), &value));
+    check(compute_graph_set_slot(get(), slot.get(), &value));
   }
   [[nodiscard]] GraphInfo info() const {
     compute_graph_info info{};

@@ -15,15 +15,6 @@
 
 namespace compute {
 
-/// How collectives combine the values of the ranks.
-enum class Reduction : int32_t {
-  sum = COMPUTE_REDUCTION_SUM,
-  prod = COMPUTE_REDUCTION_PROD,
-  min = COMPUTE_REDUCTION_MIN,
-  max = COMPUTE_REDUCTION_MAX,
-  mean = COMPUTE_REDUCTION_MEAN
-};
-
 /// Options of a group. All ranks pass the same.
 struct GroupOptions {
   std::chrono::nanoseconds timeout{0};  ///< how long a call waits for the other ranks; 0: as the setting says

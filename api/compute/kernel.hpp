@@ -80,9 +80,9 @@ class KernelArgument {
 class Kernel : public Reference<compute_kernel, compute_kernel_retain, compute_kernel_release> {
  public:
   using Reference::Reference;
-  /// Compiles `name` of `source`. `language` is "cuda-c", "opencl-c" or "portable" (docs/kernels.md);
-  /// `compiler_options` go to the compiler as they are. COMPILE_FAILED has the compiler's log, UNSUPPORTED: the device
-  /// takes no such source.
+  /// Compiles `name` of `source`, which may be binary. `language` is "cuda-c", "opencl-c", "portable" or another one of
+  /// the device (docs/kernels.md); `compiler_options` go to the compiler as they are. COMPILE_FAILED has the compiler's
+  /// log, UNSUPPORTED: the device takes no such source.
   Kernel(const Device& device, const std::string& language, const std::string& source, const std::string& name,
          std::optional<std::string> compiler_options = none)
       : Reference(detail::made<compute_kernel>([&](compute_kernel** out) {
@@ -93,7 +93,10 @@ class Kernel : public Reference<compute_kernel, compute_kernel_retain, compute_k
             options.compiler_options = compiler_options->c_str();
             options.compiler_options_size = static_cast<int64_t>(compiler_options->size());
           }
-          return compute_kernel_compile(device.get(), language.c_str(), source.c_str(), name.c_str(), &options, out);
+          // An empty source is a string too.
+          const int64_t size = source.empty() ? -1 : static_cast<int64_t>(source.size());
+          return compute_kernel_compile(device.get(), language.c_str(), source.c_str(), size, name.c_str(), &options,
+                                        out);
         })) {}
 
   /// Queues the kernel: kernel.launch({.groups = {4, 1, 1}, .group_size = {64, 1, 1}}, {reads(x), writes(y), 2.0f}).

@@ -164,23 +164,38 @@ enum class SupportLevel : int32_t {
   host = COMPUTE_SUPPORT_HOST               ///< on the host; the reason says why not on the device
 };
 
+/// Why a plugin refused an op or a step of it; see compute.h. A later library may have further ones: take them for
+/// `not_implemented`.
+enum class Refusal : int32_t {
+  none = COMPUTE_REASON_NONE,
+  not_implemented = COMPUTE_REASON_NOT_IMPLEMENTED,
+  dtype = COMPUTE_REASON_DTYPE,
+  layout = COMPUTE_REASON_LAYOUT,
+  rank = COMPUTE_REASON_RANK,
+  shape = COMPUTE_REASON_SHAPE,
+  attribute = COMPUTE_REASON_ATTRIBUTE,
+  library_missing = COMPUTE_REASON_LIBRARY_MISSING,
+  intrinsic = COMPUTE_REASON_INTRINSIC
+};
+
 struct Support {
   SupportLevel level = SupportLevel::unsupported;
-  std::string reason;            ///< why the plugin refused the op or a step of it; "" if it did not
-  int64_t workspace_bytes = -1;  ///< of temporary memory; -1: known when it is prepared
+  std::string reason;               ///< why the plugin refused the op or a step of it; "" if it did not
+  int64_t workspace_bytes = -1;     ///< of temporary memory; -1: known when it is prepared
+  Refusal refusal = Refusal::none;  ///< the kind of the reason
+  int32_t argument = -1;            ///< the position of the operand at fault, or -1
 };
 
 namespace detail {
 
 template <class F>
 [[nodiscard]] Support support_of(F&& query) {
-  Support support;
-  int32_t level = 0;
-  Text reason;
-  check(query(&level, &reason.text, &support.workspace_bytes));
-  support.level = static_cast<SupportLevel>(level);
-  support.reason = reason.str();
-  return support;
+  auto answer = sized<compute_support>();
+  check(query(&answer));
+  Text text;
+  text.text = answer.text;
+  return {static_cast<SupportLevel>(answer.support), text.str(), answer.workspace_bytes,
+          static_cast<Refusal>(answer.reason), answer.argument};
 }
 
 }  // namespace detail
@@ -338,12 +353,14 @@ class Op {
     check(compute_op_run(op_, stream.get(), given.data(), given.size(), in.data(), in.size(), out.data(), out.size()));
   }
   /// How `device` would run the op. Throws INVALID_ARGUMENT for what no device runs.
-  [[nodiscard]] Support query(const Device& device, List<TensorSpec> inputs, List<Attribute> attributes = {}) const {
-    const auto specs = detail::raw_specs(inputs);
+  /// `outputs` are those that are given, TensorSpec::left_out() for the others.
+  [[nodiscard]] Support query(const Device& device, List<TensorSpec> inputs, List<Attribute> attributes = {},
+                              List<TensorSpec> outputs = {}) const {
+    const auto in = detail::raw_specs(inputs), out = detail::raw_specs(outputs);
     const Attribute::Array given(attributes);
-    return detail::support_of([&](int32_t* level, compute_text** reason, int64_t* workspace) {
-      return compute_op_query(device.get(), op_, given.data(), given.size(), specs.data(),
-                              static_cast<int64_t>(specs.size()), level, reason, workspace);
+    return detail::support_of([&](compute_support* answer) {
+      return compute_op_query(device.get(), op_, given.data(), given.size(), in.data(), static_cast<int64_t>(in.size()),
+                              out.data(), static_cast<int64_t>(out.size()), answer);
     });
   }
 
@@ -410,7 +427,7 @@ class Plan : public Reference<compute_plan, compute_plan_retain, compute_plan_re
       : Reference(detail::made<compute_plan>([&](compute_plan** made) {
           detail::Handles in(inputs), out(outputs);
           const Attribute::Array given(attributes);
-          return compute_plan_create(op.get(), device.get(), given.data(), given.size(), in.data(), in.size(),
+          return compute_plan_create(device.get(), op.get(), given.data(), given.size(), in.data(), in.size(),
                                      out.data(), out.size(), made);
         })) {}
 
@@ -530,10 +547,10 @@ class Expression : public Reference<compute_expression, compute_expression_retai
   [[nodiscard]] Support query(const Device& device, List<TensorSpec> inputs, List<TensorSpec> scalars = {},
                               List<TensorSpec> outputs = {}) const {
     const auto in = detail::raw_specs(inputs), values = detail::raw_specs(scalars), out = detail::raw_specs(outputs);
-    return detail::support_of([&](int32_t* level, compute_text** reason, int64_t* workspace) {
+    return detail::support_of([&](compute_support* answer) {
       return compute_map_query(device.get(), get(), in.data(), static_cast<int64_t>(in.size()), values.data(),
-                               static_cast<int64_t>(values.size()), out.empty() ? nullptr : out.data(),
-                               static_cast<int64_t>(out.size()), level, reason, workspace);
+                               static_cast<int64_t>(values.size()), out.data(), static_cast<int64_t>(out.size()),
+                               answer);
     });
   }
 };
@@ -573,43 +590,43 @@ namespace detail {
 
 }  // namespace detail
 
-/// Combines the values of `before` by "sum", "prod", "min", "max", "all" or "any", in one pass over `inputs`:
-/// reduce(Expression("(a - b)**2", {"a", "b"}), "sum", {x, y}, {.axes = 0}). `scalars` holds those of `before`, then
-/// those of options.after.
-[[nodiscard]] inline Tensor reduce(const Expression& before, const std::string& kind, List<Tensor> inputs,
+/// Combines the values of `before` in one pass over `inputs`:
+/// reduce(Expression("(a - b)**2", {"a", "b"}), Reduction::sum, {x, y}, {.axes = 0}). `scalars` holds those of
+/// `before`, then those of options.after.
+[[nodiscard]] inline Tensor reduce(const Expression& before, Reduction reduction, List<Tensor> inputs,
                                    const ReduceOptions& options = {}, List<Scalar> scalars = {},
                                    const Stream& stream = {}) {
   detail::Handles in(inputs);
   const auto values = detail::raw_numbers(scalars);
   const compute_reduce_options raw = detail::raw_options(options);
   compute_tensor* out = nullptr;
-  check(compute_reduce(stream.get(), before.get(), kind.c_str(), &raw, in.data(), in.size(), values.data(),
-                       static_cast<int64_t>(values.size()), &out));
+  check(compute_reduce(stream.get(), before.get(), static_cast<int32_t>(reduction), &raw, in.data(), in.size(),
+                       values.data(), static_cast<int64_t>(values.size()), &out));
   return Tensor(out);
 }
 /// Writes into `output`.
-inline void reduce_into(const Expression& before, const std::string& kind, List<Tensor> inputs, const Tensor& output,
+inline void reduce_into(const Expression& before, Reduction reduction, List<Tensor> inputs, const Tensor& output,
                         const ReduceOptions& options = {}, List<Scalar> scalars = {}, const Stream& stream = {}) {
   if (!output.defined()) detail::throw_invalid("reduce_into: the output is an empty tensor");
   detail::Handles in(inputs);
   const auto values = detail::raw_numbers(scalars);
   const compute_reduce_options raw = detail::raw_options(options);
   compute_tensor* out = output.get();
-  check(compute_reduce(stream.get(), before.get(), kind.c_str(), &raw, in.data(), in.size(), values.data(),
-                       static_cast<int64_t>(values.size()), &out));
+  check(compute_reduce(stream.get(), before.get(), static_cast<int32_t>(reduction), &raw, in.data(), in.size(),
+                       values.data(), static_cast<int64_t>(values.size()), &out));
 }
 /// How `device` would run reduce.
-[[nodiscard]] inline Support reduce_query(const Device& device, const Expression& before, const std::string& kind,
+[[nodiscard]] inline Support reduce_query(const Device& device, const Expression& before, Reduction reduction,
                                           List<TensorSpec> inputs, const ReduceOptions& options = {},
                                           List<TensorSpec> scalars = {},
                                           const TensorSpec& output = TensorSpec::left_out()) {
   const auto in = detail::raw_specs(inputs), values = detail::raw_specs(scalars);
   const auto out = detail::raw_specs({output});
   const compute_reduce_options raw = detail::raw_options(options);
-  return detail::support_of([&](int32_t* level, compute_text** reason, int64_t* workspace) {
-    return compute_reduce_query(device.get(), before.get(), kind.c_str(), &raw, in.data(),
+  return detail::support_of([&](compute_support* answer) {
+    return compute_reduce_query(device.get(), before.get(), static_cast<int32_t>(reduction), &raw, in.data(),
                                 static_cast<int64_t>(in.size()), values.data(), static_cast<int64_t>(values.size()),
-                                out.data(), level, reason, workspace);
+                                out.data(), answer);
   });
 }
 

@@ -16,7 +16,7 @@
  * - Attributes with a default are in an options struct. NULL means all defaults. Set struct_size to the struct's sizeof
  *   and the rest to zero: a field that is zero has its default, which the comment beside the field states.
  * - An op with several results has one out-parameter for each. None of them may be NULL.
- * - A run-time attribute that is a slot of a graph (compute_scalar_create) is a compute_number of kind
+ * - A run-time attribute that is a slot of a graph (compute_tensor_slot) is a compute_number of kind
  *   COMPUTE_KIND_SCALAR.
  * - Axes are given as a list (an empty one by any address and count 0) or as a mask, not as both.
  * - A NULL stream is the default stream of the device that the op runs on. Functions without inputs need a stream or

@@ -152,7 +152,8 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_ERROR_INTERNAL = 17,            /* a bug in this library */
   COMPUTE_ERROR_CANCELLED = 18,           /* the work was cancelled; see compute_stream_cancel */
   COMPUTE_ERROR_PEER_FAILED = 19,         /* another process of a group failed or is gone */
-  COMPUTE_ERROR_NUMERICAL = 20            /* the data have no result, such as a singular matrix */
+  COMPUTE_ERROR_NUMERICAL = 20,           /* the data have no result, such as a singular matrix */
+  COMPUTE_ERROR_IO = 21                   /* a file cannot be read or written */
 };
 
 /*
@@ -214,13 +215,15 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_KIND_HANDLE = 7      /* uint64_t: the handle of an object, such as a group of devices */
 };
 
-/* How collectives combine the values of the ranks. */
+/* How collectives combine the values of the ranks, and compute_reduce the values of an expression. */
 enum COMPUTE_UNDERLYING(int32_t) {
-  COMPUTE_REDUCTION_SUM = 1,  /* of bool: or */
-  COMPUTE_REDUCTION_PROD = 2, /* of bool: and */
+  COMPUTE_REDUCTION_SUM = 1,  /* collectives, of bool: or */
+  COMPUTE_REDUCTION_PROD = 2, /* collectives, of bool: and */
   COMPUTE_REDUCTION_MIN = 3,  /* NaN if a value is NaN; not of complex numbers */
-  COMPUTE_REDUCTION_MAX = 4,
-  COMPUTE_REDUCTION_MEAN = 5 /* not of integers and bool */
+  COMPUTE_REDUCTION_MAX = 4,  /* the same */
+  COMPUTE_REDUCTION_MEAN = 5, /* collectives only; not of integers and bool */
+  COMPUTE_REDUCTION_ALL = 6,  /* compute_reduce only: 1 if no value is 0 */
+  COMPUTE_REDUCTION_ANY = 7   /* compute_reduce only: 1 if a value is not 0 */
 };
 
 enum COMPUTE_UNDERLYING(int32_t) {

@@ -66,18 +66,6 @@ struct Setting {
   std::string origin;  ///< who set it
 };
 
-namespace detail {
-
-// The next part of `text` up to `end`, which goes with it.
-inline std::string take_until(std::string_view& text, char end) {
-  const size_t at = std::min(text.find(end), text.size());
-  std::string part(text.substr(0, at));
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return part;
-}
-
-}  // namespace detail
-
 /// Sets a setting with the strength of the API. `name` is that of the environment variable (COMPUTE_DEVICE) or of the
 /// config file (device). NOT_FOUND has the nearest name; INVALID_ARGUMENT: a value that it cannot have.
 inline void config_set(const std::string& name, const std::string& value) {
@@ -86,19 +74,20 @@ inline void config_set(const std::string& name, const std::string& value) {
 /// Takes a setting back.
 inline void config_unset(const std::string& name) { check(compute_config_set(name.c_str(), nullptr)); }
 [[nodiscard]] inline Setting config_get(const std::string& name) {
-  const std::string text = detail::text_of([&](compute_text** out) { return compute_config_get(name.c_str(), out); });
-  const size_t tab = std::min(text.rfind('\t'), text.size());
-  return {name, text.substr(0, tab), text.substr(std::min(tab + 1, text.size()))};
+  detail::Text value, origin;
+  check(compute_config_get(name.c_str(), &value.text, &origin.text));
+  return {name, value.str(), origin.str()};
 }
 /// Every setting.
 [[nodiscard]] inline std::vector<Setting> config_list() {
-  const std::string text = detail::text_of([](compute_text** out) { return compute_config_get(nullptr, out); });
+  // The names are those of environment variables, without escapes; a quote inside another string has one.
+  constexpr std::string_view kBefore = "\"name\": \"";
+  const std::string text =
+      detail::text_of([](compute_text** out) { return compute_config_describe(COMPUTE_FORMAT_JSON, out); });
   std::vector<Setting> all;
-  for (std::string_view left = text; !left.empty();) {
-    const std::string line = detail::take_until(left, '\n');
-    const size_t first = line.find('\t'), last = line.rfind('\t');
-    if (first == std::string::npos || first == last) continue;
-    all.push_back({line.substr(0, first), line.substr(first + 1, last - first - 1), line.substr(last + 1)});
+  for (size_t at = 0; (at = text.find(kBefore, at)) != std::string::npos;) {
+    at += kBefore.size();
+    all.push_back(config_get(text.substr(at, text.find('"', at) - at)));
   }
   return all;
 }
@@ -109,6 +98,7 @@ inline void config_arguments(int& argc, char** argv) {
   argc = count;
 }
 
+/// A later library may have further levels: take them for `error`.
 enum class LogLevel : int32_t {
   error = COMPUTE_LOG_ERROR,
   warning = COMPUTE_LOG_WARNING,
@@ -133,9 +123,11 @@ class LogSink {
   ~LogSink() { compute_error_free(compute_log_set_callback(nullptr, nullptr)); }
 
  private:
-  static void take(int32_t level, compute_borrowed_string category, compute_borrowed_string text, void* self) {
+  static void take(compute_borrowed_log_record record, void* self) {
     try {
-      static_cast<LogSink*>(self)->callback_(static_cast<LogLevel>(level), category, text);
+      static_cast<LogSink*>(self)->callback_(static_cast<LogLevel>(record->level),
+                                             detail::string_of(record->category, record->category_size),
+                                             detail::string_of(record->text, record->text_size));
     } catch (...) {  // the thread may be the library's: nobody could catch it
     }
   }

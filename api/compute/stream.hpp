@@ -36,9 +36,9 @@ class Stream : public Reference<compute_stream, compute_stream_retain, compute_s
   /// The same for at most `timeout`; false if the time is up.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> timeout) const {
-    int32_t reached = 0;
-    check(compute_stream_wait_until(get(), detail::timeout_ns(timeout), &reached));
-    return reached != 0;
+    int32_t finished = 0;
+    check(compute_stream_wait_for(get(), detail::timeout_ns(timeout), &finished));
+    return finished != 0;
   }
   /// The same until `time`.
   template <class Clock, class Duration>

@@ -139,9 +139,9 @@ class Tensor : public Reference<compute_tensor, compute_tensor_retain, compute_t
       return compute_tensor_scalar(dtype_of<T>.id(), &value, weak ? COMPUTE_SCALAR_WEAK : 0u, out);
     });
   }
-  /// A scalar whose value in a recorded graph is changed by Graph::set_scalar. Starts as 0.
+  /// A scalar whose value in a recorded graph is changed by Graph::set_slot. Starts as 0.
   [[nodiscard]] static Tensor slot(DType dtype) {
-    return make([&](compute_tensor** out) { return compute_scalar_create(dtype.id(), out); });
+    return make([&](compute_tensor** out) { return compute_tensor_slot(dtype.id(), out); });
   }
 
   /// A host tensor over memory of the program, without a copy.

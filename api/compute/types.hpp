@@ -305,6 +305,17 @@ template <class T, class F>
 
 }  // namespace detail
 
+/// How collectives combine the values of the ranks, and reduce the values of an expression.
+enum class Reduction : int32_t {
+  sum = COMPUTE_REDUCTION_SUM,
+  prod = COMPUTE_REDUCTION_PROD,
+  min = COMPUTE_REDUCTION_MIN,
+  max = COMPUTE_REDUCTION_MAX,
+  mean = COMPUTE_REDUCTION_MEAN,  ///< collectives only
+  all = COMPUTE_REDUCTION_ALL,    ///< reduce only
+  any = COMPUTE_REDUCTION_ANY     ///< reduce only
+};
+
 }  // namespace compute
 
 #endif  // COMPUTE_TYPES_HPP_

@@ -52,6 +52,7 @@ const (
 	Cancelled         Code = C.COMPUTE_ERROR_CANCELLED
 	PeerFailed        Code = C.COMPUTE_ERROR_PEER_FAILED
 	Numerical         Code = C.COMPUTE_ERROR_NUMERICAL
+	IO                Code = C.COMPUTE_ERROR_IO
 )
 
 // Error returns the name, as INVALID_ARGUMENT.

@@ -145,6 +145,8 @@ inline constexpr uint32_t struct_type_of<compute_device_process> = COMPUTE_STRUC
 template <>
 inline constexpr uint32_t struct_type_of<compute_op_info> = COMPUTE_STRUCT_OP_INFO;
 template <>
+inline constexpr uint32_t struct_type_of<compute_support> = COMPUTE_STRUCT_SUPPORT;
+template <>
 inline constexpr uint32_t struct_type_of<compute_graph_info> = COMPUTE_STRUCT_GRAPH_INFO;
 
 // A struct of the caller; fields that its program did not know are zero.

@@ -129,7 +129,7 @@ void require_reduction(const char* op, int32_t reduction, compute_dtype dtype) {
   constexpr const char* kNames[] = {"sum", "prod", "min", "max", "mean"};
   if (reduction < COMPUTE_REDUCTION_SUM || reduction > COMPUTE_REDUCTION_MEAN) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{}: reduction {} is not a COMPUTE_REDUCTION_ value", op, reduction));
+                fmt::format("{}: reduction {} is not one that collectives have", op, reduction));
   }
   const bool is_order = reduction == COMPUTE_REDUCTION_MIN || reduction == COMPUTE_REDUCTION_MAX;
   const bool is_inexact = is_float(dtype) || is_complex(dtype);

@@ -192,8 +192,12 @@ compute_error* compute_device_health(compute_device* device, int32_t* out_health
   });
 }
 
-compute_error* compute_memory_set_pressure_callback(compute_pressure_callback callback, void* user_data) {
-  return guard([&] { set_pressure_callback(callback, user_data); });
+compute_error* compute_memory_add_pressure_callback(compute_pressure_callback callback, void* user_data) {
+  return guard([&] { add_pressure_callback(callback, user_data); });
+}
+
+compute_error* compute_memory_remove_pressure_callback(compute_pressure_callback callback, void* user_data) {
+  return guard([&] { remove_pressure_callback(callback, user_data); });
 }
 
 compute_error* compute_device_trim(compute_device* device, int64_t keep_bytes) {

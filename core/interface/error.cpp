@@ -74,6 +74,8 @@ const char* compute_error_code_name(compute_error_code code) {
       return "PEER_FAILED";
     case COMPUTE_ERROR_NUMERICAL:
       return "NUMERICAL";
+    case COMPUTE_ERROR_IO:
+      return "IO";
     default:
       return "UNKNOWN";
   }

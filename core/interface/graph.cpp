@@ -86,18 +86,18 @@ compute_error* compute_graph_run(compute_graph* graph, compute_stream* stream) {
   });
 }
 
-compute_error* compute_graph_set_scalar(compute_graph* graph, compute_tensor* scalar, const void* value) {
-  return guard(about(graph, scalar), [&] {
+compute_error* compute_graph_set_slot(compute_graph* graph, compute_tensor* slot, const void* value) {
+  return guard(about(graph, slot), [&] {
     compute_graph& self = checked(graph);
-    const Tensor& slot = checked(scalar);
+    const Tensor& given = checked(slot);
     require_not_null(value, "value");
     const Running running;
     bool found = false;
     std::lock_guard guard(self.lock);
     for (size_t i = 0; i < self.recording->slots.size(); ++i) {
       const RecordedSlot& known = self.recording->slots[i];
-      if (known.tensor != &slot) continue;
-      const ScalarBits bits = convert_scalar(scalar_from_memory(slot.dtype, value), slot.dtype, known.dtype);
+      if (known.tensor != &given) continue;
+      const ScalarBits bits = convert_scalar(scalar_from_memory(given.dtype, value), given.dtype, known.dtype);
       std::memcpy(self.slot_values[i].data(), bits.bits, 16);
       found = true;
     }

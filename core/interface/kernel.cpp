@@ -197,8 +197,8 @@ void submit_launch(const compute_kernel& kernel, Timeline& timeline, const compu
 
 extern "C" {
 
-compute_error* compute_kernel_compile(compute_device* device, const char* language, const char* source,
-                                      const char* name, const compute_kernel_options* options,
+compute_error* compute_kernel_compile(compute_device* device, const char* language, const void* source,
+                                      int64_t source_size, const char* name, const compute_kernel_options* options,
                                       compute_kernel** out_kernel) {
   if (out_kernel != nullptr) *out_kernel = nullptr;
   return guard(about(device), [&] {
@@ -206,6 +206,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     Device& self = checked(device);
     require_not_null(language, "language");
     require_not_null(source, "source");
+    const compute_string code = string_in(static_cast<const char*>(source), source_size, "source");
     require_not_null(name, "name");
     const Running running;
     self.require_usable();
@@ -227,11 +228,7 @@ compute_error* compute_kernel_compile(compute_device* device, const char* langua
     text.struct_size = sizeof text;
     text.struct_type = COMPUTE_PLUGIN_STRUCT_KERNEL_SOURCE;
     text.language = string_of(language);
-    if (given.source_size < 0) {
-      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
-                  fmt::format("options.source_size is {}; it must not be negative", given.source_size));
-    }
-    text.source = given.source_size > 0 ? compute_string{source, given.source_size} : string_of(source);
+    text.source = code;
     text.name = string_of(name);
     text.options = compiler_options;
     const int64_t begin = host_now();

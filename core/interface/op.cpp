@@ -200,6 +200,38 @@ class SpecifiedOperands {
   std::deque<std::vector<int64_t>> dense_;  // keeps addresses
 };
 
+// The outputs that a program describes to the functions that ask.
+class SpecifiedOutputs {
+ public:
+  // `first` is the position of output 0 among the operands.
+  SpecifiedOutputs(const char* who, const compute_tensor_spec* specs, int64_t count, const char* name, size_t first)
+      : given_(who) {
+    given_.add(specs, count, name, 0);
+    bool any = false;
+    for (size_t i = 0; i < given_.size(); ++i) {
+      const OperandDesc& output = given_[i];
+      any = any || output.dtype != COMPUTE_DTYPE_NONE;
+      wanted_.push_back(output.dtype);
+      const std::span<const int64_t> strides(output.strides, output.extents().size());
+      if (output.dtype == COMPUTE_DTYPE_NONE || (!output.is_scalar && !overlaps_itself(output.extents(), strides)))
+        continue;
+      throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                  output.is_scalar ? fmt::format("{}: output {} cannot be a scalar", who, i)
+                                   : fmt::format("{}: output {} {} has strides {} that make its elements overlap", who,
+                                                 i, shape_text(output.extents()), shape_text(strides)))
+          .with_argument(static_cast<int32_t>(first + i));
+    }
+    if (!any) wanted_.clear();
+  }
+
+  std::span<const OperandDesc> all() const { return given_.all(); }
+  std::span<const compute_dtype> wanted() const { return wanted_; }  // empty if no output is given
+
+ private:
+  SpecifiedOperands given_;
+  std::vector<compute_dtype> wanted_;
+};
+
 // The inputs and scalars of an expression; plain numbers become scalar tensors.
 class ExpressionOperands {
  public:
@@ -253,17 +285,34 @@ class ExpressionOperands {
   std::vector<TensorReference> made_;
 };
 
+// The op of the same name; "" if compute_reduce has no such reduction.
+const char* reduction_name(int32_t reduction) {
+  switch (reduction) {
+    case COMPUTE_REDUCTION_SUM:
+      return "sum";
+    case COMPUTE_REDUCTION_PROD:
+      return "prod";
+    case COMPUTE_REDUCTION_MIN:
+      return "min";
+    case COMPUTE_REDUCTION_MAX:
+      return "max";
+    case COMPUTE_REDUCTION_ALL:
+      return "all";
+    case COMPUTE_REDUCTION_ANY:
+      return "any";
+    default:
+      return "";
+  }
+}
+
 // The static part of compute_reduce, checked as far as it can be without operands.
-MapReduction read_reduction(const compute_expression& before, const char* kind, const compute_reduce_options* options,
+MapReduction read_reduction(const compute_expression& before, int32_t kind, const compute_reduce_options* options,
                             int64_t input_count, int64_t scalar_count) {
   const auto refuse = [](const std::string& what) { throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: " + what); };
-  require_not_null(kind, "kind");
   MapReduction reduction;
-  for (const char* known : {"sum", "prod", "min", "max", "all", "any"}) {
-    if (std::string_view(kind) == known) reduction.kind = known;
-  }
+  reduction.kind = reduction_name(kind);
   if (*reduction.kind == '\0')
-    refuse(fmt::format("kind is {}; expected sum, prod, min, max, all or any", in_quotes(kind)));
+    refuse(fmt::format("reduction is {}; expected COMPUTE_REDUCTION_SUM, _PROD, _MIN, _MAX, _ALL or _ANY", kind));
   const auto given = options != nullptr ? read_sized(options, "options") : compute_reduce_options{};
   if (given.keepdims != 0 && given.keepdims != 1) refuse(fmt::format("keepdims is {}, not 0 or 1", given.keepdims));
   if (given.accumulator != COMPUTE_DTYPE_NONE && dtype_size(given.accumulator) == 0)
@@ -300,21 +349,21 @@ MapReduction read_reduction(const compute_expression& before, const char* kind, 
   return reduction;
 }
 
-// The three out-parameters of the functions that ask.
+static_assert(COMPUTE_REASON_NOT_IMPLEMENTED == int32_t{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED} &&
+              COMPUTE_REASON_DTYPE == int32_t{COMPUTE_PLUGIN_REFUSE_DTYPE} &&
+              COMPUTE_REASON_LAYOUT == int32_t{COMPUTE_PLUGIN_REFUSE_LAYOUT} &&
+              COMPUTE_REASON_RANK == int32_t{COMPUTE_PLUGIN_REFUSE_RANK} &&
+              COMPUTE_REASON_SHAPE == int32_t{COMPUTE_PLUGIN_REFUSE_SHAPE} &&
+              COMPUTE_REASON_ATTRIBUTE == int32_t{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE} &&
+              COMPUTE_REASON_LIBRARY_MISSING == int32_t{COMPUTE_PLUGIN_REFUSE_LIBRARY_MISSING} &&
+              COMPUTE_REASON_INTRINSIC == int32_t{COMPUTE_PLUGIN_REFUSE_INTRINSIC});
+
+// What the functions that ask return.
 class Answer {
  public:
-  Answer(int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes)
-      : out_support_(out_support), out_reason_(out_reason), out_workspace_bytes_(out_workspace_bytes) {
-    if (out_support != nullptr) *out_support = COMPUTE_SUPPORT_NONE;
-    if (out_reason != nullptr) *out_reason = nullptr;
-    if (out_workspace_bytes != nullptr) *out_workspace_bytes = 0;
-  }
+  explicit Answer(compute_support* out) : out_(out) { clear_sized(out); }
 
-  void require_places() const {
-    require_not_null(out_support_, "out_support");
-    require_not_null(out_reason_, "out_reason");
-    require_not_null(out_workspace_bytes_, "out_workspace_bytes");
-  }
+  void require_place() const { require_not_null(out_, "out_support"); }
 
   // One of `call` and `map` is given. `given` are the outputs' layouts, without a dtype where the call makes the
   // output.
@@ -331,15 +380,15 @@ class Answer {
         throw Error(
             COMPUTE_ERROR_INVALID_ARGUMENT,
             fmt::format("{}: output {} is {} {}, but the result is {} {}", name, i, dtype_name(given[i].dtype),
-                        shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)));
+                        shape_text(given[i].extents()), dtype_name(outputs[i].dtype), shape_text(outputs[i].shape)))
+            .with_argument(static_cast<int32_t>((call != nullptr ? call->inputs.size() : map->operands.size()) + i));
       }
       const std::span<const int64_t> own(strides[i]);
       layouts.push_back({outputs[i].dtype, outputs[i].shape, is_given ? std::span(given[i].strides, own.size()) : own});
     }
     const std::vector<int32_t> input_alignment(call != nullptr ? call->inputs.size() : map->operands.size(), 64);
     const std::vector<int32_t> output_alignment(outputs.size(), 64);
-    int64_t workspace = 0;
-    const auto ask_of = [&](Device& asked, std::string* out_reason) {
+    const auto ask_of = [&](Device& asked) {
       PlanRequest request{asked, inference};
       request.call = call;
       request.map = map;
@@ -347,24 +396,33 @@ class Answer {
       request.output_layouts = layouts;
       request.input_alignment = input_alignment;
       request.output_alignment = output_alignment;
-      return query_plan(request, out_reason, &workspace);
+      return query_plan(request);
     };
-    std::string reason, ignored;
-    int32_t support = ask_of(device, &reason);
-    if (support == COMPUTE_SUPPORT_NONE && !device.is_host &&
-        allows_fallback(device, call != nullptr && call->schema.runs_on_host()) &&
-        ask_of(host_device(), &ignored) != COMPUTE_SUPPORT_NONE) {
-      support = COMPUTE_SUPPORT_HOST;
+    PlanSupport answer = ask_of(device);
+    if (answer.support == COMPUTE_SUPPORT_NONE && !device.is_host &&
+        allows_fallback(device, call != nullptr && call->schema.runs_on_host())) {
+      if (const PlanSupport on_host = ask_of(host_device()); on_host.support != COMPUTE_SUPPORT_NONE) {
+        answer.support = COMPUTE_SUPPORT_HOST;
+        answer.workspace_bytes = on_host.workspace_bytes;
+      }
     }
-    *out_reason_ = make_text(std::move(reason));
-    *out_support_ = support;
-    *out_workspace_bytes_ = workspace;
+    write(std::move(answer));
   }
 
  private:
-  int32_t* const out_support_;
-  compute_text** const out_reason_;
-  int64_t* const out_workspace_bytes_;
+  void write(PlanSupport&& answer) const {
+    compute_support value{};
+    value.support = answer.support;
+    value.reason = answer.refusal.reason;
+    value.argument = answer.refusal.argument;
+    value.workspace_bytes = answer.workspace_bytes;
+    std::unique_ptr<compute_text, decltype(&compute_text_free)> text(make_text(std::move(answer.refusal.text)),
+                                                                     compute_text_free);
+    write_sized(value, out_, "out_support");
+    if (out_->struct_size >= offsetof(compute_support, text) + sizeof value.text) out_->text = text.release();
+  }
+
+  compute_support* const out_;
 };
 
 }  // namespace
@@ -458,14 +516,16 @@ compute_error* compute_op_run(const compute_op* op, compute_stream* stream, cons
 
 compute_error* compute_op_query(compute_device* device, const compute_op* op, const compute_attribute* attributes,
                                 int64_t attribute_count, const compute_tensor_spec* inputs, int64_t input_count,
-                                int32_t* out_support, compute_text** out_reason, int64_t* out_workspace_bytes) {
-  Answer answer(out_support, out_reason, out_workspace_bytes);
+                                const compute_tensor_spec* outputs, int64_t output_count,
+                                compute_support* out_support) {
+  const Answer answer(out_support);
   return guard(about(device), [&] {
-    answer.require_places();
+    answer.require_place();
     Device& self = checked(device);
     const OpSchema& schema = schema_of(op);
     named_call(schema.name.c_str(), nullptr, [&] {
-      check_operand_counts(schema, input_count, schema.group_count(input_count) * schema.output_count);
+      check_operand_counts(schema, input_count,
+                           output_count != 0 ? output_count : schema.group_count(input_count) * schema.output_count);
       const CallAttributes read(schema, attributes, attribute_count);
       SpecifiedOperands operands(schema.name.c_str());
       operands.add(inputs, input_count, "inputs", 0);
@@ -475,13 +535,14 @@ compute_error* compute_op_query(compute_device* device, const compute_op* op, co
               .with_argument(static_cast<int32_t>(i));
         }
       }
-      const OpCall call{schema, read.statics, operands.all()};
-      answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), {});
+      const SpecifiedOutputs given(schema.name.c_str(), outputs, output_count, "outputs", operands.size());
+      const OpCall call{schema, read.statics, operands.all(), given.wanted()};
+      answer.ask(self, schema.name.c_str(), &call, nullptr, infer(call), given.all());
     });
   });
 }
 
-compute_error* compute_plan_create(const compute_op* op, compute_device* device, const compute_attribute* attributes,
+compute_error* compute_plan_create(compute_device* device, const compute_op* op, const compute_attribute* attributes,
                                    int64_t attribute_count, compute_tensor* const* inputs, int64_t input_count,
                                    compute_tensor* const* outputs, int64_t output_count, compute_plan** out_plan) {
   if (out_plan != nullptr) *out_plan = nullptr;
@@ -645,74 +706,64 @@ compute_error* compute_map(compute_stream* stream, compute_expression* expressio
 compute_error* compute_map_query(compute_device* device, compute_expression* expression,
                                  const compute_tensor_spec* inputs, int64_t input_count,
                                  const compute_tensor_spec* scalars, int64_t scalar_count,
-                                 const compute_tensor_spec* outputs, int64_t output_count, int32_t* out_support,
-                                 compute_text** out_reason, int64_t* out_workspace_bytes) {
-  Answer answer(out_support, out_reason, out_workspace_bytes);
+                                 const compute_tensor_spec* outputs, int64_t output_count,
+                                 compute_support* out_support) {
+  const Answer answer(out_support);
   return guard(about(device), [&] {
-    answer.require_places();
+    answer.require_place();
     Device& self = checked(device);
     const compute_expression& asked = checked(expression);
     named_call("map", nullptr, [&] {
-      asked.require_counts(input_count, scalar_count, outputs != nullptr ? output_count : asked.parsed.output_count());
-      SpecifiedOperands operands("map"), given("map");
+      asked.require_counts(input_count, scalar_count, output_count != 0 ? output_count : asked.parsed.output_count());
+      SpecifiedOperands operands("map");
       operands.add(inputs, input_count, "inputs", 0);
       operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
-      if (outputs != nullptr) given.add(outputs, output_count, "outputs", 0);
       operands.require_present();
-      std::vector<compute_dtype> wanted;
+      const SpecifiedOutputs given("map", outputs, output_count, "outputs", operands.size());
       MapCall call{asked.parsed, operands.all()};
+      call.wanted = given.wanted();
       for (const OperandDesc& output : given.all()) {
-        wanted.push_back(output.dtype);
-        if (output.is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "map: an output cannot be a scalar");
-        if (output.dtype == COMPUTE_DTYPE_NONE) continue;
-        call.wanted_shape = output.extents();
+        if (output.dtype != COMPUTE_DTYPE_NONE) call.wanted_shape = output.extents();
       }
-      if (std::ranges::any_of(wanted, [](compute_dtype dtype) { return dtype != COMPUTE_DTYPE_NONE; }))
-        call.wanted = wanted;
       answer.ask(self, "map", nullptr, &call, infer(call), given.all());
     });
   });
 }
 
-compute_error* compute_reduce(compute_stream* stream, compute_expression* before, const char* kind,
+compute_error* compute_reduce(compute_stream* stream, compute_expression* before, int32_t reduction,
                               const compute_reduce_options* options, compute_tensor* const* inputs, int64_t input_count,
                               const compute_number* scalars, int64_t scalar_count, compute_tensor** output) {
   return guard(about(stream), [&] {
     compute_expression& self = checked(before);
     named_call("reduce", stream, tensors_of(inputs, input_count), [&] {
-      const MapReduction reduction = read_reduction(self, kind, options, input_count, scalar_count);
+      const MapReduction read = read_reduction(self, reduction, options, input_count, scalar_count);
       require_not_null(output, "output");
       const ExpressionOperands operands("reduce", inputs, input_count, scalars, scalar_count);
       if (*output != nullptr) checked(*output);
-      run_map_reduction(self.parsed, reduction, stream, operands.all(), output);
+      run_map_reduction(self.parsed, read, stream, operands.all(), output);
     });
   });
 }
 
-compute_error* compute_reduce_query(compute_device* device, compute_expression* before, const char* kind,
+compute_error* compute_reduce_query(compute_device* device, compute_expression* before, int32_t reduction,
                                     const compute_reduce_options* options, const compute_tensor_spec* inputs,
                                     int64_t input_count, const compute_tensor_spec* scalars, int64_t scalar_count,
-                                    const compute_tensor_spec* output, int32_t* out_support, compute_text** out_reason,
-                                    int64_t* out_workspace_bytes) {
-  Answer answer(out_support, out_reason, out_workspace_bytes);
+                                    const compute_tensor_spec* output, compute_support* out_support) {
+  const Answer answer(out_support);
   return guard(about(device), [&] {
-    answer.require_places();
+    answer.require_place();
     Device& self = checked(device);
     const compute_expression& asked = checked(before);
     named_call("reduce", nullptr, [&] {
-      const MapReduction reduction = read_reduction(asked, kind, options, input_count, scalar_count);
-      SpecifiedOperands operands("reduce"), given("reduce");
+      const MapReduction read = read_reduction(asked, reduction, options, input_count, scalar_count);
+      SpecifiedOperands operands("reduce");
       operands.add(inputs, input_count, "inputs", 0);
       operands.add(scalars, scalar_count, "scalars", COMPUTE_SPEC_SCALAR);
       operands.require_present();
-      if (output != nullptr) given.add(output, 1, "output", 0);
+      const SpecifiedOutputs given("reduce", output, output != nullptr ? 1 : 0, "output", operands.size());
       MapCall call{asked.parsed, operands.all()};
-      call.reduction = &reduction;
-      const compute_dtype wanted = given.size() > 0 ? given[0].dtype : COMPUTE_DTYPE_NONE;
-      if (wanted != COMPUTE_DTYPE_NONE) {
-        if (given[0].is_scalar) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "reduce: an output cannot be a scalar");
-        call.wanted = {&wanted, 1};
-      }
+      call.reduction = &read;
+      call.wanted = given.wanted();
       answer.ask(self, "reduce", nullptr, &call, infer(call), given.all());
     });
   });

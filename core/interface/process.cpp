@@ -3,6 +3,7 @@
 #include <compute/compute.h>
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 
 #include "core/base/scope.hpp"
@@ -89,24 +90,17 @@ compute_error* compute_config_set(const char* name, const char* value) {
   });
 }
 
-compute_error* compute_config_get(const char* name, compute_text** out_value) {
+compute_error* compute_config_get(const char* name, compute_text** out_value, compute_text** out_origin) {
   if (out_value != nullptr) *out_value = nullptr;
+  if (out_origin != nullptr) *out_origin = nullptr;
   return guard([&] {
+    require_not_null(name, "name");
     require_not_null(out_value, "out_value");
-    if (name != nullptr) {
-      SettingValue value;
-      change_process_config([&](Config& config) { value = config.get(config.find(name).id); });
-      *out_value = make_text(fmt::format("{}\t{}", value.text, origin_name(value)));
-      return;
-    }
-    change_process_config([](Config& config) { config.learn(); });
-    const Config config = process_config();
-    std::string text;
-    for (const Setting& one : all_settings()) {
-      const SettingValue& value = config.get(one.id);
-      text += fmt::format("{}\t{}\t{}\n", one.environment, value.text, origin_name(value));
-    }
-    *out_value = make_text(std::move(text));
+    SettingValue value;
+    change_process_config([&](Config& config) { value = config.get(config.find(name).id); });
+    std::unique_ptr<compute_text, decltype(&compute_text_free)> text(make_text(value.text), compute_text_free);
+    if (out_origin != nullptr) *out_origin = make_text(origin_name(value));
+    *out_value = text.release();
   });
 }
 

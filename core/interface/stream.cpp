@@ -174,16 +174,16 @@ compute_error* compute_stream_synchronize(compute_stream* stream) {
   });
 }
 
-compute_error* compute_stream_wait_until(compute_stream* stream, int64_t timeout_ns, int32_t* out_reached) {
-  if (out_reached != nullptr) *out_reached = 0;
+compute_error* compute_stream_wait_for(compute_stream* stream, int64_t timeout_ns, int32_t* out_finished) {
+  if (out_finished != nullptr) *out_finished = 0;
   return guard(about(stream), [&] {
     const Running running;
-    require_not_null(out_reached, "out_reached");
+    require_not_null(out_finished, "out_finished");
     if (timeout_ns < 0)
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, fmt::format("timeout_ns is {}; it must not be negative", timeout_ns));
-    compute_stream& self = usable(stream, "compute_stream_wait_until");
+    compute_stream& self = usable(stream, "compute_stream_wait_for");
     const uint64_t number = self.timeline.submitted();
-    *out_reached = number == 0 || self.timeline.wait_for_all(number, timeout_ns) ? 1 : 0;
+    *out_finished = number == 0 || self.timeline.wait_for_all(number, timeout_ns) ? 1 : 0;
   });
 }
 

@@ -277,11 +277,11 @@ compute_error* compute_tensor_scalar(compute_dtype dtype, const void* value, uin
   });
 }
 
-compute_error* compute_scalar_create(compute_dtype dtype, compute_tensor** out_tensor) {
+compute_error* compute_tensor_slot(compute_dtype dtype, compute_tensor** out_tensor) {
   if (out_tensor != nullptr) *out_tensor = nullptr;
   return guard([&] {
     require_not_null(out_tensor, "out_tensor");
-    checked_shape("compute_scalar_create", dtype, 0, nullptr);
+    checked_shape("compute_tensor_slot", dtype, 0, nullptr);
     *out_tensor = new Tensor(dtype, nullptr, false, Tensor::Kind::kSlot);
   });
 }

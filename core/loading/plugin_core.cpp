@@ -31,7 +31,7 @@ compute_error* core_error_new(const compute_plugin_error_info* given) {
   const bool is_complete = size >= COMPUTE_PLUGIN_ERROR_INFO_SIZE_1;
   const auto info = is_complete ? copy_sized(given, size) : compute_plugin_error_info{};
   compute_error* made = guard([&] {
-    const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_NUMERICAL;
+    const bool has_code = info.code > COMPUTE_OK && info.code <= COMPUTE_ERROR_IO;
     if (given != nullptr && !is_complete) {
       reject_plugin_struct("an error of the plugin", fmt::format("has struct_size {}; expected at least {}", size,
                                                                  COMPUTE_PLUGIN_ERROR_INFO_SIZE_1));

@@ -165,19 +165,27 @@ Reach checked_reach(const char* who, compute_dtype dtype, std::span<const int64_
   return reach;
 }
 
-// Sorted by stride, each axis must step over all that the smaller ones reach.
 bool overlaps_itself(const Tensor& tensor) {
-  if (tensor.is_row_major) return false;
-  std::array<std::pair<int64_t, int64_t>, COMPUTE_MAX_RANK> axes;
+  return !tensor.is_row_major && overlaps_itself(tensor.shape_span(), tensor.strides_span());
+}
+
+// Sorted by stride, each axis must step over all that the smaller ones reach.
+bool overlaps_itself(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  std::array<std::pair<uint64_t, uint64_t>, COMPUTE_MAX_RANK> axes;
   size_t count = 0;
-  for (int32_t i = 0; i < tensor.rank; ++i) {
-    if (tensor.shape()[i] > 1) axes[count++] = {std::abs(tensor.strides()[i]), tensor.shape()[i]};
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) return false;
+    const auto stride = static_cast<uint64_t>(strides[i]);
+    if (shape[i] > 1) axes[count++] = {strides[i] < 0 ? 0 - stride : stride, static_cast<uint64_t>(shape[i])};
   }
   std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(count));
-  int64_t reach = 0;
+  uint64_t reach = 0;
   for (size_t i = 0; i < count; ++i) {
-    if (axes[i].first <= reach) return true;
-    reach += axes[i].first * (axes[i].second - 1);
+    const auto [stride, extent] = axes[i];
+    if (stride <= reach) return true;
+    uint64_t step = 0;
+    if (__builtin_mul_overflow(stride, extent - 1, &step) || __builtin_add_overflow(reach, step, &reach))
+      reach = UINT64_MAX;
   }
   return false;
 }

@@ -96,6 +96,7 @@ Tensor* wrap_host_memory(const char* who, compute_dtype dtype, std::span<const i
 
 // Whether two elements may share memory.
 bool overlaps_itself(const Tensor& tensor);
+bool overlaps_itself(std::span<const int64_t> shape, std::span<const int64_t> strides);  // of any values
 
 // row_major_strides without an allocation.
 std::array<int64_t, COMPUTE_MAX_RANK> row_major_array(std::span<const int64_t> shape);

@@ -17,7 +17,7 @@ OutputFile::OutputFile(const char* what, std::string path, size_t buffer_bytes)
     : what_(what), path_(std::move(path)), buffer_bytes_(buffer_bytes), file_(files::open_for_output(path_)) {
   if (file_) return;
   const char* const reason = errno == ENXIO ? "it is a FIFO without a reader" : std::strerror(errno);
-  throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+  throw Error(COMPUTE_ERROR_IO,
               fmt::format("{} {} cannot be written: {}", what_, printable(path_, kLongestPath), reason));
 }
 

@@ -13,7 +13,7 @@ namespace compute {
 // Writes through a buffer. The first error is kept for close(), so that the observed work does not fail.
 class OutputFile {
  public:
-  // `what` begins messages: "the trace". Throws INVALID_ARGUMENT if the file cannot be opened, also, without blocking,
+  // `what` begins messages: "the trace". Throws IO if the file cannot be opened, also, without blocking,
   // for a FIFO without a reader.
   OutputFile(const char* what, std::string path, size_t buffer_bytes);
   OutputFile(const OutputFile&) = delete;

@@ -223,7 +223,7 @@ bool stop_trace() {
     trace.swap(all.trace);
   }
   if (trace == nullptr) return false;
-  if (const std::string fault = trace->close(); !fault.empty()) throw Error(COMPUTE_ERROR_INTERNAL, fault);
+  if (const std::string fault = trace->close(); !fault.empty()) throw Error(COMPUTE_ERROR_IO, fault);
   return true;
 }
 
@@ -244,7 +244,7 @@ void try_at_end(Write write) noexcept {
 }
 
 void require_written(const std::string& fault) {
-  if (!fault.empty()) throw Error(COMPUTE_ERROR_INTERNAL, fault);
+  if (!fault.empty()) throw Error(COMPUTE_ERROR_IO, fault);
 }
 
 void write_profile(const std::string& target) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <utility>
 
 #include "core/base/per_thread.hpp"
 #include "core/base/sized.hpp"
@@ -258,6 +259,20 @@ std::optional<PluginRefusal> refuse_hidden(const compute_device& device, const S
   return std::nullopt;
 }
 
+// The refusal of a step as one of the call: `argument` is the position of the call's operand, or -1.
+PluginRefusal of_call(const PlanRequest& request, const Step& step, PluginRefusal refusal) {
+  const int32_t argument = std::exchange(refusal.argument, -1);
+  if (refusal.reason == COMPUTE_PLUGIN_REFUSE_INTRINSIC || argument < 0) return refusal;
+  const auto index = static_cast<size_t>(argument);
+  if (index >= step.inputs.size() + step.outputs.size()) return refusal;
+  const bool is_input = index < step.inputs.size();
+  const StepOperand& operand = is_input ? step.inputs[index] : step.outputs[index - step.inputs.size()];
+  const size_t inputs = request.call != nullptr ? request.call->inputs.size() : request.map->operands.size();
+  if (operand.kind == ValueKind::kInput) refusal.argument = operand.index;
+  if (operand.kind == ValueKind::kOutput) refusal.argument = static_cast<int32_t>(inputs) + operand.index;
+  return refusal;
+}
+
 // Passes the steps of a lowering to `take(step)` in order, and again after adapting a refused step to the refusal.
 // Empty if all were taken, else the refusal that nothing helps against.
 template <class F>
@@ -268,7 +283,7 @@ std::optional<PluginRefusal> offer(const PlanRequest& request, Lowering& lowerin
       ++i;
     } else if (!adapt(request, lowering, i, *refusal)) {
       lowering.refused_call = lowering.steps[i].call;
-      return refusal;
+      return of_call(request, lowering.steps[i], *refusal);
     }
   }
   return std::nullopt;
@@ -400,17 +415,24 @@ void make_plan(const PlanRequest& request, Plan& plan) {
   }
 }
 
-int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes) {
+PlanSupport query_plan(const PlanRequest& request) {
   compute_device& device = request.device;
+  PlanSupport result;
+  const auto report = [&](int32_t support, PluginRefusal refusal) {
+    if (refusal.reason == COMPUTE_REASON_NONE) refusal.reason = COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED;
+    refusal.text = refused_text(request, refusal.text);
+    result.support = support;
+    result.refusal = std::move(refusal);
+    return result;
+  };
   if (device.plugin == nullptr) {
-    *out_reason = refused_text(request, device.no_ops_reason);
-    return COMPUTE_SUPPORT_NONE;
+    return report(COMPUTE_SUPPORT_NONE, {COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, device.no_ops_reason});
   }
-  int32_t support = COMPUTE_SUPPORT_NATIVE;
+  result.support = COMPUTE_SUPPORT_NATIVE;
   std::string host_step;  // the first one that the plugin runs on the host
   // The first refusals: of the op by name, and of a primitive. The second, if any, names the missing
   // feature.
-  std::string own_reason, primitive_reason;
+  std::optional<PluginRefusal> of_op, of_primitive;
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     int64_t workspace_bytes = 0;
     bool refused_optional = false;
@@ -420,9 +442,9 @@ int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t*
       std::optional<PluginRefusal> of_step = refuse_hidden(device, step);
       if (!of_step) device.check(device.table.op_query(to_plugin_op(step, request).op, &info, &of_step));
       if (!of_step && host_step.empty() && (info.flags & COMPUTE_PLUGIN_QUERY_HOST) != 0) host_step = step.name;
-      std::string& reason = lowering.is_composite || lowering.is_kernel ? own_reason : primitive_reason;
+      std::optional<PluginRefusal>& first = lowering.is_composite || lowering.is_kernel ? of_op : of_primitive;
       refused_optional = of_step && step.is_optional;
-      if (of_step && reason.empty() && !refused_optional) reason = of_step->text;
+      if (of_step && !first && !refused_optional) first = of_call(request, step, *of_step);
       workspace_bytes =
           info.workspace_bytes < 0 || workspace_bytes < 0 ? -1 : std::max(workspace_bytes, info.workspace_bytes);
       return of_step;
@@ -434,21 +456,19 @@ int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t*
     });
     const bool is_native = refused ? lowering.is_composite || lowering.is_kernel || refused_optional
                                    : lowering.is_kernel || lowering.steps.size() <= 1 || stores_nothing;
-    if (!is_native) support = COMPUTE_SUPPORT_DECOMPOSED;
-    if (!refused) *out_workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
+    if (!is_native) result.support = COMPUTE_SUPPORT_DECOMPOSED;
+    if (!refused) result.workspace_bytes = workspace_bytes < 0 ? -1 : lowering.temporary_bytes + workspace_bytes;
     return refused;
   });
-  if (refusal) {
-    *out_reason = refused_text(request, refusal->text);
-    return COMPUTE_SUPPORT_NONE;
-  }
+  if (refusal) return report(COMPUTE_SUPPORT_NONE, *refusal);
   if (!host_step.empty()) {
-    *out_reason = refused_text(request, fmt::format("the plugin runs {} on the host", host_step));
-    return COMPUTE_SUPPORT_HOST;
+    result.support = COMPUTE_SUPPORT_HOST;
+    result.refusal.text = refused_text(request, fmt::format("the plugin runs {} on the host", host_step));
+    return result;
   }
-  const std::string& reason = primitive_reason.empty() ? own_reason : primitive_reason;
-  if (support == COMPUTE_SUPPORT_DECOMPOSED && !reason.empty()) *out_reason = refused_text(request, reason);
-  return support;
+  const std::optional<PluginRefusal>& first = of_primitive ? of_primitive : of_op;
+  if (result.support == COMPUTE_SUPPORT_DECOMPOSED && first) return report(COMPUTE_SUPPORT_DECOMPOSED, *first);
+  return result;
 }
 
 }  // namespace compute

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
+#include "core/loading/plugin_table.hpp"
 #include "core/planner/plan.hpp"
 
 namespace compute {
@@ -28,7 +28,12 @@ struct PlanRequest {
 };
 void make_plan(const PlanRequest& request, Plan& plan);
 
-// The same without making a plan: COMPUTE_SUPPORT_, the reason, and the size of temporaries in bytes.
-int32_t query_plan(const PlanRequest& request, std::string* out_reason, int64_t* out_workspace_bytes);
+// The same without making a plan, as compute_support says it.
+struct PlanSupport {
+  int32_t support = COMPUTE_SUPPORT_NONE;
+  PluginRefusal refusal;  // `argument` is of the call; COMPUTE_REASON_NONE: the plugin refused nothing
+  int64_t workspace_bytes = 0;
+};
+PlanSupport query_plan(const PlanRequest& request);
 
 }  // namespace compute

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <mutex>
 #include <string>
@@ -119,7 +120,15 @@ void log(int32_t level, const char* category, std::string_view text) noexcept {
     const std::lock_guard guard(target.lock, std::adopt_lock);
     if (target.callback != nullptr) {
       inside_callback = true;
-      target.callback(level, category, line.c_str(), target.user_data);
+      compute_log_record record{};
+      record.struct_size = sizeof record;
+      record.struct_type = COMPUTE_STRUCT_LOG_RECORD;
+      record.level = level;
+      record.category = category;
+      record.category_size = static_cast<int64_t>(std::strlen(category));
+      record.text = line.c_str();
+      record.text_size = static_cast<int64_t>(line.size());
+      target.callback(&record, target.user_data);
       inside_callback = false;
     } else if (const LogLevels levels = levels_in_force(); level <= levels.of(category)) {
       write_line(levels, level, category, line);

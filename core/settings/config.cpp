@@ -150,7 +150,7 @@ std::optional<std::string> Config::content_of(const std::filesystem::path& path,
   if (!file || !S_ISREG(file.status().st_mode)) {
     if (file.is_short()) throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "cannot read " + shown + ": " + file.problem());
     if (!named) return std::nullopt;
-    throw Error(COMPUTE_ERROR_NOT_FOUND, "COMPUTE_CONFIG: cannot read " + shown + ": " + file.problem());
+    throw Error(COMPUTE_ERROR_IO, "COMPUTE_CONFIG: cannot read " + shown + ": " + file.problem());
   }
   if (const std::string reason = trust().why_not(file, path); !reason.empty()) {
     if (named) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "COMPUTE_CONFIG: " + shown + " was not read: " + reason);
@@ -159,7 +159,7 @@ std::optional<std::string> Config::content_of(const std::filesystem::path& path,
   }
   std::optional<std::string> content = file.read(kMaxFileBytes);
   if (!content) {
-    const compute_error_code code = file.is_short() ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_INVALID_ARGUMENT;
+    const compute_error_code code = file.is_short() ? COMPUTE_ERROR_OUT_OF_MEMORY : COMPUTE_ERROR_IO;
     throw Error(code, "cannot read " + shown + ": " + file.problem());
   }
   return content;

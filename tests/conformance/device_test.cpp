@@ -200,14 +200,16 @@ void query_agrees_with_run(const Session& session) {
         specs.push_back(spec);
         operands.push_back(session.upload(Array(spec.dtype, {4})));
       }
-      int32_t support = -1;
-      compute_text* reason = nullptr;
-      int64_t workspace = -1;
-      check(compute_op_query(session.device(), handle, nullptr, 0, specs.data(), op->arity, &support, &reason,
-                             &workspace));
-      const std::string why = compute_text_data(reason);
-      compute_text_free(reason);
-      EXPECT_GE(workspace, -1);  // -1: known when it is prepared
+      auto answer = blank<compute_support>(0);
+      check(compute_op_query(session.device(), handle, nullptr, 0, specs.data(), op->arity, nullptr, 0, &answer));
+      const int32_t support = answer.support;
+      const std::string why = compute_text_data(answer.text);
+      compute_text_free(answer.text);
+      EXPECT_EQ(answer.struct_type, uint32_t{COMPUTE_STRUCT_SUPPORT});
+      EXPECT_GE(answer.workspace_bytes, -1);  // -1: known when it is prepared
+      EXPECT_TRUE(support != COMPUTE_SUPPORT_NONE || answer.reason != COMPUTE_REASON_NONE) << row.name << ": " << why;
+      EXPECT_GE(answer.argument, -1);
+      EXPECT_LE(answer.argument, op->arity);
       EXPECT_EQ(support == COMPUTE_SUPPORT_NONE || support == COMPUTE_SUPPORT_HOST, !why.empty())
           << row.name << ": " << why;
       Tensor result;

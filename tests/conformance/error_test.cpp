@@ -300,7 +300,7 @@ void error_objects(const Session& session) {
 
 void unknown_kernel_language(const Session& session) {
   compute_kernel* kernel = nullptr;
-  const Error error(compute_kernel_compile(session.device(), "no-such-language", "", "f", nullptr, &kernel));
+  const Error error(compute_kernel_compile(session.device(), "no-such-language", "", -1, "f", nullptr, &kernel));
   EXPECT_TRUE(error.code() == COMPUTE_ERROR_UNSUPPORTED || error.code() == kInvalid) << error.message();
   EXPECT_EQ(kernel, nullptr);
 }

@@ -251,7 +251,7 @@ void many_operands(const Session& session) {
 
 // ---- compute_reduce ----
 
-Tensor reduce(const Expression& before, const char* kind, const Expression* after, int64_t axis,
+Tensor reduce(const Expression& before, int32_t reduction, const Expression* after, int64_t axis,
               const std::vector<Operand>& inputs, const std::vector<compute_number>& scalars,
               compute_tensor* output = nullptr, compute_stream* stream = nullptr) {
   std::vector<compute_tensor*> x;
@@ -264,7 +264,7 @@ Tensor reduce(const Expression& before, const char* kind, const Expression* afte
   Tensor y;
   *y.out() = output;
   compute_tensor* made = output;
-  check(compute_reduce(stream, before, kind, &options, x.data(), static_cast<int64_t>(x.size()), scalars.data(),
+  check(compute_reduce(stream, before, reduction, &options, x.data(), static_cast<int64_t>(x.size()), scalars.data(),
                        static_cast<int64_t>(scalars.size()), &made));
   if (output == nullptr) *y.out() = made;
   return y;
@@ -291,12 +291,12 @@ void reduction_between_expressions(const Session& session) {
       }
       return sum;
     };
-    const Tensor rows = reduce(before, "sum", &after, 1, {a, b}, {number(int64_t{3}), number(17.0)});
+    const Tensor rows = reduce(before, COMPUTE_REDUCTION_SUM, &after, 1, {a, b}, {number(int64_t{3}), number(17.0)});
     session.judge(rows, expected(dtype::FLOAT32, {11}, [&](int64_t i) { return std::sqrt(terms(17, i, 0) / 17); }),
                   {Bound::ULP, 16}, std::string("rows, ") + name(layout));
     const Stream stream = session.stream();
     const Tensor columns =
-        reduce(before, "sum", &after, 0, {a, b}, {number(int64_t{3}), number(11.0)}, nullptr, stream);
+        reduce(before, COMPUTE_REDUCTION_SUM, &after, 0, {a, b}, {number(int64_t{3}), number(11.0)}, nullptr, stream);
     session.judge(columns, expected(dtype::FLOAT32, {17}, [&](int64_t i) { return std::sqrt(terms(11, 0, i) / 11); }),
                   {Bound::ULP, 16}, std::string("columns, ") + name(layout));
   }
@@ -309,7 +309,7 @@ void reduction_rounds_once(const Session& session) {
   for (Dtype dtype : {Dtype{dtype::FLOAT16}, Dtype{dtype::BFLOAT16}}) {
     if (!session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) continue;
     const Operand ones = session.upload(inputs.uniform(dtype, {2, 2049}, 1, 1));
-    const Tensor y = reduce(before, "sum", &after, 1, {ones}, {});
+    const Tensor y = reduce(before, COMPUTE_REDUCTION_SUM, &after, 1, {ones}, {});
     session.judge(y, expected(dtype, {2}, [](int64_t) { return Real{3}; }), {Bound::EXACT, 0},
                   oracle::info(dtype).name);
   }
@@ -319,13 +319,19 @@ void reduction_of_nothing(const Session& session) {
   Inputs inputs(60);
   const Expression before = parse("x * s", {"x"}, {"s"}), after = parse("x + t", {"x"}, {"t"});
   const Operand nothing = session.upload(Array(dtype::FLOAT32, {3, 0}));
-  for (const auto& [kind, value] : {std::pair{"sum", 5.0L}, {"prod", 6.0L}}) {
-    const Tensor y = reduce(before, kind, &after, 1, {nothing}, {number(2.0), number(5.0)});
-    session.judge(y, expected(dtype::FLOAT32, {3}, [&](int64_t) { return value; }), {Bound::EXACT, 0}, kind);
+  constexpr struct {
+    const char* name;
+    int32_t reduction;
+    Real value;
+  } kRows[] = {{"sum", COMPUTE_REDUCTION_SUM, 5}, {"prod", COMPUTE_REDUCTION_PROD, 6}};
+  for (const auto& [name, reduction, value] : kRows) {
+    const Tensor y = reduce(before, reduction, &after, 1, {nothing}, {number(2.0), number(5.0)});
+    session.judge(y, expected(dtype::FLOAT32, {3}, [&, value = value](int64_t) { return value; }), {Bound::EXACT, 0},
+                  name);
   }
   // Something else has an element, so that the device is reached.
   const Operand one = session.upload(inputs.uniform(dtype::FLOAT32, {1, 1}, 2, 2));
-  session.judge(reduce(before, "max", &after, 1, {one}, {number(2.0), number(5.0)}),
+  session.judge(reduce(before, COMPUTE_REDUCTION_MAX, &after, 1, {one}, {number(2.0), number(5.0)}),
                 expected(dtype::FLOAT32, {1}, [](int64_t) { return Real{9}; }), {Bound::EXACT, 0}, "max");
 }
 
@@ -337,20 +343,20 @@ void reduction_in_graphs(const Session& session) {
   Tensor slots[2];
   compute_number scalars[2] = {};
   for (int i = 0; i < 2; ++i) {
-    check(compute_scalar_create(dtype::INT32, slots[i].out()));
+    check(compute_tensor_slot(dtype::INT32, slots[i].out()));
     scalars[i].kind = COMPUTE_KIND_SCALAR;
     scalars[i].tensor = slots[i];
   }
   const Stream stream = session.stream();
   const Tensor y = session.empty(dtype::INT64, {6});
   check(compute_graph_begin(stream, nullptr));
-  reduce(before, "sum", &after, 1, {x}, {scalars[0], scalars[1]}, y, stream);
+  reduce(before, COMPUTE_REDUCTION_SUM, &after, 1, {x}, {scalars[0], scalars[1]}, y, stream);
   compute_graph* graph = nullptr;
   check(compute_graph_end(stream, &graph));
   for (int32_t scale : {3, -2}) {
     const int32_t shift = 7 * scale;
-    check(compute_graph_set_scalar(graph, slots[0], &scale));
-    check(compute_graph_set_scalar(graph, slots[1], &shift));
+    check(compute_graph_set_slot(graph, slots[0], &scale));
+    check(compute_graph_set_slot(graph, slots[1], &shift));
     check(compute_graph_run(graph, stream));
     const auto value = [&](int64_t row) {
       int64_t sum = shift;

@@ -81,7 +81,7 @@ void slots(const Session& session) {
   const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {300}, 1, 2));
   const Stream stream = session.stream();
   Tensor slot;
-  check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out()));
+  check(compute_tensor_slot(COMPUTE_DTYPE_FLOAT32, slot.out()));
   check(compute_graph_begin(stream, nullptr));
   const Operand operands[] = {x, {Array(dtype::FLOAT32, {}), slot}};
   const Tensor y = session.run("multiply", {}, operands, stream);
@@ -90,7 +90,7 @@ void slots(const Session& session) {
   session.download(y);
   const compute_device_statistics before = session.statistics();
   for (float value : {2.0f, -0.75f, 1e10f}) {
-    check(compute_graph_set_scalar(graph, slot, &value));
+    check(compute_graph_set_slot(graph, slot, &value));
     check(compute_graph_run(graph, stream));
     Array s(dtype::FLOAT32, {});
     s.set(0, Value::of(Real{value}));

@@ -26,7 +26,7 @@ Kernel compile(const Session& session, const char* source, const char* name, con
   given.struct_type = COMPUTE_STRUCT_KERNEL_OPTIONS;
   given.compiler_options = options.c_str();
   given.compiler_options_size = -1;
-  const Error error(compute_kernel_compile(session.device(), "portable", source, name, &given, kernel.out()));
+  const Error error(compute_kernel_compile(session.device(), "portable", source, -1, name, &given, kernel.out()));
   if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
   EXPECT_FALSE(error) << error.message();
   if (error) throw Stop();
@@ -273,7 +273,7 @@ void compiler_messages(const Session& session) {
   compute_kernel* kernel = nullptr;
   const Error error(compute_kernel_compile(session.device(), "portable",
                                            "COMPUTE_KERNEL bad(COMPUTE_GLOBAL f32* y) {\n  y[0] = undeclared_thing;\n}",
-                                           "bad", nullptr, &kernel));
+                                           -1, "bad", nullptr, &kernel));
   EXPECT_EQ(error.code(), COMPUTE_ERROR_COMPILE_FAILED);
   EXPECT_TRUE(error.mentions("undeclared_thing")) << error.message();
   EXPECT_EQ(kernel, nullptr);

@@ -442,13 +442,12 @@ void check_memory(Case& c) {
   }
   const compute_op* op = nullptr;
   check(compute_op_find("attention", 1, &op));
-  int32_t support = 0;
-  compute_text* reason = nullptr;
-  int64_t workspace_bytes = 0;
-  check(compute_op_query(c.session.device(), op, nullptr, 0, specs, 3, &support, &reason, &workspace_bytes));
-  compute_text_free(reason);
-  if (support != COMPUTE_SUPPORT_NATIVE) return;
-  EXPECT_LT(workspace_bytes, score_bytes / 2);
+  compute_support support = {};
+  support.struct_size = sizeof support;
+  check(compute_op_query(c.session.device(), op, nullptr, 0, specs, 3, nullptr, 0, &support));
+  compute_text_free(support.text);
+  if (support.support != COMPUTE_SUPPORT_NATIVE) return;
+  EXPECT_LT(support.workspace_bytes, score_bytes / 2);
   std::vector<Operand> given;
   for (int i = 0; i < 3; ++i) given.push_back(c.numbers({shape[0], shape[1], shape[2], shape[3]}));
   const compute_device_statistics before = c.session.statistics();

@@ -54,17 +54,16 @@ nlohmann::ordered_json support_of(const Session& session, const std::string& op,
     spec.shape = shape;
     specs.push_back(spec);
   }
-  int32_t support = 0;
-  compute_text* reason = nullptr;
-  int64_t workspace = 0;
+  compute_support answer = {};
+  answer.struct_size = sizeof answer;
   const Error error(compute_op_query(session.device(), handle, attributes.data(), attributes.size(), specs.data(),
-                                     static_cast<int64_t>(specs.size()), &support, &reason, &workspace));
+                                     static_cast<int64_t>(specs.size()), nullptr, 0, &answer));
   static constexpr const char* kSupport[] = {"none", "native", "decomposed", "host"};
   nlohmann::ordered_json entry;
-  entry["support"] = error || support < 0 || support > 3 ? "none" : kSupport[support];
-  const std::string text = error ? error.message() : reason ? compute_text_data(reason) : "";
+  entry["support"] = error || answer.support < 0 || answer.support > 3 ? "none" : kSupport[answer.support];
+  const std::string text = error ? error.message() : compute_text_data(answer.text);
   if (!text.empty()) entry["reason"] = text;
-  compute_text_free(reason);
+  compute_text_free(answer.text);
   return entry;
 }
 

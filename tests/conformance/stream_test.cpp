@@ -140,14 +140,14 @@ void waits(const Session& session) {
   const Stream stream = session.stream();
   EXPECT_EQ(compute_stream_device(stream), session.device());
   int32_t reached = -1;
-  check(compute_stream_wait_until(stream, 0, &reached));
+  check(compute_stream_wait_for(stream, 0, &reached));
   EXPECT_EQ(reached, 1) << "nothing was queued";
   const Operand x = session.upload(filled(dtype::FLOAT32, {1000}, 1));
   for (int i = 0; i < 50; ++i) session.run("exp", {}, std::span(&x, 1), stream);
   // A short limit may or may not suffice: neither is an error.
-  check(compute_stream_wait_until(stream, 1, &reached));
+  check(compute_stream_wait_for(stream, 1, &reached));
   EXPECT_TRUE(reached == 0 || reached == 1);
-  check(compute_stream_wait_until(stream, COMPUTE_TIMEOUT_NONE, &reached));
+  check(compute_stream_wait_for(stream, COMPUTE_TIMEOUT_NONE, &reached));
   EXPECT_EQ(reached, 1);
   check(compute_device_synchronize(session.device()));
 }
@@ -238,7 +238,7 @@ void plans(const Session& session) {
   compute_tensor* operands[] = {x[0].tensor, x[1].tensor};
   compute_tensor* none[] = {nullptr};
   Plan plan;
-  check(compute_plan_create(add, session.device(), nullptr, 0, operands, 2, none, 1, plan.out()));
+  check(compute_plan_create(session.device(), add, nullptr, 0, operands, 2, none, 1, plan.out()));
   for (int i = 0; i < 3; ++i) {
     const Operand y[] = {make(), make()};
     compute_tensor* given[] = {y[0].tensor, y[1].tensor};

@@ -251,7 +251,7 @@ TEST(CudaKernel, LeavesNoTableIfItIsNotMade) {
 
 Tensor float_slot() {
   compute_tensor* made = nullptr;
-  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
+  compute::check(compute_tensor_slot(COMPUTE_DTYPE_FLOAT32, &made));
   return Tensor(made);
 }
 
@@ -275,7 +275,7 @@ TEST(CudaGraph, PutsSlotsIntoItsNodes) {
   EXPECT_EQ(info.native, 1);
   take_launches();
   for (const float factor : {2.5f, 2.5f, -3.0f}) {
-    graph.set_scalar(slot, factor);
+    graph.set_slot(slot, factor);
     graph.run(stream);
     compute::check(compute_stream_synchronize(stream.get()));
     const auto launches = take_launches();
@@ -302,14 +302,14 @@ TEST(CudaGraph, SetsEveryNodeAfterAFailure) {
                          [value](const FakeLaunch& launch) { return passes(launch, value); });
   };
   take_launches();
-  graph.set_scalar(slot, 2.5f);
+  graph.set_slot(slot, 2.5f);
   graph.run(stream);
   compute::check(compute_stream_synchronize(stream.get()));
   EXPECT_EQ(nodes_with(2.5f), 2);
-  graph.set_scalar(slot, 3.5f);
+  graph.set_slot(slot, 3.5f);
   fail("cuGraphExecKernelNodeSetParams_v2", 2);
   EXPECT_EQ(thrown_by([&] { graph.run(stream); }).first, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY);
-  graph.set_scalar(slot, 2.5f);
+  graph.set_slot(slot, 2.5f);
   graph.run(stream);
   compute::check(compute_stream_synchronize(stream.get()));
   EXPECT_EQ(nodes_with(2.5f), 2);
@@ -344,7 +344,7 @@ TEST(CudaGraph, GivesItsMemoryBack) {
 class UserKernel {
  public:
   UserKernel(const Device& device, const char* language, const char* source, const char* name) {
-    compute::check(compute_kernel_compile(device.get(), language, source, name, nullptr, &kernel_));
+    compute::check(compute_kernel_compile(device.get(), language, source, -1, name, nullptr, &kernel_));
   }
   ~UserKernel() { compute_kernel_release(kernel_); }
   UserKernel(const UserKernel&) = delete;

@@ -213,19 +213,17 @@ TEST(CudaMatmul, SaysWhyAnActivationIsAStepOfItsOwn) {
   activation.kind = COMPUTE_KIND_STRING;
   activation.count = 1;
   activation.values = &relu;
-  int32_t support = 0;
-  int64_t workspace = 0;
-  compute_text* reason = nullptr;
-  compute::check(compute_op_query(device.get(), op, &activation, 1, specs, 3, &support, &reason, &workspace));
-  EXPECT_EQ(support, COMPUTE_SUPPORT_DECOMPOSED);
-  EXPECT_STREQ(compute_text_data(reason),
+  auto support = compute::sized<compute_support>();
+  compute::check(compute_op_query(device.get(), op, &activation, 1, specs, 3, nullptr, 0, &support));
+  EXPECT_EQ(support.support, COMPUTE_SUPPORT_DECOMPOSED);
+  EXPECT_STREQ(compute_text_data(support.text),
                "affine on cuda0: contraction: cuBLASLt does not apply the activation as the op does");
-  compute_text_free(reason);
-  reason = nullptr;
-  compute::check(compute_op_query(device.get(), op, nullptr, 0, specs, 3, &support, &reason, &workspace));
-  EXPECT_EQ(support, COMPUTE_SUPPORT_NATIVE);
-  EXPECT_STREQ(compute_text_data(reason), "");
-  compute_text_free(reason);
+  compute_text_free(support.text);
+  compute::check(compute_op_query(device.get(), op, nullptr, 0, specs, 3, nullptr, 0, &support));
+  EXPECT_EQ(support.support, COMPUTE_SUPPORT_NATIVE);
+  EXPECT_EQ(support.reason, COMPUTE_REASON_NONE);
+  EXPECT_STREQ(compute_text_data(support.text), "");
+  compute_text_free(support.text);
 }
 
 }  // namespace

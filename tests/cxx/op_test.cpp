@@ -42,6 +42,15 @@ TEST_P(Ops, DescribeThemselves) {
   const TensorSpec matrix{.dtype = float32, .shape = {4, 4}};
   EXPECT_EQ(Op("exp").query(device_, {matrix}).level, SupportLevel::native);
   EXPECT_EQ(Op("exp").query(device_, {TensorSpec::of(iota({3, 2}).transpose())}).reason, "");
+  EXPECT_EQ(Op("exp").query(device_, {matrix}).refusal, Refusal::none);
+  EXPECT_EQ(Op("exp").query(device_, {matrix}).argument, -1);
+  EXPECT_EQ(Op("exp").query(device_, {matrix}, {}, {TensorSpec::left_out()}).level, SupportLevel::native);
+  EXPECT_NE(Op("exp").query(device_, {matrix}, {}, {TensorSpec::of(iota({4, 4}).transpose())}).level,
+            SupportLevel::unsupported);
+  EXPECT_EQ(thrown_by([&] {
+              return Op("exp").query(device_, {matrix}, {}, {TensorSpec::of(iota({4, 3}))});
+            }).code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
   const TensorSpec scalar{.dtype = float32, .shape = {}, .scalar = true, .weak = true};
   EXPECT_EQ(Op("add").query(device_, {matrix, scalar}).level, SupportLevel::native);
   EXPECT_GE(Op("sum").query(device_, {matrix}, {Attribute("axes", {0})}).workspace_bytes, -1);
@@ -95,18 +104,22 @@ TEST_P(Ops, ExpressionsAreReduced) {
   const Tensor x = iota({2, 3}), y = device_.from_host({1.0f, 1.0f, 1.0f});
   const Expression squares("(a - b)**2 * s", {"a", "b"}, {"s"}), root("sqrt(v) + t", {"v"}, {"t"});
   EXPECT_EQ(map(squares, {x, y}, {2}).to_vector<float>(), (Floats{2, 0, 2, 8, 18, 32}));
-  EXPECT_EQ(reduce(squares, "sum", {x, y}, {.axes = 1}, {1}).to_vector<float>(), (Floats{2, 29}));
-  const Tensor kept =
-      reduce(squares, "max", {x, y}, {.axes = 0, .keepdims = true, .after = root}, {1.0, Tensor::scalar(0.5f)});
+  EXPECT_EQ(reduce(squares, Reduction::sum, {x, y}, {.axes = 1}, {1}).to_vector<float>(), (Floats{2, 29}));
+  const Tensor kept = reduce(squares, Reduction::max, {x, y}, {.axes = 0, .keepdims = true, .after = root},
+                             {1.0, Tensor::scalar(0.5f)});
   EXPECT_EQ(kept.shape().size(), 2u);
   EXPECT_EQ(kept.to_vector<float>(), (Floats{2.5f, 3.5f, 4.5f}));
-  EXPECT_EQ(reduce(squares, "sum", {x, y}, {.accumulator = float64}, {1}).dtype(), float64);
+  EXPECT_EQ(reduce(squares, Reduction::sum, {x, y}, {.accumulator = float64}, {1}).dtype(), float64);
   const Tensor out = device_.zeros(float32, {2});
-  reduce_into(squares, "min", {x, y}, out, {.axes = 1}, {3});
+  reduce_into(squares, Reduction::min, {x, y}, out, {.axes = 1}, {3});
   EXPECT_EQ(out.to_vector<float>(), (Floats{0, 12}));
-  EXPECT_EQ(thrown_by([&] { return reduce(squares, "median", {x, y}, {}, {1}); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] {
+              return reduce(squares, Reduction::mean, {x, y}, {}, {1});
+            }).code,
+            COMPUTE_ERROR_INVALID_ARGUMENT);
   const TensorSpec matrix{.dtype = float32, .shape = {2, 3}}, scalar{.dtype = float32, .shape = {}};
-  EXPECT_EQ(reduce_query(device_, squares, "sum", {matrix, matrix}, {.axes = 1}, {scalar}).level, SupportLevel::native);
+  EXPECT_EQ(reduce_query(device_, squares, Reduction::sum, {matrix, matrix}, {.axes = 1}, {scalar}).level,
+            SupportLevel::native);
 }
 
 TEST_P(Ops, GraphsHaveSlots) {
@@ -116,12 +129,12 @@ TEST_P(Ops, GraphsHaveSlots) {
   const Graph graph = Graph::record(stream, [&] { y = add(multiply(x, slot, stream), 1, stream); });
   EXPECT_EQ(graph.info().nodes, 2);
   for (const float factor : {2.0f, -1.0f}) {
-    graph.set_scalar(slot, factor);
+    graph.set_slot(slot, factor);
     graph.run(stream);
     EXPECT_EQ(y.to_vector<float>(), (Floats{1, 1 + factor, 1 + 2 * factor}));
   }
-  EXPECT_EQ(thrown_by([&] { return graph.set_scalar(slot, 1.0), 0; }).message,
-            "set_scalar: the slot holds float32, not float64");
+  EXPECT_EQ(thrown_by([&] { return graph.set_slot(slot, 1.0), 0; }).message,
+            "set_slot: the slot holds float32, not float64");
   EXPECT_THROW(static_cast<void>(Graph::record(stream, [] { throw std::out_of_range("body"); })), std::out_of_range);
   Graph::begin(stream);  // recording ended with the exception
   static_cast<void>(exp(x, stream));

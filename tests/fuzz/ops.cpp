@@ -232,12 +232,19 @@ void query(const compute_op* op, const AttributeList& attributes, compute_tensor
     spec.rank = compute_tensor_rank(inputs[i]);
     spec.shape = compute_tensor_shape(inputs[i]);
   }
-  int32_t support = 0;
-  int64_t workspace = 0;
-  compute_text* reason = nullptr;
-  static_cast<void>(fuzz::failed(compute_op_query(fuzz::minimal_device(), op, attributes.data(), attributes.count(),
-                                                  specs, count, &support, &reason, &workspace)));
-  compute_text_free(reason);
+  // The first input also describes an output, of any strides.
+  compute_tensor_spec output = specs[0];
+  output.struct_size = sizeof output;
+  int64_t strides[COMPUTE_MAX_RANK];
+  for (int64_t& stride : strides) stride = bytes.one_in(2) ? bytes.byte() : -1;
+  if (bytes.one_in(2)) output.strides = strides;
+  compute_support support = {};
+  support.struct_size = sizeof support;
+  if (fuzz::failed(compute_op_query(fuzz::minimal_device(), op, attributes.data(), attributes.count(), specs, count,
+                                    &output, bytes.below(3), &support)) != (support.text == nullptr)) {
+    std::abort();
+  }
+  compute_text_free(support.text);
 }
 
 void map(compute_tensor* const* inputs, int64_t count, Tensors& tensors, fuzz::Bytes& bytes) {
@@ -282,7 +289,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (bytes.one_in(4)) {
       compute_tensor* none[1] = {};
       compute_plan* plan = nullptr;
-      if (fuzz::failed(compute_plan_create(op, fuzz::minimal_device(), attributes.data(), attributes.count(), inputs,
+      if (fuzz::failed(compute_plan_create(fuzz::minimal_device(), op, attributes.data(), attributes.count(), inputs,
                                            count, none, 1, &plan)) != (plan == nullptr)) {
         std::abort();
       }

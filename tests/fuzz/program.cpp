@@ -80,7 +80,7 @@ int32_t times_plus(int32_t a, int32_t factor, int32_t b) {
 class Program {
  public:
   explicit Program(fuzz::Bytes& bytes) : bytes_(bytes) {
-    fuzz::require(compute_scalar_create(COMPUTE_DTYPE_INT32, &slot_));
+    fuzz::require(compute_tensor_slot(COMPUTE_DTYPE_INT32, &slot_));
     for (size_t i = 0; i < streams_.size(); ++i) {
       fuzz::require(compute_stream_create(device_of_stream(i), nullptr, &streams_[i].stream));
     }
@@ -354,7 +354,7 @@ class Program {
     Graph& graph = graphs_[bytes_.below(static_cast<uint32_t>(graphs_.size()))];
     if (bytes_.one_in(3)) {
       const int32_t value = static_cast<int8_t>(bytes_.byte());
-      if (!fuzz::failed(compute_graph_set_scalar(graph.graph, slot_, &value))) graph.slot = value;
+      if (!fuzz::failed(compute_graph_set_slot(graph.graph, slot_, &value))) graph.slot = value;
     }
     if (fuzz::failed(compute_graph_run(graph.graph, stream().stream))) return;
     for (const auto& step : graph.steps) step(graph.slot);

@@ -12,7 +12,7 @@ TEST(OpenclPlanted, OutOfBounds) {
   const Stream stream(device);
   const std::string source = "COMPUTE_KERNEL f(COMPUTE_GLOBAL f32* x) { x[COMPUTE_GLOBAL_ID(0) + 1048576] = 1; }\n";
   compute_kernel* kernel = nullptr;
-  check(compute_kernel_compile(device.get(), "portable", source.c_str(), "f", nullptr, &kernel));
+  check(compute_kernel_compile(device.get(), "portable", source.c_str(), -1, "f", nullptr, &kernel));
   const Tensor x = device.full({64}, 0.f);
   compute_kernel_argument argument{};
   argument.struct_size = sizeof argument;

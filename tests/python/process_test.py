@@ -61,6 +61,22 @@ class Selection(Case):
         self.assertRegex(warning, "^compute: warning: .*cuda.*; using cpu instead$")
         self.assertRegex(line, "^compute: using cpu: .*, chosen by COMPUTE_DEVICE$")
 
+    def test_a_file_that_cannot_be_read_is_an_os_error(self):
+        self.assertEqual(self.lines("""
+try:
+    cp.devices()
+except OSError as error:
+    assert isinstance(error, cp.FileError) and error.code == "IO", error
+else:
+    raise AssertionError("it was read")
+""", COMPUTE_CONFIG="/nowhere/config.toml"), [])
+
+    def test_config_returns_one_setting_or_all(self):
+        settings = cp.config()
+        self.assertGreater(len(settings), 20)
+        for name in ("COMPUTE_DEVICE", "COMPUTE_MATH", "COMPUTE_LOG"):
+            self.assertEqual(settings[name], cp.config(name))
+
     def test_the_plain_cpu_is_not_mentioned(self):
         by_auto = cp.which("auto")
         self.assertEqual(len(self.lines()), 0 if by_auto.startswith("cpu:") else 1, by_auto)

@@ -438,6 +438,9 @@ class Programs(Case):
         self.assert_same(second[1], x - 1)
         self.assert_same(cp.expression("x * y").reduce("max", a, a, axis=0), (x * x).max(0))
         self.assert_same(cp.expression("x").reduce("sum", a, after="s / 2"), x.sum() / np.float32(2))
+        for kind in ("mean", "SUM", ""):
+            with self.assertRaisesRegex(cp.InvalidArgumentError, f"^reduce: kind is '{kind}'; expected one of sum, prod"):
+                cp.expression("x").reduce(kind, a)
         with self.assertRaises(ValueError):
             cp.expression("x +")
         with self.assertRaises(TypeError):

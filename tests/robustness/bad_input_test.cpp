@@ -79,7 +79,8 @@ ISOLATED_TEST(BadInput, NullStreamsOpsAndGraphsAreErrors) {
   compute_plan* plan = nullptr;
   compute_graph* graph = nullptr;
   compute_kernel* kernel = nullptr;
-  compute_text* text = nullptr;
+  compute_support support = {};
+  support.struct_size = sizeof support;
   compute_graph_info graph_info = {};
   graph_info.struct_size = sizeof graph_info;
   compute_op_info op_info = {};
@@ -92,7 +93,7 @@ ISOLATED_TEST(BadInput, NullStreamsOpsAndGraphsAreErrors) {
 
   EXPECT_FAILS(compute_stream_create(nullptr, nullptr, &stream), kInvalid, "device");
   EXPECT_FAILS(compute_stream_synchronize(nullptr), kInvalid, "stream");
-  EXPECT_FAILS(compute_stream_wait_until(nullptr, 0, &number), kInvalid, "stream");
+  EXPECT_FAILS(compute_stream_wait_for(nullptr, 0, &number), kInvalid, "stream");
   EXPECT_FAILS(compute_stream_query(nullptr, &number), kInvalid, "stream");
   EXPECT_FAILS(compute_stream_notify(
                    nullptr, [](const compute_error*, void*) {}, nullptr),
@@ -104,16 +105,16 @@ ISOLATED_TEST(BadInput, NullStreamsOpsAndGraphsAreErrors) {
   EXPECT_FAILS(compute_event_elapsed(nullptr, nullptr, &bytes), kInvalid, "event");
   EXPECT_FAILS(compute_op_get_info(nullptr, &op_info), kInvalid, "op");
   EXPECT_FAILS(compute_op_run(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "op");
-  EXPECT_FAILS(compute_op_query(nullptr, nullptr, nullptr, 0, nullptr, 0, &number, &text, &bytes), kInvalid);
+  EXPECT_FAILS(compute_op_query(nullptr, nullptr, nullptr, 0, nullptr, 0, nullptr, 0, &support), kInvalid);
   EXPECT_FAILS(compute_plan_create(nullptr, nullptr, nullptr, 0, nullptr, 0, nullptr, 0, &plan), kInvalid);
   EXPECT_FAILS(compute_plan_run(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "plan");
   EXPECT_FAILS(compute_map(nullptr, nullptr, nullptr, 0, nullptr, 0, &tensor, 1), kInvalid, "expression");
-  EXPECT_FAILS(compute_kernel_compile(nullptr, "portable", "", "f", nullptr, &kernel), kInvalid, "device");
+  EXPECT_FAILS(compute_kernel_compile(nullptr, "portable", "", -1, "f", nullptr, &kernel), kInvalid, "device");
   EXPECT_FAILS(compute_kernel_launch(nullptr, nullptr, &launch, nullptr, 0), kInvalid, "kernel");
   EXPECT_FAILS(compute_graph_begin(nullptr, nullptr), kInvalid, "stream");
   EXPECT_FAILS(compute_graph_end(nullptr, &graph), kInvalid, "stream");
   EXPECT_FAILS(compute_graph_run(nullptr, nullptr), kInvalid, "graph");
-  EXPECT_FAILS(compute_graph_set_scalar(nullptr, nullptr, &value), kInvalid, "graph");
+  EXPECT_FAILS(compute_graph_set_slot(nullptr, nullptr, &value), kInvalid, "graph");
   EXPECT_FAILS(compute_graph_get_info(nullptr, &graph_info), kInvalid, "graph");
 }
 
@@ -339,12 +340,11 @@ ISOLATED_TEST(BadInput, ErrorsHaveTheOp) {
   EXPECT_EQ(op_of(compute_cast(nullptr, x, 99, nullptr, &out)), "cast");
   const compute_op* op = nullptr;
   ASSERT_OK(compute_op_find("sum", 0, &op));
-  int32_t support = 0;
-  int64_t workspace_bytes = 0;
-  compute_text* reason = nullptr;
-  EXPECT_EQ(op_of(compute_op_query(device, op, nullptr, 0, nullptr, 0, &support, &reason, &workspace_bytes)), "sum");
+  compute_support support = {};
+  support.struct_size = sizeof support;
+  EXPECT_EQ(op_of(compute_op_query(device, op, nullptr, 0, nullptr, 0, nullptr, 0, &support)), "sum");
   Plan plan;
-  EXPECT_EQ(op_of(compute_plan_create(op, device, nullptr, 0, nullptr, 0, nullptr, 0, plan.out())), "sum");
+  EXPECT_EQ(op_of(compute_plan_create(device, op, nullptr, 0, nullptr, 0, nullptr, 0, plan.out())), "sum");
 }
 
 ISOLATED_TEST(BadInput, AttributesThatAreNotKnownOrNotRight) {
@@ -621,7 +621,7 @@ ISOLATED_TEST(BadInput, WrappedMemoryThatIsNotRight) {
   EXPECT_FAILS(compute_tensor_scalar(99, bytes, 0, tensor.out()), kInvalid, "99");
   EXPECT_FAILS(compute_tensor_scalar(COMPUTE_DTYPE_FLOAT32, bytes, COMPUTE_SCALAR_WEAK | 2, tensor.out()),
                COMPUTE_ERROR_UNSUPPORTED, "0x2");
-  EXPECT_FAILS(compute_scalar_create(0, tensor.out()), kInvalid);
+  EXPECT_FAILS(compute_tensor_slot(0, tensor.out()), kInvalid);
 }
 
 ISOLATED_TEST(BadInput, WritingToWhatIsReadOnly) {
@@ -689,7 +689,7 @@ ISOLATED_TEST(BadInput, PlansTakeWhatTheyWereMadeFor) {
   compute_tensor* input[] = {x};
   compute_tensor* output[] = {nullptr};
   Plan plan;
-  ASSERT_OK(compute_plan_create(exp, device, nullptr, 0, input, 1, output, 1, plan.out()));
+  ASSERT_OK(compute_plan_create(device, exp, nullptr, 0, input, 1, output, 1, plan.out()));
   compute_tensor* wrong[] = {longer};
   EXPECT_FAILS(compute_plan_run(plan, nullptr, nullptr, 0, wrong, 1, output, 1), kInvalid, "exp", "[5]", "[4]");
   wrong[0] = other;
@@ -727,8 +727,8 @@ ISOLATED_TEST(BadInput, GraphsRefuseWhatTheyCannotRecord) {
   ASSERT_OK(compute_graph_end(stream, graph.out()));
   Tensor slot;
   const float value = 1;
-  ASSERT_OK(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out()));
-  EXPECT_FAILS(compute_graph_set_scalar(graph, slot, &value), kInvalid);  // the graph does not use it
+  ASSERT_OK(compute_tensor_slot(COMPUTE_DTYPE_FLOAT32, slot.out()));
+  EXPECT_FAILS(compute_graph_set_slot(graph, slot, &value), kInvalid);  // the graph does not use it
   const Device two = open("minimal1");
   const Stream elsewhere = make_stream(two);
   EXPECT_FAILS(compute_graph_run(graph, elsewhere), COMPUTE_ERROR_DEVICE_MISMATCH);
@@ -741,11 +741,11 @@ ISOLATED_TEST(BadInput, LaunchesThatCannotBe) {
   Device device;
   if (code_of(compute_device_open("opencl", device.out())) != COMPUTE_OK) GTEST_SKIP() << "there is no OpenCL device";
   compute_kernel* kernel = nullptr;
-  EXPECT_FAILS(compute_kernel_compile(device, "opencl-c", "kernel void", "twice", nullptr, &kernel),
+  EXPECT_FAILS(compute_kernel_compile(device, "opencl-c", "kernel void", -1, "twice", nullptr, &kernel),
                COMPUTE_ERROR_COMPILE_FAILED, "kernel twice on opencl");
   ASSERT_OK(compute_kernel_compile(device, "opencl-c",
-                                   "kernel void twice(global float* x) { x[get_global_id(0)] *= 2; }", "twice", nullptr,
-                                   &kernel));
+                                   "kernel void twice(global float* x) { x[get_global_id(0)] *= 2; }", -1, "twice",
+                                   nullptr, &kernel));
   const Tensor x = floats(device, {4});
   compute_kernel_argument argument = {};
   argument.struct_size = sizeof argument;
@@ -887,12 +887,16 @@ ISOLATED_TEST(BadInput, SizesOfStringsAreGivenOrMinusOne) {
   EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), kInvalid, "name_size", "-1");
   attribute.name_size = -2;
   EXPECT_FAILS(run_op("sum", nullptr, {x}, y.out(), {attribute}), kInvalid, "name");
-  compute_kernel_options options = {sizeof options, COMPUTE_STRUCT_KERNEL_OPTIONS, nullptr, "-O3", 0, 0};
+  compute_kernel_options options = {sizeof options, COMPUTE_STRUCT_KERNEL_OPTIONS, nullptr, "-O3", 0};
   compute_kernel* kernel = nullptr;
-  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), kInvalid, "compiler_options",
+  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", -1, "f", &options, &kernel), kInvalid, "compiler_options",
                "-1");
   options.compiler_options_size = -1;
-  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", "f", &options, &kernel), COMPUTE_ERROR_UNSUPPORTED);
+  EXPECT_FAILS(compute_kernel_compile(device, "portable", "", -1, "f", &options, &kernel), COMPUTE_ERROR_UNSUPPORTED);
+  for (const int64_t size : {int64_t{0}, int64_t{-2}, INT64_MIN}) {
+    EXPECT_FAILS(compute_kernel_compile(device, "portable", "x", size, "f", nullptr, &kernel), kInvalid, "source",
+                 std::to_string(size));
+  }
 }
 
 // What a newer program asks for is refused, not dropped.
@@ -986,15 +990,24 @@ ISOLATED_TEST(BadInput, SettingsThatAreNotThere) {
   EXPECT_FAILS(compute_config_set("COMPUTE_MEMORY_LIMIT", "4X"), kInvalid, "4X");
   EXPECT_FAILS(compute_config_set(nullptr, "1"), kInvalid, "name");
   compute_text* text = nullptr;
-  EXPECT_FAILS(compute_config_get("COMPUTE_NOTHING", &text), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_NOTHING");
+  compute_text* origin = nullptr;
+  EXPECT_FAILS(compute_config_get("COMPUTE_NOTHING", &text, &origin), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_NOTHING");
+  EXPECT_EQ(text, nullptr);
+  EXPECT_EQ(origin, nullptr);
+  EXPECT_FAILS(compute_config_get(nullptr, &text, &origin), kInvalid, "name");
+  EXPECT_FAILS(compute_config_get("COMPUTE_SYNC", nullptr, &origin), kInvalid, "out_value");
+  EXPECT_EQ(origin, nullptr);
   char program[] = "program", flag[] = "--compute-devic=cpu";
   char* arguments[] = {program, flag, nullptr};
   int32_t count = 2;
   EXPECT_FAILS(compute_config_arguments(&count, arguments), COMPUTE_ERROR_NOT_FOUND, "--compute-devic",
                "--compute-device");
   EXPECT_OK(compute_config_set("COMPUTE_SYNC", "1"));
-  EXPECT_OK(compute_config_get("COMPUTE_SYNC", &text));
-  EXPECT_EQ(take_text(text), "1\tthe API");
+  EXPECT_OK(compute_config_get("COMPUTE_SYNC", &text, &origin));
+  EXPECT_EQ(take_text(text), "1");
+  EXPECT_EQ(take_text(origin), "the API");
+  EXPECT_OK(compute_config_get("sync", &text, nullptr));
+  EXPECT_EQ(take_text(text), "1");
   EXPECT_FAILS(compute_scope_pop(), kInvalid);
 }
 

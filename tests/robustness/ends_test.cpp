@@ -290,7 +290,7 @@ int use_device_in_child(const char* name, const Workload& work) {
   Device again;
   if (code_of(compute_device_open(name, again.out())) != wanted) return 13;
   compute_text* text = nullptr;
-  if (code_of(compute_config_get(nullptr, &text)) != COMPUTE_OK) return 14;
+  if (code_of(compute_config_describe(COMPUTE_FORMAT_TEXT, &text)) != COMPUTE_OK) return 14;
   compute_text_free(text);
   if (!works) return 0;
   Stream stream;
@@ -364,7 +364,7 @@ ISOLATED_TEST(EndsOfCalls, LimitsOfTimeHoldBesideAThreadThatIsHeldBack) {
   while (submitted < 4090) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   int32_t reached = -1;
-  EXPECT_OK(compute_stream_wait_until(stream, 1'000'000, &reached));
+  EXPECT_OK(compute_stream_wait_for(stream, 1'000'000, &reached));
   EXPECT_EQ(reached, 0);  // it came back long before the work was done
   int32_t drained = -1;
   EXPECT_OK(compute_shutdown(1'000'000, &drained));

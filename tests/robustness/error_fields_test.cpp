@@ -168,35 +168,37 @@ ISOLATED_TEST(ErrorFields, OfReductionsOfExpressions) {
   EXPECT_OK(compute_expression_parse("x + y", names, 2, nullptr, 0, two.out()));
   EXPECT_OK(compute_expression_parse("x + index(0)", names, 1, nullptr, 0, index.out()));
   compute_tensor* const inputs[] = {at.x};
-  const auto reduce = [&](const char* kind, compute_reduce_options options) {
+  const auto reduce = [&](int32_t reduction, compute_reduce_options options) {
     options.struct_size = sizeof options;
-    return compute_reduce(nullptr, square, kind, &options, inputs, 1, nullptr, 0, at.out.out());
+    return compute_reduce(nullptr, square, reduction, &options, inputs, 1, nullptr, 0, at.out.out());
   };
-  EXPECT_OK(reduce("sum", {}));
+  EXPECT_OK(reduce(COMPUTE_REDUCTION_SUM, {}));
   EXPECT_EQ(read<float>(at.out), std::vector<float>{91});
-  EXPECT_FAILS(reduce("mean", {}), kInvalid, "reduce", "\"mean\"", "sum, prod, min, max, all or any");
-  EXPECT_FAILS(reduce(nullptr, {}), kInvalid, "kind is NULL");
+  for (const int32_t other : {0, int32_t{COMPUTE_REDUCTION_MEAN}, 8, -1})
+    EXPECT_FAILS(reduce(other, {}), kInvalid, "reduce", "reduction is " + std::to_string(other), "_ALL or _ANY");
   compute_reduce_options options = {};
   options.struct_size = sizeof options;
   options.keepdims = 2;
-  EXPECT_FAILS(reduce("sum", options), kInvalid, "keepdims is 2");
+  EXPECT_FAILS(reduce(COMPUTE_REDUCTION_SUM, options), kInvalid, "keepdims is 2");
   options = {};
   options.struct_size = sizeof options;
   options.accumulator = 99;
-  EXPECT_FAILS(reduce("sum", options), kInvalid, "accumulator 99");
+  EXPECT_FAILS(reduce(COMPUTE_REDUCTION_SUM, options), kInvalid, "accumulator 99");
   options = {};
   options.struct_size = sizeof options;
   options.axes_mask = 4;
-  expect_fields(reduce("sum", options), {"reduce", -1, "axes", "minimal0"}, {"axis 2"});
+  expect_fields(reduce(COMPUTE_REDUCTION_SUM, options), {"reduce", -1, "axes", "minimal0"}, {"axis 2"});
   options = {};
   options.struct_size = sizeof options;
   options.after = two;
-  EXPECT_FAILS(reduce("sum", options), kInvalid, "after", "2 inputs");
+  EXPECT_FAILS(reduce(COMPUTE_REDUCTION_SUM, options), kInvalid, "after", "2 inputs");
   options.after = index;
-  EXPECT_FAILS(reduce("sum", options), kInvalid, "after", "index");
+  EXPECT_FAILS(reduce(COMPUTE_REDUCTION_SUM, options), kInvalid, "after", "index");
   options.after = nullptr;
-  EXPECT_FAILS(compute_reduce(nullptr, two, "sum", &options, inputs, 1, nullptr, 0, at.out.out()), kInvalid, "2", "1");
-  EXPECT_FAILS(compute_reduce(nullptr, square, "sum", &options, inputs, 1, nullptr, 0, nullptr), kInvalid, "output");
+  EXPECT_FAILS(compute_reduce(nullptr, two, COMPUTE_REDUCTION_SUM, &options, inputs, 1, nullptr, 0, at.out.out()),
+               kInvalid, "2", "1");
+  EXPECT_FAILS(compute_reduce(nullptr, square, COMPUTE_REDUCTION_SUM, &options, inputs, 1, nullptr, 0, nullptr),
+               kInvalid, "output");
 }
 
 ISOLATED_TEST(ErrorFields, OfNumbers) {

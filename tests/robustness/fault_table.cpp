@@ -375,8 +375,8 @@ void tensor_read_element(Case& c) {
 
 void stream_synchronize(Case& c) { c.fails(compute_stream_synchronize(c.bad), "synchronize"); }
 
-void stream_wait_until(Case& c) {
-  c.fails(c.ends([&](int32_t* reached) { return compute_stream_wait_until(c.bad, 100'000, reached); }), "wait_until");
+void stream_wait_for(Case& c) {
+  c.fails(c.ends([&](int32_t* reached) { return compute_stream_wait_for(c.bad, 100'000, reached); }), "wait_for");
 }
 
 void stream_query(Case& c) {
@@ -639,7 +639,7 @@ constexpr Way kWays[] = {
     {"view", tensor_view},
     {"read_element", tensor_read_element},
     {"stream_synchronize", stream_synchronize, false, true},
-    {"wait_until", stream_wait_until, false, true},
+    {"wait_for", stream_wait_for, false, true},
     {"query", stream_query, false, true},
     {"notify", stream_notify, false, true},
     {"device_synchronize", device_synchronize},

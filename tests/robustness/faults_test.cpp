@@ -60,19 +60,22 @@ compute_error* square(compute_device*, compute_tensor* x) {
   Tensor y;
   return run_op("square", nullptr, {x}, y.out());
 }
-compute_error* query_square(compute_device* device, int32_t* out_support = nullptr, std::string* out_why = nullptr) {
+// The caller frees out_answer->text.
+compute_error* query_square(compute_device* device, compute_support* out_answer) {
   const compute_op* op = nullptr;
   EXPECT_OK(compute_op_find("square", 0, &op));
   const int64_t shape[] = {5};
   const compute_tensor_spec spec = {
       sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
-  int32_t support = -1;
-  int64_t workspace = -1;
-  compute_text* reason = nullptr;
-  compute_error* error = compute_op_query(device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace);
-  const std::string why = reason != nullptr ? take_text(reason) : "";
-  if (out_support != nullptr) *out_support = support;
-  if (out_why != nullptr) *out_why = why;
+  *out_answer = {};
+  out_answer->struct_size = sizeof *out_answer;
+  return compute_op_query(device, op, nullptr, 0, &spec, 1, nullptr, 0, out_answer);
+}
+compute_error* query_square(compute_device* device, int32_t* out_support = nullptr) {
+  compute_support answer;
+  compute_error* error = query_square(device, &answer);
+  compute_text_free(answer.text);
+  if (out_support != nullptr) *out_support = answer.support;
   return error;
 }
 compute_error* ask(compute_device* device, compute_tensor*) { return query_square(device); }
@@ -218,16 +221,20 @@ TEST_P(Refusals, BecomeTheErrorOrTheAnswer) {
     Tensor y;
     EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_UNSUPPORTED, "square", "faulty0",
                  "faulty refuses as asked", "ask another device");
-    int32_t support = -1;
-    std::string why;
-    EXPECT_OK(query_square(faulty.device, &support, &why));
-    EXPECT_EQ(support, COMPUTE_SUPPORT_NONE);
-    EXPECT_NE(why.find("faulty refuses as asked"), std::string::npos);
+    // The plugin refuses operand 0 of its step. With REFUSE_INTRINSIC that is the id of an intrinsic.
+    const int32_t argument = GetParam() != COMPUTE_REASON_INTRINSIC ? 0 : -1;
+    compute_support answer;
+    const auto expect_answer = [&](int32_t support) {
+      EXPECT_OK(query_square(faulty.device, &answer));
+      EXPECT_EQ(answer.support, support);
+      EXPECT_EQ(answer.reason, GetParam() != 0 ? GetParam() : COMPUTE_REASON_NOT_IMPLEMENTED);
+      EXPECT_EQ(answer.argument, argument);
+      EXPECT_NE(take_text(answer.text).find("faulty refuses as asked"), std::string::npos);
+    };
+    expect_answer(COMPUTE_SUPPORT_NONE);
 #if defined(COMPUTE_HAS_CPU_PLUGIN)
     ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", "allow"));
-    EXPECT_OK(query_square(faulty.device, &support, &why));
-    EXPECT_EQ(support, COMPUTE_SUPPORT_HOST);
-    EXPECT_NE(why.find("faulty refuses as asked"), std::string::npos);
+    expect_answer(COMPUTE_SUPPORT_HOST);
     EXPECT_OK(run_op("square", nullptr, {x}, y.out()));
     ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", nullptr));
 #endif
@@ -254,9 +261,9 @@ TEST_P(Fallbacks, AreWhatTheSettingSays) {
     const std::string setting = GetParam().setting;
     ASSERT_OK(compute_config_set("COMPUTE_FALLBACK", setting.substr(setting.find('=') + 1).c_str()));
     ASSERT_OK(compute_log_set_callback(
-        [](int32_t, const char* category, const char* text, void*) {
-          warnings +=
-              std::string(category) == "place" && std::string(text).find("square runs on cpu") != std::string::npos;
+        [](compute_borrowed_log_record record, void*) {
+          warnings += std::string(record->category) == "place" &&
+                      std::string(record->text).find("square runs on cpu") != std::string::npos;
         },
         nullptr));
     const Tensor x = make_full(faulty.device, {3}, 3.0f);
@@ -314,7 +321,10 @@ ISOLATED_TEST(Faults, AFallbackNeedsNoOpOfTheDevice) {
 #endif
 
 // Every reason of plugin.h, and numbers that are none.
-INSTANTIATE_TEST_SUITE_P(Faults, Refusals, testing::Values(1, 2, 3, 4, 5, 6, 7, 8, 9, 0, -1, 1000));
+INSTANTIATE_TEST_SUITE_P(Faults, Refusals,
+                         testing::Values(COMPUTE_REASON_NOT_IMPLEMENTED, COMPUTE_REASON_DTYPE, COMPUTE_REASON_LAYOUT,
+                                         COMPUTE_REASON_RANK, COMPUTE_REASON_SHAPE, COMPUTE_REASON_ATTRIBUTE,
+                                         COMPUTE_REASON_LIBRARY_MISSING, COMPUTE_REASON_INTRINSIC, 9, 0, -1, 1000));
 
 // A run is not preceded by a query: what op_query answers has no part in it.
 ISOLATED_TEST(Faults, ARunAsksNothingBeforehand) {
@@ -441,11 +451,11 @@ ISOLATED_TEST(Faults, AHangEndsWithTheTimeLimit) {
   ASSERT_OK(compute_tensor_reshape(x, 2, rows, b.out()));
   ASSERT_OK(run_op("add", stream, {a, b}, product.out()));
   int32_t reached = -1, finished = -1;
-  EXPECT_OK(compute_stream_wait_until(stream, 20'000'000, &reached));
+  EXPECT_OK(compute_stream_wait_for(stream, 20'000'000, &reached));
   EXPECT_OK(compute_stream_query(stream, &finished));
   EXPECT_EQ(reached, 0);
   EXPECT_EQ(finished, 0) << "the wait took as long as the work";
-  EXPECT_OK(compute_stream_wait_until(stream, COMPUTE_TIMEOUT_NONE, &reached));
+  EXPECT_OK(compute_stream_wait_for(stream, COMPUTE_TIMEOUT_NONE, &reached));
   EXPECT_EQ(reached, 1);
 }
 

@@ -317,12 +317,12 @@ TEST_P(HostMemory, NothingIsHandedOverTwiceOrNotAtAll) {
 
     Tensor slot, y;
     Graph graph;
-    EXPECT_OK(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out()));
+    EXPECT_OK(compute_tensor_slot(COMPUTE_DTYPE_FLOAT32, slot.out()));
     EXPECT_OK(compute_graph_begin(stream, nullptr));
     EXPECT_OK(run("multiply", stream, {x, slot}, y.out()));
     EXPECT_OK(compute_graph_end(stream, graph.out()));
     const float two = 2;
-    in_turn("graph_set_scalar", [&] { return compute_graph_set_scalar(graph, slot, &two); });
+    in_turn("graph_set_slot", [&] { return compute_graph_set_slot(graph, slot, &two); });
     in_turn("graph_run", [&] { return compute_graph_run(graph, stream); });
     in_turn("graph_get_info", [&] {
       compute_graph_info info{};
@@ -356,7 +356,7 @@ TEST_P(HostMemory, NothingIsLostWhereALookHasNoMemory) {
     });
     in_turn("slot", [&] {
       Tensor slot;
-      return compute_scalar_create(COMPUTE_DTYPE_FLOAT32, slot.out());
+      return compute_tensor_slot(COMPUTE_DTYPE_FLOAT32, slot.out());
     });
     in_turn("scope", [&] {
       compute_error* error = compute_scope_push("train", "main.c", 12);
@@ -385,18 +385,17 @@ TEST_P(HostMemory, NothingIsLostWhereALookHasNoMemory) {
       if (compute_error* error = compute_op_find("var", 0, &op)) return error;
       const compute_tensor_spec spec = {
           sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 3, tall, nullptr, 0, 0};
-      int32_t support = 0;
-      int64_t workspace = 0;
-      compute_text* reason = nullptr;
-      compute_error* error = compute_op_query(device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace);
-      compute_text_free(reason);
+      compute_support support = {};
+      support.struct_size = sizeof support;
+      compute_error* error = compute_op_query(device, op, nullptr, 0, &spec, 1, nullptr, 0, &support);
+      compute_text_free(support.text);
       return error;
     });
     in_turn("waits", [&] {
       int32_t finished = 0;
       compute_error* error = compute_tensor_synchronize(x);
       if (error == nullptr) error = compute_stream_query(stream, &finished);
-      if (error == nullptr) error = compute_stream_wait_until(stream, 1000, &finished);
+      if (error == nullptr) error = compute_stream_wait_for(stream, 1000, &finished);
       return error != nullptr ? error : compute_device_synchronize(device);
     });
     EXPECT_EQ(read<float>(x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
@@ -421,7 +420,7 @@ void prepare_without_memory(compute_device* device, compute_stream* stream, comp
     if (compute_error* error = compute_op_find("exp", 0, &op)) return error;
     compute_tensor *input = x, *given = nullptr;
     Plan plan;
-    if (compute_error* error = compute_plan_create(op, device, nullptr, 0, &input, 1, &given, 1, plan.out()))
+    if (compute_error* error = compute_plan_create(device, op, nullptr, 0, &input, 1, &given, 1, plan.out()))
       return error;
     Tensor y;
     return compute_plan_run(plan, stream, nullptr, 0, &input, 1, y.out(), 1);

@@ -63,7 +63,7 @@ ISOLATED_TEST(Life, AfterShutdownEverythingButReleaseReportsIt) {
   // Functions that need no device still work.
   const compute_op* op = nullptr;
   EXPECT_OK(compute_op_find("add", 0, &op));
-  EXPECT_OK(compute_config_get("COMPUTE_DEVICE", &text));
+  EXPECT_OK(compute_config_get("COMPUTE_DEVICE", &text, nullptr));
   compute_text_free(text);
   compute_device_statistics statistics = {};
   statistics.struct_size = sizeof statistics;

@@ -317,9 +317,11 @@ ISOLATED_TEST(Loader, FilesWhoseManifestStatesNoGpuAreNotOpenedForGpu) {
 // ---- What manifests declare -----------------------------------------------------------------------------------------
 
 std::string setting_of(const char* name) {
-  compute_text* text = nullptr;
-  EXPECT_OK(compute_config_get(name, &text));
-  return text != nullptr ? take_text(text) : "";
+  compute_text *value = nullptr, *origin = nullptr;
+  EXPECT_OK(compute_config_get(name, &value, &origin));
+  if (value == nullptr || origin == nullptr) return "";
+  const std::string text = take_text(value);
+  return text + " from " + take_text(origin);
 }
 
 void declare_mode(const TemporaryFolder& folder) {
@@ -337,15 +339,17 @@ ISOLATED_TEST(Loader, SettingsThatAManifestDeclaresAreSettings) {
   setenv("COMPUTE_MINIMAL_MODES", "fast", 1);
   static std::string lines;
   ASSERT_OK(compute_log_set_callback(
-      [](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
-  EXPECT_EQ(setting_of("COMPUTE_MINIMAL_MODE"), "exact\t" + (config.path() / "config.toml").string() + ":2");
-  EXPECT_NE(setting_of(nullptr).find("COMPUTE_MINIMAL_MODE\texact\t"), std::string::npos);
+      [](compute_borrowed_log_record record, void*) { lines += std::string(record->text) + "\n"; }, nullptr));
+  EXPECT_EQ(setting_of("COMPUTE_MINIMAL_MODE"), "exact from " + (config.path() / "config.toml").string() + ":2");
+  compute_text* all = nullptr;
+  ASSERT_OK(compute_config_describe(COMPUTE_FORMAT_TEXT, &all));
+  EXPECT_NE(take_text(all).find("COMPUTE_MINIMAL_MODE\n  how\n"), std::string::npos);
   char program[] = "program", flag[] = "--compute-minimal-mode=fast";
   char* arguments[] = {program, flag, nullptr};
   int32_t count = 2;
   EXPECT_OK(compute_config_arguments(&count, arguments));
   EXPECT_EQ(count, 1);
-  EXPECT_EQ(setting_of("minimal.mode"), "fast\t--compute-minimal-mode");
+  EXPECT_EQ(setting_of("minimal.mode"), "fast from --compute-minimal-mode");
   EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MODE", "slow"), COMPUTE_ERROR_INVALID_ARGUMENT, "fast, exact");
   EXPECT_FAILS(compute_config_set("COMPUTE_MINIMAL_MUDE", "fast"), COMPUTE_ERROR_NOT_FOUND, "COMPUTE_MINIMAL_MODE");
   const Device device = open("minimal0");
@@ -370,8 +374,8 @@ ISOLATED_TEST(Loader, KeysThatNobodyDeclaresAreRefused) {
   declare_mode(folder);
   setenv("COMPUTE_CONFIG", config.write("config.toml", "[minimal]\nmodus = \"exact\"\n").c_str(), 1);
   compute_text* text = nullptr;
-  EXPECT_FAILS(compute_config_get(nullptr, &text), COMPUTE_ERROR_INVALID_ARGUMENT, "config.toml:2", "minimal.modus",
-               "minimal.mode");
+  EXPECT_FAILS(compute_config_describe(COMPUTE_FORMAT_TEXT, &text), COMPUTE_ERROR_INVALID_ARGUMENT, "config.toml:2",
+               "minimal.modus", "minimal.mode");
 }
 
 // Names are known by the manifests that are installed, also where files take the place of all folders.
@@ -574,8 +578,8 @@ TEST(Loader, AFileThatIsReplacedWhileItIsProbedIsNotLoaded) {
     use_verdicts_in(cache);
     setenv("COMPUTE_PLUGIN_FILES", (folder.path() / "compute_plugin_minimal.so").c_str(), 1);
     ASSERT_OK(compute_log_set_callback(
-        [](int32_t, const char*, const char* text, void* at) {
-          if (std::string_view(text).starts_with("probing "))
+        [](compute_borrowed_log_record record, void* at) {
+          if (std::string_view(record->text).starts_with("probing "))
             install(*static_cast<const TemporaryFolder*>(at), "minimal");
         },
         const_cast<TemporaryFolder*>(&folder)));

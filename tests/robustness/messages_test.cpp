@@ -109,7 +109,8 @@ ISOLATED_TEST(Messages, ShowHostileTextsAsCleanLines) {
     const char* names[] = {broken_name.c_str()};
     expect_clean(compute_expression_parse("1", names, 1, nullptr, 0, expression.out()), "an operand's name", text);
     compute_kernel* kernel = nullptr;
-    expect_clean(compute_kernel_compile(device, given, "", given, nullptr, &kernel), "compute_kernel_compile", text);
+    expect_clean(compute_kernel_compile(device, given, "", -1, given, nullptr, &kernel), "compute_kernel_compile",
+                 text);
     compute_attribute reduction = int_attribute("reduction", nullptr, 1);
     const compute_string string = {given, static_cast<int64_t>(text.size())};
     reduction.kind = COMPUTE_KIND_STRING;
@@ -173,7 +174,7 @@ ISOLATED_TEST(Messages, PutTheCaretUnderWhatIsShown) {
 ISOLATED_TEST(Messages, OfTheEnvironmentAreClean) {
   static std::string lines;
   ASSERT_OK(compute_log_set_callback(
-      [](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
+      [](compute_borrowed_log_record record, void*) { lines += std::string(record->text) + "\n"; }, nullptr));
   setenv("COMPUTE_PLUGIN_PATH", "/no/such\xff\x1b/folder\nat all:\xc3", 1);
   setenv("COMPUTE_DEVICE", "cpu\xff", 1);
   Device device;
@@ -342,7 +343,7 @@ ISOLATED_TEST(Messages, OfLaunchesNameTheParameterAndItsSize) {
   const auto tensor = argument(COMPUTE_ARGUMENT_TENSOR, x, nullptr, 0);
   const auto local = argument(COMPUTE_ARGUMENT_LOCAL_MEMORY, nullptr, nullptr, 64);
   compute_kernel* kernel = nullptr;
-  ASSERT_OK(compute_kernel_compile(device, "opencl-c", text, "f", nullptr, &kernel));
+  ASSERT_OK(compute_kernel_compile(device, "opencl-c", text, -1, "f", nullptr, &kernel));
   const auto run = [&](std::vector<compute_kernel_argument> arguments) {
     return compute_kernel_launch(kernel, nullptr, &launch, arguments.data(), static_cast<int64_t>(arguments.size()));
   };
@@ -371,7 +372,7 @@ ISOLATED_TEST(Messages, OfLaunchesNameTheParameterAndItsSize) {
   EXPECT_OK(run({tensor, argument(COMPUTE_ARGUMENT_VALUE, nullptr, &n, sizeof n), value(4), local, p, v}));
   EXPECT_EQ(read<float>(x), std::vector<float>(4, 0.0f));
   compute_kernel_release(kernel);
-  ASSERT_OK(compute_kernel_compile(device, "portable", portable, "f", nullptr, &kernel));
+  ASSERT_OK(compute_kernel_compile(device, "portable", portable, -1, "f", nullptr, &kernel));
   EXPECT_FAILS(run({tensor, value(4)}), kInvalid, "argument 1 (i64 n) has 4 bytes; the kernel takes 8");
   EXPECT_OK(run({tensor, argument(COMPUTE_ARGUMENT_VALUE, nullptr, &n, sizeof n)}));
   EXPECT_EQ(read<float>(x), std::vector<float>(4, 7.0f));
@@ -379,9 +380,9 @@ ISOLATED_TEST(Messages, OfLaunchesNameTheParameterAndItsSize) {
   // Shortened also where the plugin quotes them.
   const std::string name(5000, 'f');
   const std::string message =
-      message_of(compute_kernel_compile(device, "opencl-c", "kernel void f() {}", name.c_str(), nullptr, &kernel));
+      message_of(compute_kernel_compile(device, "opencl-c", "kernel void f() {}", -1, name.c_str(), nullptr, &kernel));
   EXPECT_LT(message.size(), 1000u) << message;
-  const std::string language = message_of(compute_kernel_compile(device, name.c_str(), "", "f", nullptr, &kernel));
+  const std::string language = message_of(compute_kernel_compile(device, name.c_str(), "", -1, "f", nullptr, &kernel));
   EXPECT_LT(language.size(), 1000u) << language;
 }
 

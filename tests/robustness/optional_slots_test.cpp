@@ -17,7 +17,7 @@ std::string& logged() {
   static std::string lines;
   setenv("COMPUTE_LOG", "debug", 1);
   EXPECT_OK(compute_log_set_callback(
-      [](int32_t, const char*, const char* text, void*) { lines += std::string(text) + "\n"; }, nullptr));
+      [](compute_borrowed_log_record record, void*) { lines += std::string(record->text) + "\n"; }, nullptr));
   return lines;
 }
 
@@ -217,9 +217,10 @@ ISOLATED_TEST(PluginGraphs, RunAsOne) {
 // ---- Settings of devices --------------------------------------------------------------------------------------------
 
 std::string configured(const char* name) {
-  compute_text* value = nullptr;
-  EXPECT_OK(compute_config_get(name, &value));
-  return take_text(value);
+  compute_text *value = nullptr, *origin = nullptr;
+  EXPECT_OK(compute_config_get(name, &value, &origin));
+  const std::string text = take_text(value);
+  return text + " from " + take_text(origin);
 }
 
 ISOLATED_TEST(DeviceSettings, ComeFromTheSelector) {
@@ -241,8 +242,10 @@ ISOLATED_TEST(DeviceSettings, ComeFromTheSelector) {
                "minimal0 is already open with mode=exact; mode=fast was requested");
   const Device other = open("minimal1");
   EXPECT_NE(lines.find("minimal1 is opened with mode=fast\n"), std::string::npos) << lines;
-  EXPECT_EQ(configured("COMPUTE_MINIMAL_MODE"), "fast\tdefault");
-  EXPECT_NE(configured(nullptr).find("COMPUTE_MINIMAL_MODE"), std::string::npos);
+  EXPECT_EQ(configured("COMPUTE_MINIMAL_MODE"), "fast from default");
+  compute_text* all = nullptr;
+  EXPECT_OK(compute_config_describe(COMPUTE_FORMAT_TEXT, &all));
+  EXPECT_NE(take_text(all).find("COMPUTE_MINIMAL_MODE"), std::string::npos);
 }
 
 ISOLATED_TEST(DeviceSettings, ComeFromTheEnvironment) {
@@ -253,7 +256,7 @@ ISOLATED_TEST(DeviceSettings, ComeFromTheEnvironment) {
   EXPECT_NE(lines.find("minimal0 is opened with mode=exact\n"), std::string::npos) << lines;
   const Device other = open("minimal1+mode=fast");
   EXPECT_NE(lines.find("minimal1 is opened with mode=fast\n"), std::string::npos) << lines;
-  EXPECT_EQ(configured("minimal.mode"), "exact\tCOMPUTE_MINIMAL_MODE");
+  EXPECT_EQ(configured("minimal.mode"), "exact from COMPUTE_MINIMAL_MODE");
 }
 
 ISOLATED_TEST(DeviceSettings, OfAnotherValueThanTheirChoicesAreRefused) {
@@ -276,7 +279,7 @@ ISOLATED_TEST(DeviceSettings, AreDeclaredInAManifest) {
     {"name": "COMPUTE_MINIMAL_RINGS", "kind": "integer", "range": [1, 9], "help": "how many", "device": true},
     {"name": "COMPUTE_MINIMAL_QUIET", "kind": "flag", "default": "1", "help": "no device's"}]})";
   setenv("COMPUTE_PLUGIN_FILES", (folder / "minimal.json").c_str(), 1);
-  EXPECT_EQ(configured("minimal.rings"), "\tdefault");
+  EXPECT_EQ(configured("minimal.rings"), " from default");
   std::string& lines = logged();
   Device device;
   EXPECT_FAILS(compute_device_open("minimal0+rings=10", device.out()), kInvalid, "not a number from 1 to 9", "^");

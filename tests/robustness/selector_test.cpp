@@ -72,9 +72,17 @@ ISOLATED_TEST(Selectors, CpuHasTheProcessorsNameWithoutItsPlugin) {
 ISOLATED_TEST(Selectors, AListFallsThroughWithAWarning) {
   use_plugins({"faulty"});
   static std::string lines;
-  ASSERT_OK(compute_log_set_callback([](int32_t level, const char* category, const char* text,
-                                        void*) { lines += std::to_string(level) + " " + category + " " + text + "\n"; },
-                                     nullptr));
+  ASSERT_OK(compute_log_set_callback(
+      [](compute_borrowed_log_record record, void*) {
+        EXPECT_EQ(record->struct_size, sizeof *record);
+        EXPECT_EQ(record->struct_type, uint32_t{COMPUTE_STRUCT_LOG_RECORD});
+        EXPECT_EQ(record->next, nullptr);
+        EXPECT_EQ(record->reserved, 0);
+        EXPECT_EQ(record->category_size, static_cast<int64_t>(std::strlen(record->category)));
+        EXPECT_EQ(record->text_size, static_cast<int64_t>(std::strlen(record->text)));
+        lines += std::to_string(record->level) + " " + record->category + " " + record->text + "\n";
+      },
+      nullptr));
   set_faults("device_open=error:DEVICE_LOST");
   const Device device = open("faulty0,cpu");
   EXPECT_STREQ(compute_device_name(device), "cpu");
@@ -89,8 +97,8 @@ ISOLATED_TEST(Selectors, MisspeltSettingsAreWarnedOfOnce) {
   setenv("COMPUTE_ACME_MODE", "1", 1);  // of a plugin that is not there
   static std::string lines;
   ASSERT_OK(compute_log_set_callback(
-      [](int32_t level, const char*, const char* text, void*) {
-        if (level == COMPUTE_LOG_WARNING) lines += std::string(text) + "\n";
+      [](compute_borrowed_log_record record, void*) {
+        if (record->level == COMPUTE_LOG_WARNING) lines += std::string(record->text) + "\n";
       },
       nullptr));
   const Device host = open("cpu"), device = open("minimal0");

@@ -113,11 +113,10 @@ void ask_for_square(compute_device* device) {
   const int64_t shape[] = {1000};
   const compute_tensor_spec spec = {
       sizeof spec, COMPUTE_STRUCT_TENSOR_SPEC, nullptr, COMPUTE_DTYPE_FLOAT32, 1, shape, nullptr, 0, 0};
-  int32_t support = 0;
-  int64_t workspace_bytes = 0;
-  compute_text* reason = nullptr;
-  say(compute_op_query(device, op, nullptr, 0, &spec, 1, &support, &reason, &workspace_bytes));
-  compute_text_free(reason);
+  compute_support support = {};
+  support.struct_size = sizeof support;
+  say(compute_op_query(device, op, nullptr, 0, &spec, 1, nullptr, 0, &support));
+  compute_text_free(support.text);
 }
 
 void prepare_square(compute_device* device, compute_tensor* x) {
@@ -125,7 +124,7 @@ void prepare_square(compute_device* device, compute_tensor* x) {
   say(compute_op_find("square", 0, &op));
   compute_tensor* output = nullptr;
   compute_plan* plan = nullptr;
-  say(compute_plan_create(op, device, nullptr, 0, &x, 1, &output, 1, &plan));
+  say(compute_plan_create(device, op, nullptr, 0, &x, 1, &output, 1, &plan));
   compute_plan_release(plan);
 }
 
@@ -177,7 +176,7 @@ void use_everything(bool shuts_down) {
     if (data != nullptr) say(compute_tensor_unmap(x, data));
     if (x.get() != nullptr && second.get() != nullptr) say(compute_tensor_to_device(x, second, moved.out()));
     compute_kernel* kernel = nullptr;
-    say(compute_kernel_compile(device, "portable", "", "f", nullptr, &kernel));
+    say(compute_kernel_compile(device, "portable", "", -1, "f", nullptr, &kernel));
     import_memory();
   }
   int32_t drained = 0;

@@ -67,7 +67,7 @@ bool others_help(compute_device* device, std::chrono::seconds patience) {
 
 // False without a compiler.
 bool compile(compute_device* device, const char* source, Kernel* out) {
-  Error error(compute_kernel_compile(device, "portable", source, "f", nullptr, out->out()));
+  Error error(compute_kernel_compile(device, "portable", source, -1, "f", nullptr, out->out()));
   if (error == nullptr) return true;
   EXPECT_EQ(compute_error_get_code(error.get()), COMPUTE_ERROR_UNSUPPORTED) << compute_error_message(error.get());
   return false;
@@ -212,7 +212,7 @@ ISOLATED_TEST(WorkerMemory, KernelsBeyondTheLimitsAreRefused) {
   const Device device = open("cpu");
   Kernel kernel;
   const auto refused = [&](const std::string& source) {
-    return compute_kernel_compile(device, "portable", source.c_str(), "f", nullptr, kernel.out());
+    return compute_kernel_compile(device, "portable", source.c_str(), -1, "f", nullptr, kernel.out());
   };
   const auto run = [&](const std::string& source) {
     if (!compile(device, source.c_str(), &kernel)) return;

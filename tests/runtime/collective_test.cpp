@@ -590,6 +590,10 @@ TEST(Collective, RefusesNull) {
     EXPECT_TRUE(refused(compute_group_recv(nullptr, to, COMPUTE_DTYPE_FLOAT32, 1, shape, 0, &options, &y)));
     EXPECT_TRUE(refused(compute_group_recv_into(nullptr, to, from, 0, &options)));
   }
+  for (const int32_t reduction : {0, int32_t{COMPUTE_REDUCTION_ALL}, int32_t{COMPUTE_REDUCTION_ANY}, 8}) {
+    EXPECT_TRUE(refused(compute_group_all_reduce(nullptr, g, x.get(), reduction, nullptr, &y)));
+    EXPECT_TRUE(refused(compute_group_reduce_scatter(nullptr, g, x.get(), reduction, nullptr, &y)));
+  }
   EXPECT_TRUE(refused(compute_group_all_reduce(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, nullptr, nullptr)));
   EXPECT_TRUE(refused(compute_group_all_reduce_into(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, nullptr, nullptr)));
   EXPECT_TRUE(refused(compute_group_reduce_scatter(nullptr, g, x.get(), COMPUTE_REDUCTION_SUM, nullptr, nullptr)));

@@ -50,9 +50,9 @@ void wait_for_checks(const compute::Device& device) {
 TEST_P(DebugMemory, WritesIntoReleasedMemoryAreReported) {
   if (std::string(GetParam()) != "cpu") GTEST_SKIP() << "the host has no pointer into memory of " << GetParam();
   compute_log_set_callback(
-      [](int32_t, const char*, const char* message, void*) {
+      [](compute_borrowed_log_record record, void*) {
         std::lock_guard guard(log_mutex);
-        logged += message;
+        logged += record->text;
       },
       nullptr);
   void* stale = nullptr;

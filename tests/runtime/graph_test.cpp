@@ -56,17 +56,17 @@ TEST_P(Graphs, SlotsChangeBetweenRuns) {
   const Stream stream(device());
   const Tensor x = device().from_host(iota(10));
   compute_tensor* made = nullptr;
-  compute::check(compute_scalar_create(COMPUTE_DTYPE_FLOAT32, &made));
+  compute::check(compute_tensor_slot(COMPUTE_DTYPE_FLOAT32, &made));
   const Tensor slot(made);
   Tensor y;
   const Graph graph = Graph::record(stream, [&] { y = compute::multiply(x, slot, stream); });
   for (const float factor : {2.0f, -3.0f}) {
-    graph.set_scalar(slot, factor);
+    graph.set_slot(slot, factor);
     graph.run(stream);
     EXPECT_EQ(y.to_vector<float>()[9], 9.0f * factor);
   }
   const Tensor stranger = Tensor::scalar(1.0f);
-  EXPECT_EQ(thrown_by([&] { graph.set_scalar(stranger, 1.0f); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown_by([&] { graph.set_slot(stranger, 1.0f); }).code, COMPUTE_ERROR_INVALID_ARGUMENT);
 }
 
 TEST_P(Graphs, DecomposedOpsWithTemporariesReplay) {

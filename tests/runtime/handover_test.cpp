@@ -76,7 +76,7 @@ class Handover : public ::testing::TestWithParam<const char*> {
   // Gives work that does not wait the time to come too early, and lets the old work run.
   void let_go(const Stream& stream) {
     int32_t reached = 0;
-    compute::check(compute_stream_wait_until(stream.get(), 30'000'000, &reached));
+    compute::check(compute_stream_wait_for(stream.get(), 30'000'000, &reached));
     gate_.open();
     first_->synchronize();
     stream.synchronize();

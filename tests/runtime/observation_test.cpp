@@ -377,9 +377,14 @@ TEST(Trace, TheSchemaFindsFaults) {
 
 TEST(Trace, NeedsAFileThatCanBeWritten) {
   const Thrown thrown = thrown_by([] { compute::trace_start("/nowhere/trace.json"); });
-  EXPECT_EQ(thrown.code, COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(thrown.code, COMPUTE_ERROR_IO);
   EXPECT_NE(thrown.message.find("/nowhere/trace.json"), std::string::npos) << thrown.message;
   compute::trace_stop();  // there is none
+  // A file that is not complete, as on a full disk.
+  compute::trace_start("/dev/full");
+  const Thrown full = thrown_by([] { compute::trace_stop(); });
+  EXPECT_EQ(full.code, COMPUTE_ERROR_IO);
+  EXPECT_NE(full.message.find("No space left on device"), std::string::npos) << full.message;
 }
 
 // ---- Leaks and placement --------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ struct Plan : compute::Reference<compute_plan, compute_plan_retain, compute_plan
     for (const compute::Tensor& input : inputs) handles.push_back(input.get());
     compute_tensor* const none[] = {nullptr};
     compute_plan* plan = nullptr;
-    compute::check(compute_plan_create(find(op), device.get(), attributes.data(),
+    compute::check(compute_plan_create(device.get(), find(op), attributes.data(),
                                        static_cast<int64_t>(attributes.size()), handles.data(),
                                        static_cast<int64_t>(handles.size()), none, 1, &plan));
     Reference::operator=(Reference(plan));
@@ -73,8 +73,8 @@ TEST(Plan, GetsMemoryForArgumentsAndOnTheHost) {
 TEST(Plan, IsWarmedWhereAProgramPreparesAhead) {
   std::vector<std::string> lines;
   compute::check(compute_config_set("COMPUTE_LOG", "debug"));
-  const auto take = [](int32_t, const char*, const char* text, void* user) {
-    static_cast<std::vector<std::string>*>(user)->emplace_back(text);
+  const auto take = [](compute_borrowed_log_record record, void* user) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(record->text);
   };
   const compute::Tensor x = remote().from_host(iota(8));
   compute::check(compute_log_set_callback(take, &lines));

@@ -2,6 +2,7 @@
 // The function that programs are called by before an allocation fails.
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -99,15 +100,66 @@ TEST_P(Pressure, AnAllocationInsideFailsAtOnce) {
 TEST_P(Pressure, MayUnsetItself) {
   Tensor held, wanted;
   ASSERT_EQ(code_of(allocate(6, held)), COMPUTE_OK);
-  const auto unset = [](compute_device*, int64_t, void* calls) {
+  static constexpr compute_pressure_callback kUnset = [](compute_device*, int64_t, void* calls) {
     ++*static_cast<int*>(calls);
-    compute_error_free(compute_memory_set_pressure_callback(nullptr, nullptr));
+    compute_error_free(compute_memory_remove_pressure_callback(kUnset, calls));
   };
   int calls = 0;
-  compute::check(compute_memory_set_pressure_callback(unset, &calls));
+  compute::check(compute_memory_add_pressure_callback(kUnset, &calls));
   EXPECT_EQ(code_of(allocate(4, wanted)), shortage());
   EXPECT_EQ(code_of(allocate(4, wanted)), shortage());
   EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Pressure, CallsAllCallbacksInOrder) {
+  Tensor held, more, wanted;
+  ASSERT_EQ(code_of(allocate(3, held)), COMPUTE_OK);
+  ASSERT_EQ(code_of(allocate(4, more)), COMPUTE_OK);
+  std::string calls;
+  const compute::PressureHandler first([&](const Device&, int64_t) {
+    calls += 'a';
+    held = Tensor();
+  });
+  auto second = std::make_unique<compute::PressureHandler>([&](const Device&, int64_t) {
+    calls += 'b';
+    more = Tensor();
+  });
+  EXPECT_EQ(code_of(allocate(8, wanted)), COMPUTE_OK) << "both released memory before the last try";
+  EXPECT_EQ(calls, "ab");
+  second.reset();
+  EXPECT_EQ(code_of(allocate(8, held)), shortage());
+  EXPECT_EQ(calls, "aba") << "the first one is still there";
+}
+
+// A callback removes one that has not been called yet, without waiting for itself.
+TEST_P(Pressure, MayRemoveALaterOne) {
+  Tensor held, wanted;
+  ASSERT_EQ(code_of(allocate(6, held)), COMPUTE_OK);
+  int calls = 0;
+  std::unique_ptr<compute::PressureHandler> later;
+  const compute::PressureHandler handler([&](const Device&, int64_t) { later.reset(); });
+  later = std::make_unique<compute::PressureHandler>([&](const Device&, int64_t) { ++calls; });
+  EXPECT_EQ(code_of(allocate(4, wanted)), shortage());
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(PressureCallbacks, AreAddedAndRemovedOnce) {
+  const compute_pressure_callback nothing = [](compute_device*, int64_t, void*) {};
+  int one = 0, two = 0;
+  const auto code = [](compute_error* error) {
+    const compute_error_code result = compute_error_get_code(error);
+    compute_error_free(error);
+    return result;
+  };
+  EXPECT_EQ(code(compute_memory_add_pressure_callback(nullptr, &one)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code(compute_memory_remove_pressure_callback(nullptr, &one)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code(compute_memory_remove_pressure_callback(nothing, &one)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code(compute_memory_add_pressure_callback(nothing, &one)), COMPUTE_OK);
+  EXPECT_EQ(code(compute_memory_add_pressure_callback(nothing, &one)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code(compute_memory_add_pressure_callback(nothing, &two)), COMPUTE_OK);
+  EXPECT_EQ(code(compute_memory_remove_pressure_callback(nothing, &one)), COMPUTE_OK);
+  EXPECT_EQ(code(compute_memory_remove_pressure_callback(nothing, &one)), COMPUTE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code(compute_memory_remove_pressure_callback(nothing, &two)), COMPUTE_OK);
 }
 
 // Threads allocate and release under pressure while another thread sets and unsets the callback.

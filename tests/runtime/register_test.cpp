@@ -67,7 +67,7 @@ TEST(RegisteredOp, IsQueriedPlannedAndRecorded) {
   const Tensor k = Tensor::slot(compute::float32);
   Tensor result;
   const compute::Graph graph = compute::Graph::record(stream, [&] { result = scale()({x, x}, {{"k", k}}, stream); });
-  graph.set_scalar(k, 5.0f);
+  graph.set_slot(k, 5.0f);
   graph.run(stream);
   EXPECT_EQ(result.to_vector<float>(), (std::vector<float>{5, 20}));
 }

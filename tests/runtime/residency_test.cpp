@@ -257,8 +257,8 @@ TEST(Residency, TransfersOfOneTensorCanBeForbidden) {
 
 TEST(Residency, TransfersOfOneTensorCanBeReported) {
   std::vector<std::string> lines;
-  const auto take = [](int32_t, const char*, const char* text, void* user) {
-    static_cast<std::vector<std::string>*>(user)->emplace_back(text);
+  const auto take = [](compute_borrowed_log_record record, void* user) {
+    static_cast<std::vector<std::string>*>(user)->emplace_back(record->text);
   };
   const Stream stream(remote());
   compute::check(compute_log_set_callback(take, &lines));

@@ -15,7 +15,7 @@ int64_t allocations_in(int heap) {
 
 TEST(SeparateHeaps, ServeOneDirectionEach) {
   compute::check(compute_config_set("COMPUTE_LOG", "debug"));
-  const auto take = [](int32_t, const char*, const char* text, void*) { lines.emplace_back(text); };
+  const auto take = [](compute_borrowed_log_record record, void*) { lines.emplace_back(record->text); };
   compute::check(compute_log_set_callback(take, nullptr));
   const std::vector<float> values = iota(1 << 20);
   const compute::Tensor x = remote().from_host(values);

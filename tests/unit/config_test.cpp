@@ -162,7 +162,7 @@ TEST_F(ConfigTest, ANamedFileTakesThePlaceOfTheOthers) {
   EXPECT_FALSE(config.get(SettingId::kDebug).flag);
 
   variables_["COMPUTE_CONFIG"] = (root_ / "none.toml").string();
-  EXPECT_EQ(refusal(COMPUTE_ERROR_NOT_FOUND),
+  EXPECT_EQ(refusal(COMPUTE_ERROR_IO),
             "COMPUTE_CONFIG: cannot read " + (root_ / "none.toml").string() + ": No such file or directory");
 }
 
@@ -250,7 +250,7 @@ TEST_F(ConfigTest, RefusesWhatAFileCannotSayWithItsLine) {
   write("config.toml", "device = \"cpu\"\nsync = \n");
   EXPECT_TRUE(refusal().starts_with(path + ":2:")) << refusal();
   write("config.toml", std::string(1 << 20, '#') + "#");
-  EXPECT_EQ(refusal(), "cannot read " + path + ": it is larger than 1048576 bytes");
+  EXPECT_EQ(refusal(COMPUTE_ERROR_IO), "cannot read " + path + ": it is larger than 1048576 bytes");
 }
 
 TEST_F(ConfigTest, RefusesAVariablesValueByTheVariablesName) {
@@ -472,7 +472,7 @@ TEST_F(ConfigTest, OnlyARegularFileIsOpened) {
       load();
       ADD_FAILURE() << file;
     } catch (const Error& error) {
-      EXPECT_EQ(error.code, COMPUTE_ERROR_NOT_FOUND) << error.message;
+      EXPECT_EQ(error.code, COMPUTE_ERROR_IO) << error.message;
       EXPECT_TRUE(error.message.ends_with("a FIFO, not a regular file") ||
                   error.message.ends_with("it is a directory, not a file") ||
                   error.message.ends_with("a device, not a regular file"))

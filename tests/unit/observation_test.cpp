@@ -118,6 +118,7 @@ TEST(OutputFile, AFifoThatNobodyReadsIsRefusedAtOnce) {
     const OutputFile file("the profile", path, 16);
     ADD_FAILURE() << "it was opened";
   } catch (const Error& error) {
+    EXPECT_EQ(error.code, COMPUTE_ERROR_IO);
     EXPECT_EQ(error.message, "the profile " + path + " cannot be written: it is a FIFO without a reader");
   }
   unlink(path.c_str());

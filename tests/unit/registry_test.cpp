@@ -171,8 +171,8 @@ TEST(Registry, TellsOfCpuThatAProgramNames) {
   in_child({"minimal"}, [](Registry& registry) {
     static std::string lines;
     ASSERT_EQ(compute_log_set_callback(
-                  [](int32_t level, const char*, const char* text, void*) {
-                    if (level == COMPUTE_LOG_INFO) lines += std::string(text) + "\n";
+                  [](compute_borrowed_log_record record, void*) {
+                    if (record->level == COMPUTE_LOG_INFO) lines += std::string(record->text) + "\n";
                   },
                   nullptr),
               nullptr);
@@ -187,8 +187,8 @@ TEST(Registry, TellsOnceWhichDeviceWasChosen) {
   in_child({"minimal"}, [](Registry& registry) {
     static std::string lines;
     ASSERT_EQ(compute_log_set_callback(
-                  [](int32_t level, const char*, const char* text, void*) {
-                    if (level == COMPUTE_LOG_INFO) lines += std::string(text) + "\n";
+                  [](compute_borrowed_log_record record, void*) {
+                    if (record->level == COMPUTE_LOG_INFO) lines += std::string(record->text) + "\n";
                   },
                   nullptr),
               nullptr);

@@ -6,7 +6,7 @@ from typing import Any, ContextManager, Literal, NamedTuple, Protocol, TypeAlias
 
 from . import distributed as distributed, fft as fft, grad as grad, graph as graph, linalg as linalg, nn as nn, optim as optim, random as random
 from ._errors import (CancelledError as CancelledError, CompileError as CompileError, DeviceError as DeviceError,
-                      Error as Error, ForkedError as ForkedError, InvalidArgumentError as InvalidArgumentError,
+                      Error as Error, FileError as FileError, ForkedError as ForkedError, InvalidArgumentError as InvalidArgumentError,
                       InvalidTypeError as InvalidTypeError, KernelError as KernelError, NotFoundError as NotFoundError,
                       NumericalError as NumericalError, OutOfMemoryError as OutOfMemoryError,
                       OutOfRangeError as OutOfRangeError, PeerError as PeerError, UnsupportedError as UnsupportedError)

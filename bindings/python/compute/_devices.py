@@ -40,7 +40,7 @@ def devices():
     names = [info["name"] for info in _core.device_list() if not info["unusable"]]
     with contextlib.suppress(Error):
         _core.process_device()  # which the log names, as whoever chose it expects
-    is_quiet = _core.config_get("COMPUTE_LOG") == "info\tdefault"
+    is_quiet = _core.config_get("COMPUTE_LOG") == ("info", "default")
     if is_quiet:
         _core.config_set("COMPUTE_LOG", "warn")
     try:

@@ -47,7 +47,7 @@ def __getattr__(name):
     """DEFAULT_FLOAT and DEFAULT_COMPLEX come from the setting COMPUTE_FLOAT when one is first used: a program may set it before."""
     if name not in ("DEFAULT_FLOAT", "DEFAULT_COMPLEX"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    is_single = _core.config_get("COMPUTE_FLOAT").split("\t")[0] == "float32"
+    is_single = _core.config_get("COMPUTE_FLOAT")[0] == "float32"
     defaults = {"DEFAULT_FLOAT": float32 if is_single else float64, "DEFAULT_COMPLEX": complex64 if is_single else complex128}
     globals().update(defaults)
     return defaults[name]
@@ -259,7 +259,7 @@ def kind(value):
 @functools.cache
 def kinds_mix():
     """Whether dtypes of different kinds have a common one. The library, too, reads the setting once."""
-    return _core.config_get("COMPUTE_PROMOTION").split("\t")[0] != "strict"
+    return _core.config_get("COMPUTE_PROMOTION")[0] != "strict"
 
 
 def promote(a, b):

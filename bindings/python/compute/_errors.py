@@ -71,6 +71,10 @@ class PeerError(DeviceError):
     """Another process of a group failed or is gone."""
 
 
+class FileError(Error, OSError):
+    """A file cannot be read or written."""
+
+
 class NumericalError(Error, ArithmeticError, ValueError):
     """The data have no result, such as a singular matrix."""
 
@@ -80,7 +84,7 @@ class ForkedError(DeviceError):
 
 
 for _error in (Error, InvalidArgumentError, InvalidTypeError, OutOfRangeError, OutOfMemoryError, NotFoundError,
-               UnsupportedError, DeviceError, KernelError, CompileError, CancelledError, PeerError, NumericalError,
+               UnsupportedError, DeviceError, KernelError, CompileError, CancelledError, PeerError, FileError, NumericalError,
                ForkedError):
     _error.__module__ = "compute"  # where programs find them
 
@@ -97,6 +101,7 @@ _TYPES = {
     "CANCELLED": CancelledError,
     "PEER_FAILED": PeerError,
     "NUMERICAL": NumericalError,
+    "IO": FileError,
 }
 _C_FUNCTION = re.compile(r"^(compute_\w+|broadcast)(?=:)")
 # What messages of the library say, in the words of this package.
@@ -139,7 +144,7 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
     for pattern, words in _WORDS:
         first = pattern.sub(words, first)
     if kind is KernelError and device != "cpu" and "\nscope: " not in message:  # found after the call of the op
-        if _core.config_get("COMPUTE_SYNC").split("\t")[0] != "1":
+        if _core.config_get("COMPUTE_SYNC")[0] != "1":
             first += "; COMPUTE_SYNC=1 raises this where the op is called"
     error = kind(first + newline + rest)
     error.code = name

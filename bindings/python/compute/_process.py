@@ -29,8 +29,9 @@ def config(name=None, value=..., /):
     if value is not ...:
         _dtypes.set_setting(name, None if value is None else str(value))
         return None
-    lines = [line.split("\t") for line in _core.config_get(name).splitlines()]
-    return lines[0][0] if name is not None else {line[0]: line[1] for line in lines}
+    if name is not None:
+        return _core.config_get(name)[0]
+    return {setting["name"]: setting["value"] for setting in json.loads(_core.config_describe(_JSON))}
 
 
 def load_report():

@@ -7,12 +7,14 @@ import re
 from . import _core, _dtypes, _ops, grad
 from ._core import Array
 from ._creation import arrays_of, is_values
+from ._errors import InvalidArgumentError
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?!\w*\s*\()")
 _ASSIGNED = re.compile(r"(?:^|;)\s*([A-Za-z_]\w*)\s*=(?!=)")
 
 _REAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+|inf|nan)(?![\w.])")
 _FLOATING = re.compile(r"\bb?float\d+\b|\bcomplex\d+\b")
+_REDUCTIONS = ("sum", "prod", "min", "max", "all", "any")
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(")
 
 
@@ -129,6 +131,8 @@ class Expression:
 
         `after` is the text of an expression of one name, applied to each result.
         """
+        if kind not in _REDUCTIONS:
+            raise InvalidArgumentError(f"reduce: kind is {kind!r}; expected one of {', '.join(_REDUCTIONS)}")
         values = self._values(positional, named)
         axes = [axis] if isinstance(axis, int) else axis
         if any(isinstance(value, grad.Variable) for value in values.values()):

@@ -43,7 +43,7 @@ class Graph:
         value = _dtypes.number(value)
         if not isinstance(value, _dtypes.NUMBERS):
             value = _creation.asarray(value).item()
-        self._graph.set_scalar(slot, _creation.bytes_of(value, slot.dtype))
+        self._graph.set_slot(slot, _creation.bytes_of(value, slot.dtype))
 
     @property
     def info(self):

@@ -36,10 +36,12 @@ std::string text_or_nothing(compute_error* error, compute_text* text) {
 /// device; a user who sets COMPUTE_LOG decides about that line.
 compute_error* open_first(const char* selector, compute_device** out_device) {
   compute_text* text = nullptr;
-  compute_error* error = compute_config_get("COMPUTE_DEVICE", &text);
+  compute_error* error = compute_config_get("COMPUTE_DEVICE", &text, nullptr);
   if (text_or_nothing(error, text).starts_with("cpu")) selector = nullptr;
-  error = compute_config_get("COMPUTE_LOG", &text);
-  bool is_quiet = text_or_nothing(error, text).ends_with("\tdefault");
+  compute_text* origin = nullptr;
+  error = compute_config_get("COMPUTE_LOG", &text, &origin);
+  compute_text_free(text);
+  bool is_quiet = text_or_nothing(error, origin) == "default";
   if (is_quiet && selector == nullptr) {
     error = compute_device_which(nullptr, COMPUTE_FORMAT_TEXT, &text);
     const std::string answer = text_or_nothing(error, text);
@@ -277,7 +279,7 @@ bool wait_in_slices(compute_stream* stream) {
     compute_error* error = nullptr;
     {
       const Unlocked unlocked(timeout_ns > 0);
-      error = compute_stream_wait_until(stream, timeout_ns, &reached);
+      error = compute_stream_wait_for(stream, timeout_ns, &reached);
     }
     if (error != nullptr) {  // work failed: uses of its results report it
       compute_error_free(error);

@@ -72,7 +72,7 @@ PyObject* scalar(PyObject*, PyObject* args) {
   compute_tensor* tensor = nullptr;
   const ProgramLine line;
   if (value == Py_None) {
-    if (!succeeded(compute_scalar_create(dtype, &tensor))) return nullptr;
+    if (!succeeded(compute_tensor_slot(dtype, &tensor))) return nullptr;
     return array_object(tensor);
   }
   char* data = nullptr;

@@ -64,7 +64,7 @@ PyObject* version(PyObject*, PyObject*) {
 }
 
 PyObject* begin(PyObject*, PyObject*) {
-  if (!succeeded(compute_memory_set_pressure_callback(collect_cycles, nullptr))) return nullptr;
+  if (!succeeded(compute_memory_add_pressure_callback(collect_cycles, nullptr))) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -74,7 +74,7 @@ PyObject* end(PyObject*, PyObject*) {
   compute_error* error = nullptr;
   {
     const Unlocked unlocked;  // it waits for callbacks in progress, which need the interpreter
-    error = compute_memory_set_pressure_callback(nullptr, nullptr);
+    error = compute_memory_remove_pressure_callback(collect_cycles, nullptr);
   }
   if (!succeeded(error)) return nullptr;
   Py_RETURN_NONE;
@@ -87,10 +87,20 @@ PyObject* config_set(PyObject*, PyObject* args) {
   state.real = COMPUTE_DTYPE_NONE;
   Py_RETURN_NONE;
 }
+/// config_get(name): the value and its origin
 PyObject* config_get(PyObject*, PyObject* args) {
   const char* name = nullptr;
+  compute_text *text = nullptr, *text_of_origin = nullptr;
+  if (PyArg_ParseTuple(args, "s", &name) == 0 || !succeeded(compute_config_get(name, &text, &text_of_origin))) {
+    return nullptr;
+  }
+  const Ref value(take_text(text)), origin(take_text(text_of_origin));
+  return value && origin ? PyTuple_Pack(2, value.get(), origin.get()) : nullptr;
+}
+PyObject* config_describe(PyObject*, PyObject* args) {
+  int format = 0;
   compute_text* text = nullptr;
-  if (PyArg_ParseTuple(args, "z", &name) == 0 || !succeeded(compute_config_get(name, &text))) return nullptr;
+  if (PyArg_ParseTuple(args, "i", &format) == 0 || !succeeded(compute_config_describe(format, &text))) return nullptr;
   return take_text(text);
 }
 PyObject* load_report(PyObject*, PyObject* args) {
@@ -147,6 +157,7 @@ PyMethodDef functions[] = {{"version", version, METH_NOARGS, nullptr},
                            {"end", end, METH_NOARGS, nullptr},
                            {"config_set", config_set, METH_VARARGS, nullptr},
                            {"config_get", config_get, METH_VARARGS, nullptr},
+                           {"config_describe", config_describe, METH_VARARGS, nullptr},
                            {"load_report", load_report, METH_VARARGS, nullptr},
                            {"placement_report", placement_report, METH_VARARGS, nullptr},
                            {"profile_start", profile_start, METH_NOARGS, nullptr},
@@ -200,12 +211,11 @@ bool reports_places() noexcept {
   for (const char* const name : {"COMPUTE_PROFILE", "COMPUTE_TRACE", "COMPUTE_TRACE_OPS", "COMPUTE_PLACEMENT",
                                  "COMPUTE_LEAKS", "COMPUTE_TRANSFERS"}) {
     compute_text* text = nullptr;
-    if (compute_error* const error = compute_config_get(name, &text)) {
+    if (compute_error* const error = compute_config_get(name, &text, nullptr)) {
       compute_error_free(error);  // calls that need the settings report the error
       continue;
     }
-    std::string_view value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
-    value = value.substr(0, value.find('\t'));
+    const std::string_view value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
     const bool is_off = value.empty() || value == "0" || value == "allow";
     compute_text_free(text);
     if (!is_off) return true;

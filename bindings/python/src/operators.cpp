@@ -118,12 +118,12 @@ class Operands {
 /// The default dtype of floating-point numbers: the setting COMPUTE_FLOAT.
 compute_dtype read_default_real() {
   compute_text* text = nullptr;
-  if (compute_error* const error = compute_config_get("COMPUTE_FLOAT", &text)) {
+  if (compute_error* const error = compute_config_get("COMPUTE_FLOAT", &text, nullptr)) {
     compute_error_free(error);  // calls that need the settings report the error
     return COMPUTE_DTYPE_FLOAT32;
   }
   const std::string_view value(compute_text_data(text), static_cast<size_t>(compute_text_size(text)));
-  state.real = value.starts_with("float64") ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
+  state.real = value == "float64" ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
   compute_text_free(text);
   return state.real;
 }

@@ -3,6 +3,8 @@
 // What programs bring along: expressions, kernels and recorded graphs.
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "module.hpp"
 
@@ -178,6 +180,17 @@ PyObject* expression_map(PyObject* self, PyObject* args) {
   return tuple.release();
 }
 
+/// 0, which the library refuses, if there is no such reduction.
+int32_t reduction_from(std::string_view kind) {
+  constexpr std::pair<std::string_view, int32_t> kReductions[] = {
+      {"sum", COMPUTE_REDUCTION_SUM}, {"prod", COMPUTE_REDUCTION_PROD}, {"min", COMPUTE_REDUCTION_MIN},
+      {"max", COMPUTE_REDUCTION_MAX}, {"all", COMPUTE_REDUCTION_ALL},   {"any", COMPUTE_REDUCTION_ANY}};
+  for (const auto& [name, reduction] : kReductions) {
+    if (kind == name) return reduction;
+  }
+  return 0;
+}
+
 /// reduce(kind, inputs, scalars, axes or None, keepdims, after or None)
 PyObject* expression_reduce(PyObject* self, PyObject* args) {
   const char* kind = nullptr;
@@ -188,6 +201,7 @@ PyObject* expression_reduce(PyObject* self, PyObject* args) {
       !call.read(input_list, scalar_list)) {
     return nullptr;
   }
+  const int32_t reduction = reduction_from(kind);
   compute_reduce_options options{};
   options.struct_size = sizeof options;
   std::vector<int64_t> axis_list;
@@ -204,7 +218,7 @@ PyObject* expression_reduce(PyObject* self, PyObject* args) {
   {
     const ProgramLine line;
     const Unlocked unlocked;
-    error = compute_reduce(call.stream(), handle_of<compute_expression>(self), kind, &options, call.inputs.data(),
+    error = compute_reduce(call.stream(), handle_of<compute_expression>(self), reduction, &options, call.inputs.data(),
                            static_cast<int64_t>(call.inputs.size()), call.scalars.data(),
                            static_cast<int64_t>(call.scalars.size()), &output);
   }
@@ -238,7 +252,7 @@ PyObject* compile_kernel(PyObject*, PyObject* args) {
   {
     const ProgramLine line;
     const Unlocked unlocked;
-    error = compute_kernel_compile(device, language, source, name, &options, &kernel);
+    error = compute_kernel_compile(device, language, source, -1, name, &options, &kernel);
   }
   return wrap(state.kernel_type, error, kernel, compute_kernel_release);
 }
@@ -325,7 +339,7 @@ PyObject* graph_run(PyObject* self, PyObject* stream) {
   if (!succeeded(error)) return nullptr;
   Py_RETURN_NONE;
 }
-PyObject* graph_set_scalar(PyObject* self, PyObject* args) {
+PyObject* graph_set_slot(PyObject* self, PyObject* args) {
   PyObject *slot = nullptr, *value = nullptr;
   char* data = nullptr;
   Py_ssize_t size = 0;
@@ -338,7 +352,7 @@ PyObject* graph_set_scalar(PyObject* self, PyObject* args) {
   if (size != compute_tensor_size_bytes(tensor)) {
     return PyErr_Format(PyExc_ValueError, "the value does not have the size of the slot's dtype");
   }
-  if (!succeeded(compute_graph_set_scalar(handle_of<compute_graph>(self), tensor, data))) return nullptr;
+  if (!succeeded(compute_graph_set_slot(handle_of<compute_graph>(self), tensor, data))) return nullptr;
   Py_RETURN_NONE;
 }
 PyObject* graph_info(PyObject* self, PyObject*) {
@@ -356,7 +370,7 @@ PyMethodDef expression_methods[] = {{"map", expression_map, METH_VARARGS, nullpt
                                     {}};
 PyMethodDef kernel_methods[] = {{"launch", kernel_launch, METH_VARARGS, nullptr}, {}};
 PyMethodDef graph_methods[] = {{"run", graph_run, METH_O, nullptr},
-                               {"set_scalar", graph_set_scalar, METH_VARARGS, nullptr},
+                               {"set_slot", graph_set_slot, METH_VARARGS, nullptr},
                                {"info", graph_info, METH_NOARGS, nullptr},
                                {}};
 PyMethodDef functions[] = {{"expression", parse_expression, METH_VARARGS, nullptr},

@@ -39,7 +39,7 @@ PyObject* wait_in_slices(F wait) {
 
 PyObject* stream_synchronize(PyObject* self, PyObject*) {
   return wait_in_slices([&](int64_t timeout_ns, int32_t* out_reached) {
-    return compute_stream_wait_until(stream_of(self), timeout_ns, out_reached);
+    return compute_stream_wait_for(stream_of(self), timeout_ns, out_reached);
   });
 }
 PyObject* stream_finished(PyObject* self, PyObject*) {

@@ -56,13 +56,14 @@ pub enum ErrorCode {
     Cancelled = 18,
     PeerFailed = 19,
     Numerical = 20,
+    Io = 21,
 }
 
 impl ErrorCode {
     /// A code that is newer than this crate is INTERNAL.
     fn of(code: i32) -> Self {
         use ErrorCode::*;
-        const ALL: [ErrorCode; 20] = [
+        const ALL: [ErrorCode; 21] = [
             InvalidArgument,
             OutOfRange,
             Unsupported,
@@ -83,6 +84,7 @@ impl ErrorCode {
             Cancelled,
             PeerFailed,
             Numerical,
+            Io,
         ];
         *usize::try_from(code - 1).ok().and_then(|index| ALL.get(index)).unwrap_or(&Internal)
     }

@@ -69,12 +69,9 @@ int main(int argc, char** argv) {
   if (argc > 1) {  // a file of the same shader
     std::ifstream file(argv[1], std::ios::binary);
     const std::string words((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    compute_kernel_options options{};
-    options.struct_size = sizeof options;
-    options.struct_type = COMPUTE_STRUCT_KERNEL_OPTIONS;
-    options.source_size = static_cast<int64_t>(words.size());
     compute_kernel* made = nullptr;
-    compute_error* error = compute_kernel_compile(device.get(), "spirv", words.data(), "main", &options, &made);
+    compute_error* error = compute_kernel_compile(device.get(), "spirv", words.data(),
+                                                  static_cast<int64_t>(words.size()), "main", nullptr, &made);
     expect(error == nullptr, "SPIR-V is taken");
     if (error == nullptr) expect(is_reversed(run(device, compute::Kernel(made), 64)), "a kernel in SPIR-V");
     compute_error_free(error);

@@ -9,7 +9,7 @@ package main
 #include <compute/compute.h>
 
 void goFinished(compute_borrowed_error error, void* user_data);
-void goLog(int32_t level, compute_borrowed_string category, compute_borrowed_string text, void* user_data);
+void goLog(compute_borrowed_log_record record, void* user_data);
 void goPressure(compute_device* device, int64_t size_bytes, void* user_data);
 */
 import "C"
@@ -36,10 +36,10 @@ func goFinished(err C.compute_borrowed_error, userData unsafe.Pointer) {
 }
 
 //export goLog
-func goLog(level C.int32_t, category C.compute_borrowed_string, text C.compute_borrowed_string, userData unsafe.Pointer) {
+func goLog(record C.compute_borrowed_log_record, userData unsafe.Pointer) {
 	logLock.Lock()
 	defer logLock.Unlock()
-	logLines = append(logLines, fmt.Sprintf("%d %s: %s", int(level), C.GoString(category), C.GoString(text)))
+	logLines = append(logLines, fmt.Sprintf("%d %s: %s", int(record.level), C.GoString(record.category), C.GoString(record.text)))
 }
 
 //export goPressure
@@ -95,7 +95,7 @@ func reductions(x *C.compute_tensor) {
 	reduction.struct_size = C.sizeof_compute_reduce_options
 	reduction.axes_mask = 1
 	var largest *C.compute_tensor
-	check(C.compute_reduce(nil, square, C.CString("max"), &reduction, &inputs[0], 1, &scalars[0], 1, &largest))
+	check(C.compute_reduce(nil, square, C.COMPUTE_REDUCTION_MAX, &reduction, &inputs[0], 1, &scalars[0], 1, &largest))
 	require(fmt.Sprint(read(largest, 3)) == "[8 12.5 18]", "reduce:", read(largest, 3))
 	C.compute_tensor_release(largest)
 	C.compute_expression_release(square)
@@ -103,7 +103,7 @@ func reductions(x *C.compute_tensor) {
 
 func main() {
 	check(C.compute_log_set_callback(C.compute_log_callback(C.goLog), nil))
-	check(C.compute_memory_set_pressure_callback(C.compute_pressure_callback(C.goPressure), nil))
+	check(C.compute_memory_add_pressure_callback(C.compute_pressure_callback(C.goPressure), nil))
 	var device *C.compute_device
 	check(C.compute_device_open(C.CString("cpu+mem=1M"), &device))
 	shape := []C.int64_t{2, 3}
@@ -124,7 +124,7 @@ func main() {
 	require(C.compute_error_get_code(err) == C.COMPUTE_ERROR_OUT_OF_MEMORY, "4 MiB of 1 MiB were allocated")
 	C.compute_error_free(err)
 	require(atomic.LoadInt32(&pressures) == 1, "the pressure callback was not called once:", pressures)
-	check(C.compute_memory_set_pressure_callback(nil, nil))
+	check(C.compute_memory_remove_pressure_callback(C.compute_pressure_callback(C.goPressure), nil))
 	check(C.compute_log_set_callback(nil, nil))
 	require(strings.Contains(strings.Join(logLines, "\n"), "cpu"), "the log has no line about cpu:", logLines)
 	C.compute_tensor_release(x)
