@@ -121,6 +121,21 @@ class Sources:
         run(os.environ.get("CC", "cc"), "-std=c11", f"-I{self.api}", "-x", "c", "-", "-o", binary, stdin=program)
         return {f"{name}.{at}": f"{field} at {offset}" for (name, at, field), offset in zip(rows, run(binary).stdout.split())}
 
+    def wrong_sizes(self):
+        """COMPUTE_…_SIZE_1 is the size of the struct in version 1; later versions may make the struct larger."""
+        text = "".join(self.included(header) for header in HEADERS.values())
+        names = sorted(set(re.findall(r"#define COMPUTE_(\w+)_SIZE_1\b", text)))
+        program = "#include <stdio.h>\n" + "".join(f'#include "compute/{header}"\n' for header in HEADERS.values())
+        program += "int main(void) {\n" + "".join(
+            f'  printf("%zu %zu\\n", (size_t)COMPUTE_{name}_SIZE_1, sizeof(compute_{name.lower()}));\n' for name in names) + "}\n"
+        binary = self.api / "sizes"
+        run(os.environ.get("CC", "cc"), "-std=c11", f"-I{self.api}", "-x", "c", "-", "-o", binary, stdin=program)
+        is_first = re.search(r"#define COMPUTE_INTERFACE_MINOR 0\b", text) is not None
+        for name, line in zip(names, run(binary).stdout.splitlines()):
+            least, size = map(int, line.split())
+            if least > size or (is_first and least != size):
+                yield f"COMPUTE_{name}_SIZE_1 is {least}, and the size of compute_{name.lower()} is {size}"
+
     def ops(self):
         """Rows without their texts (summary, operands' prose, gradient, sources, plain call)."""
         found = {}
@@ -206,6 +221,7 @@ PLANTS = [
     ("another bound of an op", "compute/ops.def", '"exp(x)",                              1,', '"exp(x)",                              4,'),
     ("an op that is gone", "compute/ops.def", "COMPUTE_UNARY (expm1,               1,", "COMPUTE_UNARY (expm1,               2,"),
 ]
+WRONG_SIZE = ("compute/compute.h", "COMPUTE_LAUNCH_SIZE_1 72u", "COMPUTE_LAUNCH_SIZE_1 64u")
 # What a later version may do.
 GROWTHS = [
     ("compute/compute.h", "} compute_launch;", "  int64_t priority;\n} compute_launch;"),
@@ -224,13 +240,15 @@ def plant(root, work, baseline):
         Sources(root, work / "sources", [change]).describe(work / "planted", change[0])
         if not differences(baseline, work / "planted"):
             missed.append(what)
+    if not list(Sources(root, work / "sources", [WRONG_SIZE]).wrong_sizes()):
+        missed.append("a wrong size in version 1")
     Sources(root, work / "sources", GROWTHS).describe(work / "grown")
     found = differences(baseline, work / "grown")
     if found:
         missed.append("growth, which is allowed:\n" + "\n".join(found))
     if missed:
         sys.exit("not found: " + "; ".join(missed))
-    print(f"{len(PLANTS)} breaks were found, and {len(GROWTHS)} additions allowed")
+    print(f"{len(PLANTS) + 1} breaks were found, and {len(GROWTHS)} additions allowed")
 
 
 def main():
@@ -255,7 +273,7 @@ def main():
     if options.update or options.release:
         return sources.describe(baseline)
     sources.describe(today)
-    found = differences(baseline, today)
+    found = [*sources.wrong_sizes(), *differences(baseline, today)]
     if found:
         sys.exit("\n".join(found))
     print("the interfaces have what the last release had")

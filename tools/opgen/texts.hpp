@@ -15,7 +15,6 @@ inline constexpr std::string_view kSources = "api/compute/ops.def and api/comput
 std::string ops_header();      // api/compute/ops.h
 std::string ops_cpp_header();  // api/compute/ops.hpp
 std::string op_wrappers();     // core/interface/op_wrappers.inc
-std::string ops_layout();      // tests/abi/ops_layout.inc
 std::string compiled_rows();   // plugins/cpu/kernels/rows.inc
 std::string ops_rust();        // rust/src/ops.rs of the packages
 std::string ops_go();          // go/ops.go
