@@ -15,6 +15,17 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   file(MAKE_DIRECTORY "${doc}")
   file(WRITE "${doc}/copyright"
        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: compute\n\nFiles: *\nCopyright: 2026 the compute authors\nLicense: Apache-2.0\n On Debian systems the full text of the Apache License 2.0 is in\n /usr/share/common-licenses/Apache-2.0.\n")
+  # Of libraries that the package contains.
+  file(GLOB notices "${staged}/usr/share/doc/compute/licenses/*.txt")
+  foreach(notice IN LISTS notices)
+    get_filename_component(library "${notice}" NAME_WE)
+    file(READ "${notice}" text)
+    string(STRIP "${text}" text)
+    string(REGEX MATCH "Copyright[^\n]*" copyright "${text}")
+    string(REGEX REPLACE "\n\n" "\n.\n" text "${text}")
+    string(REPLACE "\n" "\n " text "${text}")
+    file(APPEND "${doc}/copyright" "\nFiles: usr/lib/*/compute/plugins/*\nComment: contains ${library}\nCopyright: ${copyright}\nLicense: MIT\n ${text}\n")
+  endforeach()
   string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
   file(WRITE "${doc}/changelog"
        "compute (${CPACK_PACKAGE_VERSION}) stable; urgency=medium\n\n  * See CHANGELOG.md in libcompute-dev.\n\n -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")

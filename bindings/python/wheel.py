@@ -25,12 +25,13 @@ def run(*command):
     subprocess.run([str(part) for part in command], check=True)
 
 
-def licenses():
+def licenses(installed):
     files = {name: pathlib.Path("/usr/share/doc") / package / "copyright" for package, name in LICENSES.items()}
     missing = [str(path) for path in files.values() if not path.exists()]
     if missing:
         sys.exit(f"licences are missing: {', '.join(missing)}")
     files["compute"] = HERE.parents[1] / "LICENSE"
+    files |= {path.stem: path for path in (installed / "share/doc/compute/licenses").glob("*.txt")}
     return ";".join(f"{path}={name}" for name, path in files.items())
 
 
@@ -42,7 +43,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         installed, raw = pathlib.Path(folder) / "installed", pathlib.Path(folder) / "raw"
         run("cmake", "--install", options.build, "--prefix", installed, "--strip")
-        settings = {"CMAKE_PREFIX_PATH": installed, "COMPUTE_PYTHON_BUNDLE": "ON", "COMPUTE_PYTHON_LICENSES": licenses()}
+        settings = {"CMAKE_PREFIX_PATH": installed, "COMPUTE_PYTHON_BUNDLE": "ON", "COMPUTE_PYTHON_LICENSES": licenses(installed)}
         run(sys.executable, "-m", "pip", "wheel", HERE, "--no-deps", "--no-build-isolation", "--wheel-dir", raw,
             *(f"--config-settings=cmake.define.{name}={value}" for name, value in settings.items()))
         wheel, = raw.glob("*.whl")

@@ -117,6 +117,15 @@ foreach(
   endif()
 endforeach()
 
+# The notice of a library that the plugin contains.
+set(plugin "${prefix}/${LIBDIR}/compute/plugins/compute_plugin_opencl.so")
+if(EXISTS "${plugin}")
+  file(STRINGS "${plugin}" found REGEX "VkFFT" LIMIT_COUNT 1)
+  if(found AND NOT EXISTS "${doc}/licenses/VkFFT.txt")
+    message(SEND_ERROR "licenses/VkFFT.txt is not installed")
+  endif()
+endif()
+
 # Documents that headers name.
 file(GLOB headers "${prefix}/include/compute/*")
 foreach(header IN LISTS headers)
