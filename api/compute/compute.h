@@ -173,10 +173,10 @@ enum COMPUTE_UNDERLYING(int32_t) {
 
 /* Levels of support for a dtype on a device; bits. */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_DTYPE_STORAGE = 1,    /* copy, slice, move */
-  COMPUTE_DTYPE_CONVERT = 2,    /* convert from and to it */
-  COMPUTE_DTYPE_ARITHMETIC = 4, /* all elementwise ops and reductions */
-  COMPUTE_DTYPE_MATMUL = 8      /* matrix products */
+  COMPUTE_DTYPE_LEVEL_STORAGE = 1,    /* copy, slice, move */
+  COMPUTE_DTYPE_LEVEL_CONVERT = 2,    /* convert from and to it */
+  COMPUTE_DTYPE_LEVEL_ARITHMETIC = 4, /* all elementwise ops and reductions */
+  COMPUTE_DTYPE_LEVEL_MATMUL = 8      /* matrix products */
 };
 
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -594,7 +594,7 @@ typedef struct compute_device_info {
   int32_t platform_index; /* the platform; -1 unless the plugin numbers its devices per platform */
   int32_t device_index;   /* index among the devices of the platform, or of the plugin */
   int32_t flat_index;     /* index among all devices of the plugin */
-  const uint32_t* dtypes; /* element i: COMPUTE_DTYPE_STORAGE | … for dtype i. Further dtypes are not supported */
+  const uint32_t* dtypes; /* element i: COMPUTE_DTYPE_LEVEL_ of dtype i. Further dtypes are not supported */
   int32_t dtype_count;    /* number of elements of `dtypes` */
   int32_t subnormals;     /* COMPUTE_SUBNORMALS_ */
   /* Limits of kernels. 0: unknown. */

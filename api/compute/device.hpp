@@ -30,10 +30,10 @@ enum class Health : int32_t {
 
 /// How far a device supports a dtype: bits.
 enum class DTypeSupport : uint32_t {
-  storage = COMPUTE_DTYPE_STORAGE,
-  convert = COMPUTE_DTYPE_CONVERT,
-  arithmetic = COMPUTE_DTYPE_ARITHMETIC,
-  matmul = COMPUTE_DTYPE_MATMUL
+  storage = COMPUTE_DTYPE_LEVEL_STORAGE,
+  convert = COMPUTE_DTYPE_LEVEL_CONVERT,
+  arithmetic = COMPUTE_DTYPE_LEVEL_ARITHMETIC,
+  matmul = COMPUTE_DTYPE_LEVEL_MATMUL
 };
 
 /// How a device treats subnormal numbers of float32.

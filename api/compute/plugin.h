@@ -184,10 +184,10 @@ enum COMPUTE_UNDERLYING(int32_t) {
 
 /* Levels of support for a dtype on a device; bits. */
 enum COMPUTE_UNDERLYING(uint32_t) {
-  COMPUTE_DTYPE_STORAGE = 1,    /* copy, slice, move */
-  COMPUTE_DTYPE_CONVERT = 2,    /* convert from and to it */
-  COMPUTE_DTYPE_ARITHMETIC = 4, /* all elementwise ops and reductions */
-  COMPUTE_DTYPE_MATMUL = 8      /* matrix products */
+  COMPUTE_DTYPE_LEVEL_STORAGE = 1,    /* copy, slice, move */
+  COMPUTE_DTYPE_LEVEL_CONVERT = 2,    /* convert from and to it */
+  COMPUTE_DTYPE_LEVEL_ARITHMETIC = 4, /* all elementwise ops and reductions */
+  COMPUTE_DTYPE_LEVEL_MATMUL = 8      /* matrix products */
 };
 
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -617,7 +617,7 @@ typedef struct compute_plugin_device_info {
   int32_t platform_index;
   int32_t property_count;
   const compute_plugin_property* properties;
-  const uint32_t* dtypes;  /* element i: COMPUTE_DTYPE_STORAGE | … for dtype i. Further dtypes are not supported */
+  const uint32_t* dtypes;  /* element i: COMPUTE_DTYPE_LEVEL_ of dtype i. Further dtypes are not supported */
   int32_t dtype_count;     /* number of elements of `dtypes` */
   int32_t subnormals;      /* COMPUTE_SUBNORMALS_ */
   compute_string unusable; /* the reason why the device cannot be opened, or "" */
@@ -959,8 +959,8 @@ typedef struct compute_plugin_op {
  * stride is 0. Outputs share no memory with inputs, unless stated otherwise. Core passes every attribute of version 1
  * of the op as described here, also if its value is the default; an attribute added later is passed only if it differs
  * from its default. Core never asks for a conversion of complex numbers to real numbers.
- * A dtype with the level COMPUTE_DTYPE_STORAGE alone must be supported by copy without a conversion, by gather, and by
- * scatter with the reduction set.
+ * A dtype with the level COMPUTE_DTYPE_LEVEL_STORAGE alone must be supported by copy without a conversion, by gather,
+ * and by scatter with the reduction set.
  *
  * map       Evaluates expressions[0] at every point of the index space, which is the shape of the outputs. The inputs
  *           of the expression are inputs 0 to n-1 of the op; n may be 0. Output i receives the value of the node
@@ -1730,8 +1730,8 @@ typedef struct compute_plugin_vendor_op {
 
 /*
  * A dtype of a vendor. All devices of the plugin state their level for it in compute_plugin_device_info.dtypes; only
- * COMPUTE_DTYPE_STORAGE has a meaning. Core asks for copies without a conversion, gather and scatter with the reduction
- * set, and for ops of vendors. Conversions are ops of the vendor.
+ * COMPUTE_DTYPE_LEVEL_STORAGE has a meaning. Core asks for copies without a conversion, gather and scatter with the
+ * reduction set, and for ops of vendors. Conversions are ops of the vendor.
  */
 typedef struct compute_plugin_vendor_dtype {
   uint32_t struct_size;

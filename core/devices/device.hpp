@@ -106,7 +106,7 @@ struct compute_device : compute::Handle<compute::HandleKind::kDevice> {
     return dtype > 0 && dtype < 32 && (options.hidden_dtypes >> dtype & 1) != 0;
   }
 
-  // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_STORAGE, …).
+  // Whether the device supports `dtype` at `level` (COMPUTE_DTYPE_LEVEL_STORAGE, …).
   bool supports(compute_dtype dtype, int32_t level) const {
     return dtype > 0 && dtype < info.dtype_count && (info.dtypes[dtype] & static_cast<uint32_t>(level)) != 0;
   }

@@ -41,7 +41,7 @@ ListedDevice bare_cpu() {
   ListedDevice device;
   device.description = processor_name();
   device.kind = COMPUTE_DEVICE_KIND_CPU;
-  device.dtypes.assign(kDtypeCount, COMPUTE_DTYPE_STORAGE);
+  device.dtypes.assign(kDtypeCount, COMPUTE_DTYPE_LEVEL_STORAGE);
   device.dtypes[COMPUTE_DTYPE_NONE] = 0;
   return device;
 }

@@ -38,7 +38,7 @@ void require_kind(const Device& device, uint32_t kind) {
 }
 
 void require_storage(const Device& device, compute_dtype dtype) {
-  if (!device.supports(dtype, COMPUTE_DTYPE_STORAGE))
+  if (!device.supports(dtype, COMPUTE_DTYPE_LEVEL_STORAGE))
     throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} does not support {}", device.name, dtype_name(dtype)));
 }
 

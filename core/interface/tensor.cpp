@@ -21,7 +21,7 @@ namespace {
 std::span<const int64_t> as_span(const int64_t* values, int32_t rank) { return {values, static_cast<size_t>(rank)}; }
 
 void require_storage(const Device& device, compute_dtype dtype) {
-  if (!device.supports(dtype, COMPUTE_DTYPE_STORAGE)) {
+  if (!device.supports(dtype, COMPUTE_DTYPE_LEVEL_STORAGE)) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{} does not support {}", device.name, dtype_name(dtype)));
   }
 }

@@ -266,7 +266,7 @@ Tensor* move(Tensor& tensor, Device& device) {
   TensorReference made(make_tensor(device, tensor.dtype, tensor.shape_span(), &default_timeline(device)));
   const int64_t bytes = tensor.element_count * dtype_size(tensor.dtype);
   if (bytes == 0) return made.release();
-  if (!device.supports(tensor.dtype, COMPUTE_DTYPE_STORAGE)) {
+  if (!device.supports(tensor.dtype, COMPUTE_DTYPE_LEVEL_STORAGE)) {
     throw Error(COMPUTE_ERROR_UNSUPPORTED,
                 fmt::format("{} does not support {}", device.name, dtype_name(tensor.dtype)));
   }

@@ -312,7 +312,7 @@ std::optional<PluginRefusal> choose_lowering(const PlanRequest& request, F&& tak
   target.deterministic = is_deterministic();
   const int32_t kind = request.device.entry.info.kind;
   target.is_gpu = kind == COMPUTE_DEVICE_KIND_DISCRETE_GPU || kind == COMPUTE_DEVICE_KIND_INTEGRATED_GPU;
-  target.has_float64 = request.device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_ARITHMETIC);
+  target.has_float64 = request.device.supports(COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
   if (request.map != nullptr) {
     Lowering lowering = lower(*request.map, request.inference, target);
     return take(lowering);

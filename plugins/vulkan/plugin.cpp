@@ -439,7 +439,8 @@ void emit_device(const compute_plugin_sink& sink, const Physical& p, uint64_t id
   for (int32_t dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
     const bool needs_float64 = dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128;
     if (!needs_float64 || features.float64) {
-      dtypes[dtype] = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+      dtypes[dtype] = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC |
+                      COMPUTE_DTYPE_LEVEL_MATMUL;
     }
   }
   compute_plugin_device_info info = {};

@@ -70,7 +70,7 @@ void with_cpu(const Session& session) {
   const Stream stream = session.stream();
   Inputs inputs(73);
   for (const Dtype dtype : tested_dtypes(session.level())) {
-    if (!session.states(dtype, COMPUTE_DTYPE_STORAGE)) continue;
+    if (!session.states(dtype, COMPUTE_DTYPE_LEVEL_STORAGE)) continue;
     for (const int64_t count : {int64_t{1}, int64_t{5000}}) {
       const Array values[] = {inputs.uniform(dtype, {count}, -9, 9), inputs.uniform(dtype, {count}, -9, 9)};
       std::vector<uint8_t> sums[2], joined[2];

@@ -42,8 +42,8 @@ void list(const Session& session) {
   EXPECT_LE(own->dtype_count, 16);
   for (const oracle::DtypeInfo& info : oracle::kDtypes) {
     const uint32_t bits = info.id < own->dtype_count ? own->dtypes[info.id] : 0;
-    if (bits & (COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC)) {
-      EXPECT_TRUE(bits & COMPUTE_DTYPE_STORAGE) << info.name;
+    if (bits & (COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC)) {
+      EXPECT_TRUE(bits & COMPUTE_DTYPE_LEVEL_STORAGE) << info.name;
     }
   }
 
@@ -186,7 +186,7 @@ void query_agrees_with_run(const Session& session) {
     // One of each kind; quick keeps to kernels that other tests need as well.
     for (Dtype dtype :
          session.level() == Level::FULL ? tested_dtypes(Level::QUICK) : std::vector<Dtype>{dtype::FLOAT32}) {
-      if (!takes(*op, dtype) || !session.supports(dtype, COMPUTE_DTYPE_STORAGE)) continue;
+      if (!takes(*op, dtype) || !session.supports(dtype, COMPUTE_DTYPE_LEVEL_STORAGE)) continue;
       const compute_op* handle = nullptr;
       check(compute_op_find(row.name.c_str(), 0, &handle));
       const int64_t shape[] = {4};

@@ -37,7 +37,7 @@ DLDataType dl_dtype(Dtype dtype) {
 void to_dlpack(const Session& session) {
   Inputs inputs(81);
   for (const oracle::DtypeInfo& info : oracle::kDtypes) {
-    if (!session.supports(info.id, COMPUTE_DTYPE_STORAGE)) continue;
+    if (!session.supports(info.id, COMPUTE_DTYPE_LEVEL_STORAGE)) continue;
     const Operand x = session.upload(inputs.operand("copy", 0, 1, info.id, {6, 4}));
     const Operand view = sliced(permuted(x, {1, 0}), {3, 1}, {4, 2}, {-1, 2});
     DLManagedTensorVersioned* managed = nullptr;

@@ -200,7 +200,7 @@ void refuses(const Session& session, const OpRow& row) {
         << row.name << ": the oracle and the schema's class " << row.classes << " differ about "
         << oracle::info(dtype).name;
     const bool is_converted = computes_floats(row) && !oracle::is_inexact(dtype);
-    if (in_class(dtype, row.classes) || is_converted || !session.supports(dtype, COMPUTE_DTYPE_STORAGE)) continue;
+    if (in_class(dtype, row.classes) || is_converted || !session.supports(dtype, COMPUTE_DTYPE_LEVEL_STORAGE)) continue;
     std::vector<Operand> operands;
     for (int i = 0; i < op.arity; ++i) operands.push_back(session.upload(Array(operand_dtype(op, i, dtype), {3})));
     Tensor result;

@@ -71,7 +71,7 @@ void dtypes(const Session& session) {
                "float indices");
   expect_error(run(session, "where", {}, {floats(session, {3}), floats(session, {3}), floats(session, {3})}), kInvalid,
                {"where", "bool"}, "where's condition");
-  if (session.supports(dtype::COMPLEX64, COMPUTE_DTYPE_STORAGE)) {
+  if (session.supports(dtype::COMPLEX64, COMPUTE_DTYPE_LEVEL_STORAGE)) {
     const Operand z = session.upload(Array(dtype::COMPLEX64, {3}));
     expect_error(run(session, "cast", {{"dtype", int64_t{dtype::FLOAT32}}}, {z}), kInvalid, {"cast", "complex64"},
                  "complex to real");
@@ -163,7 +163,7 @@ void outputs(const Session& session) {
   expect_error(add_into(broadcast(row, {4, 6}).tensor), kInvalid, {"add", "output"}, "an output that overlaps itself");
 
   // Outputs that share memory with an input other than as the same view.
-  session.need(dtype::FLOAT32, COMPUTE_DTYPE_ARITHMETIC);
+  session.need(dtype::FLOAT32, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
   const Operand big = floats(session, {9, 6});
   const Operand upper = sliced(big, {0, 0}, {4, 6}, {1, 1}), shifted = sliced(big, {1, 0}, {4, 6}, {1, 1}),
                 flipped = sliced(big, {3, 0}, {4, 6}, {-1, 1});

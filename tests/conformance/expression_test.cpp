@@ -78,7 +78,7 @@ void single_output(const Session& session) {
 }
 
 void several_outputs(const Session& session) {
-  session.need(dtype::BOOL, COMPUTE_DTYPE_ARITHMETIC);
+  session.need(dtype::BOOL, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
   Inputs inputs(52);
   const Expression expression = parse("a + b; a - b; a < b", {"a", "b"});
   const Operand a = session.upload(inputs.uniform(dtype::FLOAT32, {7, 1, 5}, -2, 2)),
@@ -128,7 +128,7 @@ void half_types_round_once(const Session& session) {
   Inputs inputs(54);
   const Expression expression = parse("(a + b) * (a - b)", {"a", "b"});
   for (Dtype dtype : {Dtype{dtype::FLOAT16}, Dtype{dtype::BFLOAT16}}) {
-    if (!session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) continue;
+    if (!session.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC)) continue;
     const Operand a = session.upload(inputs.uniform(dtype, {4000}, 1, 2)),
                   b = session.upload(inputs.uniform(dtype, {4000}, 0.001L, 0.9L));
     const std::vector<Tensor> y = run(expression, {a, b}, {}, {Tensor()});
@@ -140,7 +140,7 @@ void half_types_round_once(const Session& session) {
 }
 
 void conversions(const Session& session) {
-  session.need(dtype::BOOL, COMPUTE_DTYPE_ARITHMETIC);
+  session.need(dtype::BOOL, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
   Inputs inputs(55);
   const Expression expression = parse("where(x < 0, -x, x) > 2", {"x"});
   const Operand x = session.upload(inputs.uniform(dtype::FLOAT32, {333}, -4, 4));
@@ -152,8 +152,8 @@ void conversions(const Session& session) {
 // Known ranges of an expression's values allow functions to skip special cases. The test includes the least and
 // greatest values, and each argument is a float32 rounded only by the conversion.
 void functions_of_known_ranges(const Session& session) {
-  session.need(dtype::UINT32, COMPUTE_DTYPE_CONVERT);
-  session.need(dtype::FLOAT32, COMPUTE_DTYPE_ARITHMETIC);
+  session.need(dtype::UINT32, COMPUTE_DTYPE_LEVEL_CONVERT);
+  session.need(dtype::FLOAT32, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
   Inputs inputs(55);
   Array words = inputs.uniform(dtype::UINT32, {2000}, 0, 4294967295.0L);
   int64_t count = 0;
@@ -307,7 +307,7 @@ void reduction_rounds_once(const Session& session) {
   const Expression before = parse("x", {"x"}), after = parse("x * 3 - 6144", {"x"});
   Inputs inputs(59);
   for (Dtype dtype : {Dtype{dtype::FLOAT16}, Dtype{dtype::BFLOAT16}}) {
-    if (!session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) continue;
+    if (!session.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC)) continue;
     const Operand ones = session.upload(inputs.uniform(dtype, {2, 2049}, 1, 1));
     const Tensor y = reduce(before, COMPUTE_REDUCTION_SUM, &after, 1, {ones}, {});
     session.judge(y, expected(dtype, {2}, [](int64_t) { return Real{3}; }), {Bound::EXACT, 0},

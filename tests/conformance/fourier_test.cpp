@@ -178,8 +178,9 @@ void refuses(const Session& session) {
   refused("fft", dtype::FLOAT32, {3, 4}, {{"axes", Shape{1, -1}}}, "twice");
   refused("fft", dtype::FLOAT32, {3, 0}, {{"axes", Shape{1}}}, "zero elements");
   refused("fft", dtype::FLOAT32, {3}, {{"norm", std::string("both")}}, "both");
-  if (session.supports(dtype::FLOAT16, COMPUTE_DTYPE_STORAGE)) refused("rfft", dtype::FLOAT16, {3}, {}, "float16");
-  if (!session.supports(dtype::COMPLEX64, COMPUTE_DTYPE_STORAGE)) return;
+  if (session.supports(dtype::FLOAT16, COMPUTE_DTYPE_LEVEL_STORAGE))
+    refused("rfft", dtype::FLOAT16, {3}, {}, "float16");
+  if (!session.supports(dtype::COMPLEX64, COMPUTE_DTYPE_LEVEL_STORAGE)) return;
   refused("rfft", dtype::COMPLEX64, {3}, {}, "complex64");
   refused("irfft", dtype::FLOAT32, {3}, {}, "float32");
   refused("irfft", dtype::COMPLEX64, {3}, {{"size", int64_t{6}}}, "size");

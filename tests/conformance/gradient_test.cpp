@@ -449,7 +449,7 @@ void add_gradient_tests(Registry& registry) {
                 Level::QUICK,
                 "",
                 {},
-                COMPUTE_DTYPE_ARITHMETIC,
+                COMPUTE_DTYPE_LEVEL_ARITHMETIC,
                 false});
   registry.add({"gradients",
                 "complex_derivatives_agree_at_points",

@@ -104,7 +104,7 @@ void memory_at_any_address(const Session& session) {
   check(compute_tensor_wrap_host(dtype::UINT8, 1, &rest, nullptr, memory + kBegin, COMPUTE_WRAP_TRACKED, nullptr,
                                  nullptr, all.out()));
   for (const Dtype dtype : tested_dtypes(session.level())) {
-    if (oracle::is_bool(dtype) || !session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) continue;
+    if (oracle::is_bool(dtype) || !session.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC)) continue;
     const oracle::DtypeInfo& info = oracle::info(dtype);
     const auto size = static_cast<int64_t>(info.size_bytes);
     const int64_t alignment = oracle::is_complex(info.id) ? size / 2 : size;

@@ -105,7 +105,8 @@ class ConformanceTest : public testing::Test {
 
   // The dtypes that the test needs and the device does not support sufficiently.
   std::string missing_dtypes() const {
-    constexpr uint32_t kComputes = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+    constexpr uint32_t kComputes =
+        COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC;
     const Session& session = *target_.session;
     std::string missing;
     for (const oracle::DtypeInfo& info : oracle::kDtypes) {

@@ -180,7 +180,7 @@ void add_matmul_tests(Registry& registry) {
               dtype == dtype::FLOAT32 ? Level::SMOKE : Level::QUICK,
               "matmul",
               {dtype},
-              COMPUTE_DTYPE_MATMUL};
+              COMPUTE_DTYPE_LEVEL_MATMUL};
     test.body = [dtype](const Session& session) {
       Case c(session, dtype);
       if (session.level() != Level::FULL) {

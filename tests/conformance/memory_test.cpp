@@ -71,7 +71,7 @@ void many_shapes(const Session& session, int64_t count) {
 
 // A size that no device has is refused with a table of what holds the memory, and nothing sticks.
 void out_of_memory(const Session& session) {
-  session.need(dtype::FLOAT32, COMPUTE_DTYPE_ARITHMETIC);
+  session.need(dtype::FLOAT32, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
   const compute_device_statistics before = session.statistics();
   const int64_t shape[] = {int64_t{1} << 55};
   Tensor x;

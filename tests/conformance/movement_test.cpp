@@ -73,7 +73,7 @@ void test_copy(Case& c) {
 void test_cast(Case& c) {
   for (const oracle::DtypeInfo& to : oracle::kDtypes) {
     if (oracle::is_complex(c.dtype()) && !oracle::is_complex(to.id)) continue;
-    if (!c.session().supports(to.id, COMPUTE_DTYPE_CONVERT)) continue;
+    if (!c.session().supports(to.id, COMPUTE_DTYPE_LEVEL_CONVERT)) continue;
     if (!c.full() && to.id != dtype::FLOAT32 && to.id != dtype::INT32 && to.id != dtype::COMPLEX64) continue;
     const Attributes attributes{{"dtype", int64_t{to.id}}};
     const std::string what = std::string("to ") + to.name;
@@ -358,7 +358,7 @@ void index_out_of_range(const Session& session) {
   for (int64_t index : {5, -6, 1 << 30}) fail("take", {}, {5}, 70, index);
   fail("take", {}, {5, 1024}, kManyRows, 5);
   // A uint64 beyond int64 does not become a negative index.
-  if (session.supports(dtype::UINT64, COMPUTE_DTYPE_CONVERT)) {
+  if (session.supports(dtype::UINT64, COMPUTE_DTYPE_LEVEL_CONVERT)) {
     Array bad(dtype::UINT64, {3});
     bad.set(1, Value::of(static_cast<oracle::Integer>(UINT64_MAX)));
     const Operand inputs[] = {session.upload(Array(dtype::FLOAT32, {5})), session.upload(bad)};
@@ -404,11 +404,16 @@ void add_movement_tests(Registry& registry) {
     void (*body)(Case&);
     int needs;
   } kTests[] = {
-      {"copy", test_copy, COMPUTE_DTYPE_STORAGE},     {"cast", test_cast, COMPUTE_DTYPE_CONVERT},
-      {"concat", test_concat, COMPUTE_DTYPE_STORAGE}, {"repeat", test_repeat, COMPUTE_DTYPE_STORAGE},
-      {"roll", test_roll, COMPUTE_DTYPE_STORAGE},     {"stack", test_stack, COMPUTE_DTYPE_STORAGE},
-      {"take", test_take, COMPUTE_DTYPE_STORAGE},     {"take_along_axis", test_take_along_axis, COMPUTE_DTYPE_STORAGE},
-      {"tile", test_tile, COMPUTE_DTYPE_STORAGE},     {"scatter", test_scatter, COMPUTE_DTYPE_ARITHMETIC},
+      {"copy", test_copy, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"cast", test_cast, COMPUTE_DTYPE_LEVEL_CONVERT},
+      {"concat", test_concat, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"repeat", test_repeat, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"roll", test_roll, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"stack", test_stack, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"take", test_take, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"take_along_axis", test_take_along_axis, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"tile", test_tile, COMPUTE_DTYPE_LEVEL_STORAGE},
+      {"scatter", test_scatter, COMPUTE_DTYPE_LEVEL_ARITHMETIC},
   };
   for (const auto& entry : kTests) {
     for (Dtype dtype : tested_dtypes(registry.level())) {

@@ -18,7 +18,7 @@ int kind(Dtype dtype) {
 
 // Ops on operands of two dtypes, in both orders where it matters.
 void pair(const Session& session, Inputs& inputs, Dtype a, Dtype b) {
-  const auto has = [&](Dtype dtype) { return session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC); };
+  const auto has = [&](Dtype dtype) { return session.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC); };
   if (!has(a) || !has(b)) return;
   const Dtype common = oracle::promote(a, b);
   const Operand x[] = {session.upload(inputs.operand("add", 0, 2, a, {97})),
@@ -77,7 +77,7 @@ void other_ops(const Session& session) {
     session.expect(op, {}, std::array{i}, bound_of(op, dtype::FLOAT32), "of integers");
   }
   session.expect("matmul", {}, std::array{i, f}, bound_of("matmul", dtype::FLOAT32), "integers and floats");
-  if (!session.supports(dtype::BOOL, COMPUTE_DTYPE_ARITHMETIC)) return;
+  if (!session.supports(dtype::BOOL, COMPUTE_DTYPE_LEVEL_ARITHMETIC)) return;
   const Operand mask = session.upload(inputs.operand("where", 0, 3, dtype::BOOL, {4, 6}));
   session.expect("matmul", {}, std::array{mask, i}, bound_of("matmul", dtype::INT32), "bool and integers");
 }
@@ -85,7 +85,7 @@ void other_ops(const Session& session) {
 // An output keeps its dtype, if its kind is not lower than the result's. The numbers are exact in all dtypes.
 void given_outputs(const Session& session) {
   Inputs inputs(17);
-  const auto has = [&](Dtype dtype) { return session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC); };
+  const auto has = [&](Dtype dtype) { return session.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC); };
   constexpr Dtype kSome[] = {dtype::BOOL, dtype::INT32, dtype::FLOAT16, dtype::FLOAT32, dtype::COMPLEX64};
   for (const Dtype from : kSome) {
     for (const Dtype to : kSome) {
@@ -138,7 +138,7 @@ void scalars(const Session& session) {
   weak(f32, scalar(dtype::FLOAT64, 2.5L, true), "weak float64 with float32");
   weak(f32, scalar(dtype::INT64, 3, true), "weak integer with float32");
   weak(i8, scalar(dtype::INT64, 3, true), "weak integer with int8");
-  if (session.supports(dtype::FLOAT16, COMPUTE_DTYPE_ARITHMETIC))
+  if (session.supports(dtype::FLOAT16, COMPUTE_DTYPE_LEVEL_ARITHMETIC))
     weak(session.upload(inputs.uniform(dtype::FLOAT16, {9}, -4, 4)), scalar(dtype::FLOAT64, 0.25L, true),
          "weak with float16");
   // A number of a higher kind than the tensor's gives float32.

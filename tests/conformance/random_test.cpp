@@ -170,7 +170,8 @@ void test_dropout(Case& c) {
     c.run({{"p", Numbers(0)}}, {x}, "p 0");
     c.run({{"p", Numbers(1)}}, {x}, "p 1");
     // 1 - p has few digits of a p that is a float32.
-    if (c.session.supports(dtype::FLOAT64, COMPUTE_DTYPE_ARITHMETIC)) c.run({{"p", Numbers(0.999)}}, {x}, "p 0.999");
+    if (c.session.supports(dtype::FLOAT64, COMPUTE_DTYPE_LEVEL_ARITHMETIC))
+      c.run({{"p", Numbers(0.999)}}, {x}, "p 0.999");
     c.run({{"p", Numbers(0.2)}, {"offset", int64_t{1000}}}, {x}, name(layout));
   }
 }
@@ -199,7 +200,7 @@ void test_one_hot(Case& c) {
     const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {4, 5}, 0, 8));
     for (Dtype to : {Dtype{dtype::FLOAT32}, Dtype{dtype::INT32}, Dtype{dtype::BOOL}}) {
       if (!c.full() && axis != -1 && to != dtype::FLOAT32) continue;
-      if (c.session.supports(to, COMPUTE_DTYPE_ARITHMETIC))
+      if (c.session.supports(to, COMPUTE_DTYPE_LEVEL_ARITHMETIC))
         c.run({{"depth", int64_t{6}}, {"axis", axis}, {"dtype", int64_t{to}}}, {x}, "axis " + std::to_string(axis));
     }
   }
@@ -473,7 +474,7 @@ void add_random_tests(Registry& registry) {
       if (is_drawn && (op == "random_integers" || info.id == dtype::FLOAT64)) test.dtypes.push_back(dtype::UINT64);
       if (op == "random_permutation") {  // sorts positions by their random keys
         test.dtypes.insert(test.dtypes.end(), {dtype::INT32, dtype::INT64, dtype::UINT64});
-        test.needs = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+        test.needs = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC;
       }
       test.body = [row, dtype = info.id](const Session& session) {
         Case c(session, row.op, dtype);
@@ -499,7 +500,7 @@ void add_random_tests(Registry& registry) {
     if (std::string_view(op) == "random_integers" || dtype == dtype::FLOAT64) same.dtypes.push_back(dtype::UINT64);
     if (std::string_view(op) == "random_permutation") {  // sorts positions by their random keys
       same.dtypes.insert(same.dtypes.end(), {dtype::INT32, dtype::UINT64});
-      same.needs = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+      same.needs = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC;
     }
     same.body = [op = std::string(op), dtype = dtype](const Session& session) { same_as_cpu(session, op, dtype); };
     registry.add(std::move(same));
@@ -517,7 +518,7 @@ void add_random_tests(Registry& registry) {
   registry.add({"random", "has_moments", has_moments, Level::QUICK, "random_normal", {dtype::FLOAT32}});
   Test frequencies{"random",     "has_frequencies", has_frequencies,
                    Level::QUICK, "random_gamma",    {dtype::FLOAT32, dtype::INT64}};
-  frequencies.needs = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC;
+  frequencies.needs = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC;
   registry.add(std::move(frequencies));
 }
 

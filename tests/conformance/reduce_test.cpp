@@ -261,7 +261,7 @@ class Case {
     }
     if (op != "sum" && op != "prod") return;
     const auto to = [&](Dtype dtype) {
-      if (session_.supports(dtype, COMPUTE_DTYPE_ARITHMETIC))
+      if (session_.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC))
         run({7, 33}, {{"axes", Shape{1}}, {"dtype", int64_t{dtype}}});
     };
     if (dtype_ == dtype::INT8) to(dtype::INT32);

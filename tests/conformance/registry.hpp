@@ -17,7 +17,7 @@ struct Test {
   Level level = Level::QUICK;      // the least level at which it runs
   std::string op = {};             // for the support matrix: the op and the dtype that the test is about
   std::vector<Dtype> dtypes = {};  // dtypes without which the device need not run it
-  int needs = COMPUTE_DTYPE_ARITHMETIC;
+  int needs = COMPUTE_DTYPE_LEVEL_ARITHMETIC;
   bool runs_ops = true;  // fails if no op reached the device
 };
 

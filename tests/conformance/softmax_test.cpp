@@ -140,7 +140,7 @@ class Case {
 void refuses(const Session& session) {
   for (const char* op : {"softmax", "log_softmax", "logsumexp"}) {
     for (Dtype dtype : {dtype::INT32, dtype::COMPLEX64}) {
-      if (!session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) continue;
+      if (!session.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC)) continue;
       const Operand x = session.upload(Array(dtype, {3}));
       Tensor result;
       const Error error = session.try_run(op, {}, std::span(&x, 1), nullptr, result);

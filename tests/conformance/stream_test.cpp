@@ -201,7 +201,7 @@ void many_submissions(const Session& session) {
 
 // Threads of a program, each on its default stream and on a shared one.
 void threads(const Session& session) {
-  session.need(dtype::FLOAT32, COMPUTE_DTYPE_ARITHMETIC);
+  session.need(dtype::FLOAT32, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
   const Stream shared = session.stream();
   const Operand total = session.upload(filled(dtype::FLOAT32, {777}, 0)),
                 one = session.upload(filled(dtype::FLOAT32, {777}, 1));

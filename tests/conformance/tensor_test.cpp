@@ -58,7 +58,7 @@ void complex_at_halves_of(const Session& session, Dtype dtype) {
   session.expect("convolution", {}, std::vector<Operand>{bank({2, 3, 8, 9}), bank({4, 3, 3, 3})},
                  bound_of("convolution", dtype), "");
   const Dtype other = dtype == dtype::COMPLEX64 ? dtype::COMPLEX128 : dtype::COMPLEX64;
-  if (session.supports(dtype, COMPUTE_DTYPE_CONVERT) && session.supports(other, COMPUTE_DTYPE_CONVERT))
+  if (session.supports(dtype, COMPUTE_DTYPE_LEVEL_CONVERT) && session.supports(other, COMPUTE_DTYPE_LEVEL_CONVERT))
     session.expect("cast", {{"dtype", int64_t{other}}}, std::span(&x, 1), bound_of("cast", other), "");
   // Into such a place.
   const Operand memory = operand(), result = halfway(memory, shape);
@@ -73,7 +73,7 @@ void complex_at_halves_of(const Session& session, Dtype dtype) {
   // What is there is read, too.
   const Operand sum[] = {in_halves(), y};
   session.expect("add", {}, sum, bound_of("add", dtype), "in place", nullptr, sum[0].tensor);
-  if (!session.supports(dtype::INT64, COMPUTE_DTYPE_STORAGE)) return;
+  if (!session.supports(dtype::INT64, COMPUTE_DTYPE_LEVEL_STORAGE)) return;
   Array rows(dtype::INT64, {3, shape[1]});
   for (int64_t i = 0; i < rows.size(); ++i) rows.set(i, Value::of(oracle::Integer{5 - 2 * (i / shape[1])}));
   const Operand scattered[] = {in_halves(), session.upload(rows), sliced(y, {0, 0}, rows.shape(), {1, 1})};
@@ -83,14 +83,14 @@ void complex_at_halves_of(const Session& session, Dtype dtype) {
 void complex_at_halves(const Session& session) {
   for (const Dtype dtype : {dtype::COMPLEX64, dtype::COMPLEX128}) {
     if (dtype != dtype::COMPLEX64 && session.level() != Level::FULL) continue;
-    if (session.supports(dtype, COMPUTE_DTYPE_ARITHMETIC)) complex_at_halves_of(session, dtype);
+    if (session.supports(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC)) complex_at_halves_of(session, dtype);
   }
 }
 
 // Up and down again, in every dtype: the very same bytes.
 void round_trip(const Session& session) {
   for (const oracle::DtypeInfo& info : oracle::kDtypes) {
-    if (!session.supports(info.id, COMPUTE_DTYPE_STORAGE)) continue;
+    if (!session.supports(info.id, COMPUTE_DTYPE_LEVEL_STORAGE)) continue;
     Inputs inputs(21);
     for (const Shape& shape : std::vector<Shape>{{}, {0}, {1}, {7, 0, 2}, {1027}, {5, 7, 3}}) {
       const Array x = inputs.operand("copy", 0, 1, info.id, shape);
@@ -160,7 +160,7 @@ void views(const Session& session) {
   }
 
   // The same bytes as another dtype.
-  if (!session.supports(dtype::UINT32, COMPUTE_DTYPE_STORAGE)) return;
+  if (!session.supports(dtype::UINT32, COMPUTE_DTYPE_LEVEL_STORAGE)) return;
   const int64_t shape[] = {6}, strides[] = {2};
   Tensor bits;
   check(compute_tensor_view(x.tensor, COMPUTE_DTYPE_UINT32, 1, shape, strides, 40, bits.out()));

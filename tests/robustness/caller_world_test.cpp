@@ -171,7 +171,7 @@ class Program {
     compute_device_info info{};
     info.struct_size = sizeof info;
     EXPECT_OK(compute_device_get_info(device_, &info));
-    return dtype < info.dtype_count && (info.dtypes[dtype] & COMPUTE_DTYPE_ARITHMETIC) != 0;
+    return dtype < info.dtype_count && (info.dtypes[dtype] & COMPUTE_DTYPE_LEVEL_ARITHMETIC) != 0;
   }
 
   Tensor make(compute_dtype dtype, int64_t count, const void* data) {

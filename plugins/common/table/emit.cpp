@@ -25,8 +25,8 @@ std::array<uint32_t, COMPUTE_DTYPE_COMPLEX128 + 1> dtype_levels(bool has_float64
   for (compute_dtype dtype = COMPUTE_DTYPE_BOOL; dtype <= COMPUTE_DTYPE_COMPLEX128; ++dtype) {
     const bool needs_float64 = dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128;
     if (needs_float64 && !has_float64) continue;
-    levels[static_cast<size_t>(dtype)] =
-        COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
+    levels[static_cast<size_t>(dtype)] = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT |
+                                         COMPUTE_DTYPE_LEVEL_ARITHMETIC | COMPUTE_DTYPE_LEVEL_MATMUL;
   }
   return levels;
 }

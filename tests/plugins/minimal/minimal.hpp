@@ -136,7 +136,7 @@ inline void log(std::string_view category, const std::string& line) {
 //   intrinsics   all that have a definition in others
 //   external     memory and semaphores that others import (external.cpp)
 bool lacks(std::string_view capability, std::string_view suffix = {});
-uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_STORAGE | …
+uint32_t level_of(int32_t dtype);  // COMPUTE_DTYPE_LEVEL_STORAGE | …
 
 // ---- Memory ---------------------------------------------------------------------------------------------------------
 

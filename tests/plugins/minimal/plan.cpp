@@ -78,8 +78,9 @@ void require_level(const Plan& plan, uint32_t level) {
 
 void require_levels(const Plan& plan) {
   const std::string_view name = plan.primitive->name;
-  if (name == "map" || name == "reduce" || name == "row") require_level(plan, COMPUTE_DTYPE_ARITHMETIC);
-  if (name == "copy" && plan.tensors[0].dtype != plan.tensors[1].dtype) require_level(plan, COMPUTE_DTYPE_CONVERT);
+  if (name == "map" || name == "reduce" || name == "row") require_level(plan, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
+  if (name == "copy" && plan.tensors[0].dtype != plan.tensors[1].dtype)
+    require_level(plan, COMPUTE_DTYPE_LEVEL_CONVERT);
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ Plan::Plan(const compute_plugin_op& op)
   kept.resize(tensors[0].shape.size());
   std::iota(kept.begin(), kept.end(), 0);
   primitive->prepare(*this, op);
-  if (primitive->name == "scatter" && combine != nullptr) require_level(*this, COMPUTE_DTYPE_ARITHMETIC);
+  if (primitive->name == "scatter" && combine != nullptr) require_level(*this, COMPUTE_DTYPE_LEVEL_ARITHMETIC);
 }
 
 void understand_all(const compute_plugin_op& op) {

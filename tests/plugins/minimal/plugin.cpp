@@ -53,16 +53,17 @@ const std::vector<uint32_t>& dtype_levels() {
     std::vector<uint32_t> all(COMPUTE_DTYPE_COMPLEX128 + 1);
     for (size_t dtype = COMPUTE_DTYPE_BOOL; dtype < all.size(); ++dtype) {
       const std::string_view name = kNames[dtype];
-      uint32_t level = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL;
-      if (lacks(name, "-matmul")) level &= ~uint32_t{COMPUTE_DTYPE_MATMUL};
-      if (lacks(name, "-arithmetic")) level = COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT;
-      if (lacks(name, "-convert")) level = COMPUTE_DTYPE_STORAGE;
+      uint32_t level = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC |
+                       COMPUTE_DTYPE_LEVEL_MATMUL;
+      if (lacks(name, "-matmul")) level &= ~uint32_t{COMPUTE_DTYPE_LEVEL_MATMUL};
+      if (lacks(name, "-arithmetic")) level = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT;
+      if (lacks(name, "-convert")) level = COMPUTE_DTYPE_LEVEL_STORAGE;
       if (lacks(name)) level = 0;
       all[dtype] = level;
     }
     if (const auto packed = static_cast<size_t>(packed_dtype()); packed != 0) {
       all.resize(packed + 1);
-      all[packed] = COMPUTE_DTYPE_STORAGE;
+      all[packed] = COMPUTE_DTYPE_LEVEL_STORAGE;
     }
     return all;
   }();

@@ -116,7 +116,8 @@ compute_error* enumerate(const compute_plugin_sink* sink) {
   info.score = -1;
   static const std::array<uint32_t, 16> levels = [] {
     std::array<uint32_t, 16> all;
-    all.fill(COMPUTE_DTYPE_STORAGE | COMPUTE_DTYPE_CONVERT | COMPUTE_DTYPE_ARITHMETIC | COMPUTE_DTYPE_MATMUL);
+    all.fill(COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC |
+             COMPUTE_DTYPE_LEVEL_MATMUL);
     all[0] = 0;
     return all;
   }();
