@@ -167,7 +167,7 @@ enum class SupportLevel : int32_t {
 /// Why a plugin refused an op or a step of it; see compute.h. A later library may have further ones: take them for
 /// `not_implemented`.
 enum class Refusal : int32_t {
-  none = COMPUTE_REASON_NONE,
+  not_refused = COMPUTE_REASON_NONE,
   not_implemented = COMPUTE_REASON_NOT_IMPLEMENTED,
   dtype = COMPUTE_REASON_DTYPE,
   layout = COMPUTE_REASON_LAYOUT,
@@ -180,10 +180,10 @@ enum class Refusal : int32_t {
 
 struct Support {
   SupportLevel level = SupportLevel::unsupported;
-  std::string reason;               ///< why the plugin refused the op or a step of it; "" if it did not
-  int64_t workspace_bytes = -1;     ///< of temporary memory; -1: known when it is prepared
-  Refusal refusal = Refusal::none;  ///< the kind of the reason
-  int32_t argument = -1;            ///< the position of the operand at fault, or -1
+  std::string reason;                      ///< why the plugin refused the op or a step of it; "" if it did not
+  int64_t workspace_bytes = -1;            ///< of temporary memory; -1: known when it is prepared
+  Refusal refusal = Refusal::not_refused;  ///< the kind of the reason
+  int32_t argument = -1;                   ///< the position of the operand at fault, or -1
 };
 
 namespace detail {

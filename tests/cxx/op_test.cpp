@@ -42,7 +42,7 @@ TEST_P(Ops, DescribeThemselves) {
   const TensorSpec matrix{.dtype = float32, .shape = {4, 4}};
   EXPECT_EQ(Op("exp").query(device_, {matrix}).level, SupportLevel::native);
   EXPECT_EQ(Op("exp").query(device_, {TensorSpec::of(iota({3, 2}).transpose())}).reason, "");
-  EXPECT_EQ(Op("exp").query(device_, {matrix}).refusal, Refusal::none);
+  EXPECT_EQ(Op("exp").query(device_, {matrix}).refusal, Refusal::not_refused);
   EXPECT_EQ(Op("exp").query(device_, {matrix}).argument, -1);
   EXPECT_EQ(Op("exp").query(device_, {matrix}, {}, {TensorSpec::left_out()}).level, SupportLevel::native);
   EXPECT_NE(Op("exp").query(device_, {matrix}, {}, {TensorSpec::of(iota({4, 4}).transpose())}).level,
