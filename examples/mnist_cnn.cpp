@@ -8,7 +8,9 @@
 // FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not. An epoch has
 // `steps` batches; the images repeat if there are fewer. --pool=1 takes the greatest of 2 x 2 after each convolution,
 // which leaves 83,466 parameters. --l2 is the factor of the convolutions' squared weights in the loss.
-// With --graph=1 the step is recorded once and replayed. --losses=N prints the first N losses.
+// With --graph=1 the step is recorded once and replayed. --losses=N prints the first N losses. With --ranks=1,
+// `compute run -n 2 mnist_cnn …` divides each batch between two processes, which average their gradients while they
+// compute them; the first one prints.
 #include <numeric>
 #include <random>
 
@@ -98,11 +100,18 @@ int run(int argc, char** argv) {
                                   {"seed", "1"},
                                   {"pool", "0"},
                                   {"graph", "0"},
-                                  {"losses", "0"}});
+                                  {"losses", "0"},
+                                  {"ranks", "0"}});
   const Device device = Device::open();
+  const compute::Group group =
+      options.integer("ranks") != 0 ? compute::Group::over_mpi(device) : compute::Group(device);
+  const compute::Stream exchanges(device);
   const Images train = load(device, options.text("data"), "train"), test = load(device, options.text("data"), "t10k");
   const int64_t steps = options.integer("steps", 1), batch = options.integer("batch", 1),
                 seed = options.integer("seed");
+  const int64_t part = batch / group.size();  // of a batch, which is this rank's
+  if (part * group.size() != batch) throw std::runtime_error("--batch cannot be divided among the processes");
+  if (group.rank() != 0 && std::freopen("/dev/null", "w", stdout) == nullptr) return 1;
   const double l2 = options.real("l2");
   const Network network(device, seed, options.integer("pool") != 0);
   int64_t count = 0;
@@ -117,7 +126,7 @@ int run(int argc, char** argv) {
   int64_t step = 0, shown = 0;
   Replay replay(device, options.integer("graph") != 0);
   const Counter count_of_steps = replay.counter();
-  const Tensor indices = device.empty(compute::int32, {batch});
+  const Tensor indices = device.empty(compute::int32, {part});
   tape::Value loss;
   Tensor right;
   const auto learn = [&] {
@@ -127,7 +136,9 @@ int run(int argc, char** argv) {
     right = count_right(logits.tensor(), labels);
     loss = tape::cross_entropy(logits, labels);
     if (l2 != 0) loss = loss + network.penalty() * l2;
-    tape::backward(loss);
+    tape::backward(loss, 1, [&](Tensor& gradient) {
+      if (group.size() > 1) gradient = group.all_reduce(gradient, compute::Reduction::mean, {}, exchanges);
+    });
     adam.step(options.real("rate"), count_of_steps.as("step"));
   };
   for (int64_t epoch = 1; epoch <= options.integer("epochs"); ++epoch) {
@@ -143,9 +154,14 @@ int run(int argc, char** argv) {
         }
         chosen.push_back(order[next++]);
       }
-      indices.write(chosen);
+      indices.write(std::span<const int32_t>(chosen).subspan(static_cast<size_t>(group.rank() * part),
+                                                             static_cast<size_t>(part)));
       replay.set(count_of_steps, ++step);
       replay.run(learn);
+      if (group.size() > 1) {
+        loss = group.all_reduce(loss.tensor(), compute::Reduction::mean, {}, tape::stream);
+        right = group.all_reduce(right, compute::Reduction::sum, {}, tape::stream);
+      }
       total += loss.tensor();
       all_right += right;
       if (shown < options.integer("losses")) {

@@ -102,13 +102,15 @@ inline void accumulate(const Value& value, const Tensor& gradient) {
 }
 
 /// Computes the gradients of `loss`, a tensor of rank 0, by everything behind it, and drops the tape. `scale`: the
-/// gradient of the loss by itself.
-inline void backward(const Value& loss, double scale = 1) {
+/// gradient of the loss by itself. Calls finished(gradient) as soon as the gradient of a parameter is complete.
+inline void backward(const Value& loss, double scale = 1, const std::function<void(Tensor& gradient)>& finished = {}) {
   std::vector<std::shared_ptr<Node>> order, stack{loss.node()};
   std::unordered_set<const Node*> seen, done;
+  std::map<const Node*, int> uses;  // that do not have added to the gradient yet
   while (!stack.empty()) {
     const std::shared_ptr<Node> node = stack.back();
     if (seen.insert(node.get()).second) {
+      for (const std::shared_ptr<Node>& parent : node->parents) ++uses[parent.get()];
       stack.insert(stack.end(), node->parents.begin(), node->parents.end());
       continue;
     }
@@ -117,9 +119,13 @@ inline void backward(const Value& loss, double scale = 1) {
   }
   static const compute::Expression constant("0 * x + a", {"x"}, {"a"});
   loss.node()->gradient = compute::map(constant, {loss.tensor()}, {scale}, stream);
-  std::for_each(order.rbegin(), order.rend(), [](const std::shared_ptr<Node>& node) {
+  std::for_each(order.rbegin(), order.rend(), [&](const std::shared_ptr<Node>& node) {
     if (node->backward && node->gradient.get() != nullptr) node->backward(node->gradient);
     if (!node->backward) return;
+    for (const std::shared_ptr<Node>& parent : node->parents) {
+      const bool is_last = --uses[parent.get()] == 0;
+      if (finished && is_last && !parent->backward && parent->gradient.get() != nullptr) finished(parent->gradient);
+    }
     node->backward = nullptr;
     node->gradient = Tensor();
     node->parents.clear();

@@ -7,7 +7,7 @@
 FOLDER holds train-images-idx3-ubyte, train-labels-idx1-ubyte and the t10k- files, compressed or not. Two convolutions of 32
 and 64 channels, 5 x 5, whose weights have an L2 penalty, and a dense layer have 553,866 parameters. With --pool the greatest
 of 2 x 2 is taken after each convolution, which leaves 83,466. `compute run -n 2 python3 mnist_cnn.py …` divides each batch
-between two processes, which average their gradients.
+between two processes, which average their gradients while they compute them.
 """
 import argparse
 import gzip
@@ -99,9 +99,12 @@ def main():
     options = parser.parse_args()
 
     group = cp.distributed.init()
+    if options.batch % group.size:
+        raise SystemExit(f"--batch={options.batch} cannot be divided among {group.size} processes")
+    say = print if group.rank == 0 else lambda text: None
     pixels, labels = load(options.folder, "train")
     parameters = make_parameters(options.seed, options.pool)
-    print(f"{pixels.shape[0]} images on {cp.device()}, {sum(p.size for p in parameters)} parameters")
+    say(f"{pixels.shape[0]} images on {cp.device()}, {sum(p.size for p in parameters)} parameters")
     adam = cp.optim.Adam(parameters, options.rate)
     history, right = [], []  # of each step: the loss, and how many answers were right
 
@@ -115,18 +118,16 @@ def main():
         for chosen in batches(pixels.shape[0], options.batch, options.steps, options.seed + epoch):
             chosen = chosen[group.rank::group.size]
             some, their = cp.take(pixels, chosen, axis=0), cp.take(labels, chosen, axis=0)
-            value, gradients = grad.value_and_gradients(lambda p: step(p, some, their))(parameters)
-            if group.size > 1:
-                value, *gradients = [group.all_reduce(x, "mean") for x in (value, *gradients)]
+            value, gradients = grad.value_and_gradients(lambda p: step(p, some, their), group=group)(parameters)
             adam.step(gradients)
             history.append(value)
             if len(history) <= options.losses:
-                print(f"loss {len(history)}: {float(value):.7g}")
+                say(f"loss {len(history)}: {float(value):.7g}")
         mean = float(cp.mean(cp.stack(history[-options.steps:])))
         learnt = int(cp.sum(cp.stack(right[-options.steps:]))) * group.size / (options.steps * options.batch)
         seconds = time.perf_counter() - start
         tested = accuracy(parameters, *load(options.folder, "t10k"), options.pool)
-        print(f"epoch {epoch}: loss {mean:.4f}, accuracy {learnt:.4f}, test accuracy {tested:.4f}, {seconds:.1f} s")
+        say(f"epoch {epoch}: loss {mean:.4f}, accuracy {learnt:.4f}, test accuracy {tested:.4f}, {seconds:.1f} s")
     if options.plot:
         import matplotlib.pyplot as plt
 

@@ -5,7 +5,8 @@
     COMPUTE_DEVICE=cuda0 python3 transformer.py FILE [--steps N] [--batch N] [--context N] [--layers N] [--heads N]
                                                      [--width N] [--generate N] [--losses N] [--plot FILE] [--profile FILE]
 
-Nine tenths of the text are learnt; the rest gives the held-out loss.
+Nine tenths of the text are learnt; the rest gives the held-out loss. `compute run -n 2 python3 transformer.py …` divides each
+batch between two processes, which average their gradients while they compute them.
 """
 import argparse
 import contextlib
@@ -98,6 +99,10 @@ def main():
     parser.add_argument("--profile", help="a file for bars of what the steps cost, by matplotlib")
     options = parser.parse_args()
 
+    group = cp.distributed.init()
+    if options.batch % group.size:
+        raise SystemExit(f"--batch={options.batch} cannot be divided among {group.size} processes")
+    say = print if group.rank == 0 else lambda text: None
     raw = pathlib.Path(options.file).read_text(encoding="utf-8")
     characters = sorted(set(raw))
     text = [characters.index(c) for c in raw]
@@ -107,23 +112,23 @@ def main():
                          f"{options.context + 2}; give a longer text or a smaller --context")
     parameters = make_parameters(options, len(characters))
     flat = flatten(parameters)
-    print(f"{len(text)} characters, {len(characters)} different, on {cp.device()}, {sum(p.size for p in flat)} parameters")
+    say(f"{len(text)} characters, {len(characters)} different, on {cp.device()}, {sum(p.size for p in flat)} parameters")
     adam = cp.optim.AdamW(flat, options.rate)
     draw = random.Random(options.seed)
     history = []
     start = time.perf_counter()
     with cp.profile() if options.profile else contextlib.nullcontext() as profile:
         for step in range(1, options.steps + 1):
-            batch = sample(text[:learnt], options, draw)
-            value, gradients = grad.value_and_gradients(lambda p: loss(p, *batch, options.heads))(parameters)
+            batch = [part[group.rank::group.size] for part in sample(text[:learnt], options, draw)]
+            value, gradients = grad.value_and_gradients(lambda p: loss(p, *batch, options.heads), group=group)(parameters)
             adam.step(flatten(gradients))
             history.append(value)
             if step <= options.losses:
-                print(f"loss {step}: {float(value):.7g}")
+                say(f"loss {step}: {float(value):.7g}")
     seconds = time.perf_counter() - start
     held_out = loss(parameters, *sample(text[learnt:], options, random.Random(7)), options.heads)
-    print(f"{options.steps} steps in {seconds:.2f} s, held-out loss {float(held_out):.4f}")
-    print(write(parameters, options, text[:1], characters))
+    say(f"{options.steps} steps in {seconds:.2f} s, held-out loss {float(held_out):.4f}")
+    say(write(parameters, options, text[:1], characters))
     if options.plot:
         import matplotlib.pyplot as plt
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """compute.distributed: groups of threads, and of processes that mpiexec starts."""
+import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -13,6 +16,7 @@ import numpy as np
 import compute
 from compute import distributed
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = """
 import numpy as np
 import compute
@@ -105,6 +109,40 @@ class Groups(unittest.TestCase):
 
         on_all_ranks(distributed.groups(["cpu", "cpu"]), body)
 
+    def test_averages(self):
+        """The value and gradients of two halves of a batch are those of the whole."""
+        draw = np.random.default_rng(1)
+        batch = draw.standard_normal((8, 5))
+        parameters = {"w": [draw.standard_normal(shape) / 10 for shape in ((5, 700), (700, 600), (600, 3))],
+                      "b": draw.standard_normal(600), "unused": np.ones(1), "viewed": draw.standard_normal(6)}
+
+        def loss(p, x):
+            h = compute.tanh(x @ p["w"][0])
+            h = compute.tanh(h @ p["w"][1] + p["b"])
+            return compute.mean(compute.square(h @ p["w"][2] + p["viewed"][:3] * p["viewed"][3:])), "aux"
+
+        def arrays(tree):
+            return compute.grad._map(lambda x: compute.asarray(x, device="cpu"), tree)
+
+        function = compute.grad.value_and_gradients
+        (value, _), whole = function(loss, argnums=0, has_aux=True)(arrays(parameters), arrays(batch))
+        found = [None, None]
+
+        def body(group):
+            part = arrays(batch[group.rank::2])
+            found[group.rank] = function(loss, argnums=0, has_aux=True, group=group)(arrays(parameters), part)
+
+        on_all_ranks(distributed.groups(["cpu", "cpu"]), body)
+        for (one, aux), gradients in found:
+            self.assertEqual(aux, "aux")
+            self.assertLess(abs(float(one) - float(value)), 1e-14 * abs(float(value)))
+            flat, right = [], []
+            compute.grad._map(lambda x: flat.append(np.asarray(x)), gradients)
+            compute.grad._map(lambda x: right.append(np.asarray(x)), whole)
+            for mine, other in zip(flat, right, strict=True):
+                np.testing.assert_allclose(mine, other, rtol=1e-10, atol=1e-14)
+        np.testing.assert_array_equal(found[0][1]["w"][1], found[1][1]["w"][1])
+
     def test_failures(self):
         x = compute.ones(3, device="cpu")
         with self.assertRaisesRegex(compute.InvalidArgumentError, "op is 'median'; it is one of sum"):
@@ -127,6 +165,29 @@ class Processes(unittest.TestCase):
                               timeout=100)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(done.stdout.split("\n")[:-1]), ["rank 0 of 2", "rank 1 of 2"])
+
+    def test_training(self):
+        """Two processes with half of each batch have the losses of one with all of it."""
+        spec = importlib.util.spec_from_file_location("run", ROOT / "tests/examples/run.py")
+        makers = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(makers)
+
+        def losses(ranks, name, *arguments):
+            command = [find_mpiexec(), "-n", str(ranks), sys.executable, ROOT / "examples/python" / name, *map(str, arguments)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return [float(loss) for loss in re.findall(r"^loss \d+: (\S+)$", done.stdout, re.M)]
+
+        with tempfile.TemporaryDirectory() as folder:
+            makers.make_digits(pathlib.Path(folder))
+            makers.make_text(pathlib.Path(folder))
+            for name, *arguments in (
+                    ("mnist_cnn.py", folder, "--steps", 6, "--batch", 4, "--rate", 3e-5, "--losses", 6, "--pool"),
+                    ("transformer.py", f"{folder}/text.txt", "--steps", 8, "--batch", 4, "--context", 16, "--layers", 2, "--heads", 2,
+                     "--width", 32, "--rate", 0.003, "--losses", 8, "--generate", 4)):
+                one, two = losses(1, name, *arguments), losses(2, name, *arguments)
+                for ours, other in zip(one, two, strict=True):
+                    self.assertLessEqual(abs(ours - other), 1e-4 * abs(other), (name, one, two))
 
 
 if __name__ == "__main__":

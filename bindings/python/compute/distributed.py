@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 
-from . import _core, _creation, grad
+from . import _core, _creation, _ops, grad
 from ._errors import InvalidArgumentError
 
 _REDUCTIONS = {"sum": 1, "prod": 2, "min": 3, "max": 4, "mean": 5}
@@ -90,6 +90,49 @@ class Group:
     def abort(self):
         """Ends the group on all ranks. Calls in progress and later ones raise PeerError."""
         self._handle.abort()
+
+
+class Average:
+    """The means of arrays over a group, computed on a stream of its own while the program goes on.
+
+        average = compute.distributed.Average(group)
+        average.add("weights", x)                       # the same keys in the same order on all ranks
+        means = average.results()                       # a dict
+
+    Arrays are exchanged as soon as they have `size_bytes` together.
+    """
+
+    def __init__(self, group, size_bytes=4 << 20):
+        self._group, self._size_bytes = group, size_bytes
+        if not hasattr(group, "_stream"):
+            group._stream = _core.stream(group.device, 0)
+        self._waiting, self._bytes, self._found = [], 0, {}
+
+    def add(self, key, x):
+        """Adds an array."""
+        if self._waiting and (self._waiting[0][1].dtype is not x.dtype or self._bytes + x.nbytes > self._size_bytes):
+            self._exchange()
+        self._waiting.append((key, x))
+        self._bytes += x.nbytes
+        if self._bytes >= self._size_bytes:
+            self._exchange()
+
+    def results(self):
+        """The means by key."""
+        self._exchange()
+        found, self._found = self._found, {}
+        return found
+
+    def _exchange(self):
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
+        with self._group._stream:
+            if len(waiting) == 1:
+                self._found[waiting[0][0]] = self._group.all_reduce(waiting[0][1], "mean")
+            elif waiting:
+                mean, at = self._group.all_reduce(_ops.concat(*(x.reshape((x.size,)) for _, x in waiting), axis=0), "mean"), 0
+                for key, x in waiting:
+                    self._found[key] = mean[at:at + x.size].reshape(x.shape)
+                    at += x.size
 
 
 _LINEAR = (_REDUCTIONS["sum"], _REDUCTIONS["mean"])

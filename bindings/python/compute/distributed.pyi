@@ -4,6 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from . import Array, ArrayLike, Device, DType
 
+class Average:
+    def __init__(self, group: Any, size_bytes: int = 4194304) -> None: ...
+    def add(self, key: Any, x: ArrayLike) -> None: ...
+    def results(self) -> dict[Any, Array]: ...
+
 class Group:
     rank: int
     size: int

@@ -18,6 +18,8 @@ op. Changes by recorded graphs and by other libraries that share the memory are 
 """
 from __future__ import annotations
 
+import collections
+
 from . import _core, _creation, _dtypes, _numpy, _ops
 from ._core import Array
 from ._errors import _said, called, hint
@@ -410,14 +412,34 @@ def _fitted(gradient, dtype):
     return gradient if gradient.dtype is dtype else _ops.cast(gradient, dtype=dtype)
 
 
-def _backward(last):
-    """The gradients of `last`, a number, by the identity of the variables behind it."""
+def _backward(last, finished=None):
+    """The gradients of `last`, a number, by the identity of the variables behind it.
+
+    finished(variable, gradient) is called as soon as the gradient of a variable without inputs is complete.
+    """
     gradients, parts = {id(last): _creation.ones_like(last.value)}, {}
-    for variable in _order(last):
+    order = list(_order(last))
+    uses = collections.Counter(id(source) for variable in order for source in variable.inputs if source is not None)
+
+    def used(variable):
+        for source in variable.inputs:
+            if source is None:
+                continue
+            uses[id(source)] -= 1
+            if uses[id(source)] or source.inputs:
+                continue
+            if id(source) in parts:
+                gradients[id(source)] = parts.pop(id(source)).total(gradients.get(id(source)))
+            if id(source) in gradients:
+                finished(source, gradients[id(source)])
+
+    for variable in order:
         if id(variable) in parts:
             gradients[id(variable)] = parts.pop(id(variable)).total(gradients.get(id(variable)))
         dy = gradients.get(id(variable))
         if dy is None or variable.backward is None:
+            if finished is not None:
+                used(variable)
             continue
         if variable.watch is not None and variable.watch.written:
             raise RuntimeError(f"{variable.name}: an array that its gradient needs was changed in place after the call; "
@@ -432,6 +454,8 @@ def _backward(last):
             gradient = _fitted(gradient() if callable(gradient) else gradient, source.dtype)
             known = gradients.get(id(source))
             gradients[id(source)] = gradient if known is None else _ops.add(known, gradient)
+        if finished is not None:
+            used(variable)
         if variable.inputs:
             del gradients[id(variable)]
     return gradients
@@ -476,7 +500,7 @@ def _check_value(last, arguments):
                      "gradient, such as comparisons, float() and constant()")
 
 
-def value_and_gradients(function, /, argnums=None, has_aux=False):
+def value_and_gradients(function, /, argnums=None, has_aux=False, *, group=None):
     """A function that returns the value of `function`, a number, and its gradients with respect to its arguments.
 
     Arguments are arrays, or nested lists, tuples and dicts of arrays. The gradients have the same structure: a tuple with
@@ -486,6 +510,8 @@ def value_and_gradients(function, /, argnums=None, has_aux=False):
 
     argnums   the positions of the arguments whose gradients are wanted, as a sequence, or a single one, whose gradient is
               not in a tuple. The other arguments are constants. None means all.
+    group     a group of compute.distributed, over which the value and the gradients are averaged while further gradients
+              are computed. All ranks must compute the same function of arguments of the same shapes.
 
     Raises ValueError if the value is no number or does not depend on the arguments, and TypeError for an op whose gradient
     is not known.
@@ -503,12 +529,29 @@ def value_and_gradients(function, /, argnums=None, has_aux=False):
             raise TypeError(f"with has_aux, the function must return a value and something else, not {type(result).__name__}")
         last = result[0] if isinstance(result, tuple) else result
         _check_value(last, [arguments[i] for i in chosen])
-        found = _backward(last)
+        if group is None or group.size == 1:
+            found = _backward(last)
+        else:
+            found, value = _averaged(last, variables, chosen, group)
+            result = (value, *result[1:]) if isinstance(result, tuple) else value
         gradients = tuple(_map(lambda x: found[id(x)] if id(x) in found else _creation.zeros_like(x.value), variables[i]) for i in chosen)
         is_single = len(arguments) == 1 if argnums is None else not hasattr(argnums, "__len__")
         return _map(_plain, result), gradients[0] if is_single else gradients
 
     return call
+
+
+def _averaged(last, variables, chosen, group):
+    """The means over a group of the gradients of `last`, and of its value."""
+    from .distributed import Average
+
+    wanted = set()
+    _map(lambda x: wanted.add(id(x)), [variables[i] for i in chosen])
+    average = Average(group)
+    average.add(None, last.value)
+    _backward(last, lambda variable, gradient: average.add(id(variable), gradient) if id(variable) in wanted else None)
+    found = average.results()
+    return found, found.pop(None)
 
 
 def _positions_of(argnums, count):
