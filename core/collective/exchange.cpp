@@ -17,7 +17,14 @@
 namespace compute {
 namespace {
 
-constexpr int64_t kChunkBytes = int64_t{4} << 20;  // of all parts; a chunk stays in the cache of a processor
+// Of all parts of a chunk. The ranks wait for each other in each chunk, so more of them exchange larger ones.
+constexpr int64_t kChunkBytes = int64_t{4} << 20, kLargestChunkBytes = int64_t{16} << 20;
+constexpr int64_t kLeastPartBytes = int64_t{64} << 10;
+
+int64_t chunk_bytes(int64_t ranks) {
+  return std::max(std::clamp(kChunkBytes * ranks / 2, kChunkBytes, kLargestChunkBytes), kLeastPartBytes * ranks);
+}
+
 // An all-reduce of so many bytes and less gathers all values, and each rank combines all of them: one message to each
 // rank instead of two.
 constexpr int64_t kSmallBytes = int64_t{4} << 10;
@@ -68,8 +75,9 @@ class Exchange {
         element_(dtype_size(call.dtype)),
         src_parts_(call.src != nullptr ? call.parts_of_src(ranks_) : 0),
         dst_parts_(call.dst != nullptr ? call.parts_of_dst(ranks_) : 0),
-        chunk_(std::clamp<int64_t>(kChunkBytes / (element_ * std::max(src_parts_, dst_parts_)) / ranks_ * ranks_,
-                                   ranks_, std::max<int64_t>(call.count, ranks_))) {}
+        chunk_(
+            std::clamp<int64_t>(chunk_bytes(ranks_) / (element_ * std::max(src_parts_, dst_parts_)) / ranks_ * ranks_,
+                                ranks_, std::max<int64_t>(call.count, ranks_))) {}
 
   void run() {
     allocate();

@@ -65,7 +65,11 @@ using DeleteAttribute = int (*)(MpiHandle, int, void*, void*);
   F(Irecv, (void*, int, MpiHandle, int, int, MpiHandle, MpiHandle*))                         \
   F(Test, (MpiHandle*, int*, MpiStatus*))
 
-constexpr int kDataTag = 1, kNoticeTag = 2;
+constexpr int kDataTag = 1, kNoticeTag = 2, kExchangeTag = 3;
+// Exchanges of so many bytes for each rank, and among so few ranks, are messages of their own. In the library's
+// nonblocking collectives each step waits for the one before.
+constexpr int64_t kDirectBytes = int64_t{32} << 10;
+constexpr int kDirectRanks = 32;
 
 // The last message of each rank to each other one.
 struct Notice {
@@ -186,52 +190,87 @@ struct Communicator {
 
 Communicator& self(void* user_data) { return *static_cast<Communicator*>(user_data); }
 
-// Starts a request by start(MpiHandle*), which returns an MPI error.
+// One or several requests of MPI that have not ended. After a failure MPI may use it and the memory of the messages
+// until the process ends.
+struct Request {
+  std::vector<MpiHandle> parts;
+  int failure = 0;  // of the start of a part; those before it have begun
+};
+
+// Starts `count` parts by start(i, MpiHandle*), which returns an MPI error.
 template <class F>
-int32_t begin(Communicator& own, int64_t size_bytes, uint64_t* out_request, F&& start) {
+int32_t begin(Communicator& own, int64_t size_bytes, int count, uint64_t* out_request, F&& start) {
   const InCall in_call;
   if (in_call.is_refused()) return own.say("MPI_Finalize was called");
   if (size_bytes > INT_MAX) return own.say(fmt::format("{} bytes in one message", size_bytes));
-  auto request = std::make_unique<MpiHandle>(0);
-  if (const int code = start(request.get())) return own.say(the_mpi->text_of(code));
+  auto request = std::make_unique<Request>();
+  request->parts.resize(static_cast<size_t>(count));
+  for (int i = 0; i < count && request->failure == 0; ++i)
+    request->failure = start(i, &request->parts[static_cast<size_t>(i)]);
   *out_request = reinterpret_cast<uint64_t>(request.release());
   return 0;
 }
 
+// Part i of `src` is for rank i: `step_bytes` lie between the parts.
+int32_t exchange(Communicator& own, const void* src, int64_t step_bytes, void* dst, int64_t size_bytes,
+                 uint64_t* out_request) {
+  const auto* const from = static_cast<const uint8_t*>(src);
+  auto* const to = static_cast<uint8_t*>(dst);
+  const uint8_t* const kept = from + own.rank * step_bytes;
+  if (kept != to + own.rank * size_bytes)
+    std::memcpy(to + own.rank * size_bytes, kept, static_cast<size_t>(size_bytes));
+  const auto count = static_cast<int>(size_bytes);
+  const int others = own.size - 1;
+  return begin(own, size_bytes, 2 * others, out_request, [&](int i, MpiHandle* request) {
+    if (i < others) {
+      const int peer = (own.rank + 1 + i) % own.size;
+      return the_mpi->Irecv(to + peer * size_bytes, count, the_mpi->byte, peer, kExchangeTag, own.handle, request);
+    }
+    const int peer = (own.rank + own.size - 1 - (i - others)) % own.size;
+    return the_mpi->Isend(from + peer * step_bytes, count, the_mpi->byte, peer, kExchangeTag, own.handle, request);
+  });
+}
+
+bool is_direct(const Communicator& own, int64_t size_bytes) {
+  return size_bytes >= kDirectBytes && own.size <= kDirectRanks;
+}
+
 int32_t all_gather(const void* src, void* dst, int64_t size_bytes, uint64_t* out_request, void* user_data) {
   Communicator& own = self(user_data);
+  if (is_direct(own, size_bytes)) return exchange(own, src, 0, dst, size_bytes, out_request);
   const auto count = static_cast<int>(size_bytes);
   if (src == static_cast<const uint8_t*>(dst) + own.rank * size_bytes) src = the_mpi->in_place;
-  return begin(own, size_bytes, out_request, [&](MpiHandle* request) {
+  return begin(own, size_bytes, 1, out_request, [&](int, MpiHandle* request) {
     return the_mpi->Iallgather(src, count, the_mpi->byte, dst, count, the_mpi->byte, own.handle, request);
   });
 }
 
 int32_t all_to_all(const void* src, void* dst, int64_t size_bytes, uint64_t* out_request, void* user_data) {
   Communicator& own = self(user_data);
+  if (is_direct(own, size_bytes)) return exchange(own, src, size_bytes, dst, size_bytes, out_request);
   const auto count = static_cast<int>(size_bytes);
-  return begin(own, size_bytes, out_request, [&](MpiHandle* request) {
+  return begin(own, size_bytes, 1, out_request, [&](int, MpiHandle* request) {
     return the_mpi->Ialltoall(src, count, the_mpi->byte, dst, count, the_mpi->byte, own.handle, request);
   });
 }
 
 int32_t broadcast(void* data, int64_t size_bytes, int32_t root, uint64_t* out_request, void* user_data) {
   Communicator& own = self(user_data);
-  return begin(own, size_bytes, out_request, [&](MpiHandle* request) {
+  return begin(own, size_bytes, 1, out_request, [&](int, MpiHandle* request) {
     return the_mpi->Ibcast(data, static_cast<int>(size_bytes), the_mpi->byte, root, own.handle, request);
   });
 }
 
 int32_t send(void* data, int64_t size_bytes, int32_t peer, uint64_t* out_request, void* user_data) {
   Communicator& own = self(user_data);
-  return begin(own, size_bytes, out_request, [&](MpiHandle* request) {
+  return begin(own, size_bytes, 1, out_request, [&](int, MpiHandle* request) {
     return the_mpi->Isend(data, static_cast<int>(size_bytes), the_mpi->byte, peer, kDataTag, own.handle, request);
   });
 }
 
 int32_t recv(void* data, int64_t size_bytes, int32_t peer, uint64_t* out_request, void* user_data) {
   Communicator& own = self(user_data);
-  return begin(own, size_bytes, out_request, [&](MpiHandle* request) {
+  return begin(own, size_bytes, 1, out_request, [&](int, MpiHandle* request) {
     return the_mpi->Irecv(data, static_cast<int>(size_bytes), the_mpi->byte, peer, kDataTag, own.handle, request);
   });
 }
@@ -241,19 +280,19 @@ int32_t progress(uint64_t request, int32_t* out_done, void* user_data) {
   const InCall in_call;
   if (in_call.is_refused()) return own.say("MPI_Finalize was called");
   if (request == 0) return own.look_at_peers();
-  auto* const handle = reinterpret_cast<MpiHandle*>(request);
-  int is_done = 0;
-  MpiStatus status;
-  int32_t code = the_mpi->Test(handle, &is_done, &status);
-  if (code != 0) {
-    code = own.say(the_mpi->text_of(code));
-  } else if (is_done != 0) {
-    delete handle;
-  } else if (++own.polls % 32 == 0) {
-    code = own.look_at_peers();
+  auto* const all = reinterpret_cast<Request*>(request);
+  *out_done = 0;
+  if (all->failure != 0) return own.say(the_mpi->text_of(all->failure));
+  while (!all->parts.empty()) {
+    int is_done = 0;
+    MpiStatus status;
+    if (const int code = the_mpi->Test(&all->parts.back(), &is_done, &status)) return own.say(the_mpi->text_of(code));
+    if (is_done == 0) return ++own.polls % 32 == 0 ? own.look_at_peers() : 0;
+    all->parts.pop_back();
   }
-  *out_done = is_done;
-  return code;
+  delete all;
+  *out_done = 1;
+  return 0;
 }
 
 compute_transport table_of(MpiHandle handle);

@@ -47,8 +47,8 @@ void Transport::check(int32_t code) {
               text != nullptr && *text != '\0' ? std::string(text) : fmt::format("transport error {}", code));
 }
 
-// Polls at first, because the transport may make progress in these calls alone; then yields to ranks on the same
-// processors, and after 20 ms sleeps.
+// Polls, because the transport may make progress in these calls alone, and yields to ranks on the same processors.
+// Sleeps between polls after 20 ms.
 void Transport::wait(int32_t code, uint64_t request) {
   check(code);
   const Deadline begin = std::chrono::steady_clock::now(), end = deadline_after(timeout_ns_);
@@ -72,7 +72,7 @@ void Transport::wait(int32_t code, uint64_t request) {
     }
     if (now - begin > std::chrono::milliseconds(20)) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
-    } else if (now - begin > std::chrono::milliseconds(1)) {
+    } else if (polls != 0) {
       sched_yield();
     }
   }
