@@ -53,7 +53,8 @@ struct CallRecord {
   std::string text() const {
     constexpr const char* kNames[] = {"barrier",   "all_reduce", "reduce_scatter", "all_gather",
                                       "broadcast", "all_to_all", "send",           "recv"};
-    std::string text = fmt::format("call {}, {}", number, kNames[kind]);
+    const bool is_known = kind >= 0 && static_cast<size_t>(kind) < std::size(kNames);  // it may come from another rank
+    std::string text = fmt::format("call {}, {}", number, is_known ? kNames[kind] : "an unknown call");
     if (dtype != COMPUTE_DTYPE_NONE) text += fmt::format(" of {} elements of {}", count, dtype_name(dtype));
     if (reduction != 0) text += fmt::format(", reduction {}", reduction);
     if (kind == COMPUTE_PLUGIN_COLLECTIVE_BROADCAST) text += fmt::format(", root {}", root);

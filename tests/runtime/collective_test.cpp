@@ -779,6 +779,7 @@ TEST(MpiCollectives, CanBeSplit) {
 
 TEST(MpiCollectives, EndOnAllRanksIfOneFails) {
   const Group group = all_processes().split(0);
+  all_processes().barrier();  // all have made theirs
   const Tensor x = host().full({1000}, 1.0f);
   if (group.rank() == 0) {
     group.abort();
@@ -792,6 +793,7 @@ TEST(MpiCollectives, EndOnAllRanksIfOneFails) {
 
 TEST(MpiCollectives, EndIfARankLeaves) {
   Group group = all_processes().split(0);
+  all_processes().barrier();  // all have made theirs
   const Tensor x = host().full({1000}, 1.0f);
   const int32_t rank = group.rank();
   if (rank == 1) {
