@@ -27,7 +27,7 @@ assert np.array_equal(total, sum(np.arange(5.0) + rank for rank in range(group.s
 part = group.split(group.rank % 2)
 assert part.size == (group.size + 1 - group.rank % 2) // 2
 group.barrier()
-print(f"rank {group.rank} of {group.size}")
+print(f"rank {group.rank} of {group.size}\\n", end="", flush=True)  # one write, so that lines stay whole
 """
 
 
