@@ -37,7 +37,7 @@ PIP = (f"cmake -S {shared}/bindings/python -B built -DSKBUILD=ON -DPython_EXECUT
 # DEVICE: a machine without the device gets an error that says so. Text: this is run instead.
 REPOSITORY, ELSEWHERE, DEVICE = object(), object(), object()
 RULES = [
-    (r"cmake (--build )?--preset |ctest --preset |cmake --install build/|(/usr/bin/python3 )?(tools|bindings)/|.*COMPUTE/tests/", REPOSITORY),
+    (r"cmake (--build )?--preset |ctest --preset |cmake --install build/|(mpiexec -n \d )?((/usr/bin/)?python3 )?(tools|bindings)/|.*COMPUTE/tests/", REPOSITORY),
     (r"(sudo )?apt-get |git clone |pip install (scikit-build-core|-r) |bindgen ", ELSEWHERE),
     (r"compute-bench ", ELSEWHERE),  # tests/abi/bench.cmake
     (r"pip install mpich$|compute run ", ELSEWHERE),  # tests/python/distributed_test.py
