@@ -64,7 +64,7 @@ _ops.document({_name: _value for _module in (_functions, _indexing, _manipulatio
                if getattr(_value, "__module__", None) == _module.__name__ and _name[0] != "_"},
               {"linear": "affine", "embedding": "take"})
 
-from . import _names
+from . import _functional, _names
 
 for _name, _value in _names.COMPUTE.items():
     globals().setdefault(_name, _value)

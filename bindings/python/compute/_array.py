@@ -127,6 +127,33 @@ def _array_interface(self):
             "strides": tuple(stride * self.itemsize for stride in self.strides)}
 
 
+class ElementCount(int):
+    """The number of elements of an array. Calls return its extents, or one of them, as in PyTorch: x.size(0)."""
+
+    extents: tuple[int, ...]
+
+    def __call__(self, dim=None):
+        return self.extents if dim is None else self.extents[dim]
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
+_sizes = {}  # by extents
+
+
+def _size(count, extents):
+    """The size of arrays with these extents, kept in the dict that the extension looks into first. A hook of it."""
+    if len(_sizes) >= 1000:
+        _sizes.clear()
+    size = _sizes[extents] = ElementCount(count)
+    size.extents = extents
+    return size
+
+
+_core.hooks.update(size=_size, sizes=_sizes)
+
+
 def _real(self):
     """The real parts; the array itself if it is real."""
     return _ops.real(self) if self.dtype in _dtypes.COMPLEX else self

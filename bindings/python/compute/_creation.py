@@ -182,7 +182,7 @@ def arange(start=0, stop=None, step=1, dtype=None, *, device=None, **names):
         return renamed(arange, names, start, stop=stop, step=step, dtype=dtype, device=device)
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (_dtypes.number(x) for x in (start, stop, step))
+    start, stop, step = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop, step))
     if step == 0:
         raise ValueError("arange: step is 0")
     if dtype is None:

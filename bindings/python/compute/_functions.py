@@ -293,11 +293,14 @@ def prod(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
     return _ops.prod(x) if axis is None and not keepdims and out is None else _reduction(_ops.prod, x, axis, keepdims, out)
 
 
+Selected = namedtuple("Selected", ["values", "indices"])
+
+
 def max(x, /, axis=None, out=None, keepdims=False, **names):
     """The greatest element; NaN if there is one.
 
-    For the parameters see sum. Raises ValueError if there are no elements. PyTorch's max along `dim` also returns
-    indices: see argmax.
+    For the parameters see sum. Along `dim` the result is a named tuple (values, indices), as in PyTorch. Raises
+    ValueError if there are no elements.
 
     >>> compute.max(compute.asarray([[1, 5], [7, 2]]), axis=1)
     Array([5, 7], dtype=int64)
@@ -310,7 +313,8 @@ def max(x, /, axis=None, out=None, keepdims=False, **names):
 def min(x, /, axis=None, out=None, keepdims=False, **names):
     """The least element; NaN if there is one.
 
-    For the parameters see sum. Raises ValueError if there are no elements.
+    For the parameters see sum. Along `dim` the result is a named tuple (values, indices), as in PyTorch. Raises
+    ValueError if there are no elements.
 
     >>> compute.min(compute.asarray([[1, 5], [7, 2]]), axis=0)
     Array([1, 2], dtype=int64)
@@ -321,11 +325,14 @@ def min(x, /, axis=None, out=None, keepdims=False, **names):
 
 
 def _extreme(name, elementwise, function, x, axis, out, keepdims, names):
-    """Refuses what PyTorch means by max and min of two arrays, or along `dim`, with values and indices."""
+    """Refuses what PyTorch means by max and min of two arrays. Along `dim` there are values and indices."""
     if isinstance(axis, Array):
         raise TypeError(f"{name}: axis is an array; the {name} of two arrays is {elementwise}(x, y)")
     if "dim" in names:
-        raise TypeError(f"{name}: with dim, PyTorch returns values and indices; here they are {name}(x, axis=...) and arg{name}")
+        keepdims = names.pop("keepdim", keepdims)
+        dim = names.pop("dim")
+        if not names:
+            return Selected(function(x, dim, out, keepdims), (argmax if name == "max" else argmin)(x, dim, keepdims=keepdims))
     return _renamed(function, names, x, axis=axis, out=out, keepdims=keepdims)
 
 
@@ -591,7 +598,7 @@ def _between(low, high, share):
                                                                  low * (1 - share) + high * share))
 
 
-def median(x, /, axis=None, keepdims=False, *, out=None, overwrite_input=False):
+def median(x, /, axis=None, keepdims=False, *, out=None, overwrite_input=False, **names):
     """The median along an axis, or of all elements: of an even number the mean of the middle two. NaN if one is NaN.
 
     `out` and `overwrite_input` are as of quantile.
@@ -599,6 +606,10 @@ def median(x, /, axis=None, keepdims=False, *, out=None, overwrite_input=False):
     >>> compute.median(compute.asarray([1.0, 9.0, 2.0, 4.0]))
     Array(3., dtype=float32)
     """
+    if "dim" in names:
+        raise TypeError("median: with dim, PyTorch returns the lower of the middle two and its index; use kthvalue(x, (n + 1) // 2, dim) for n elements, or axis")
+    if names:
+        return renamed(median, names, x, axis=axis, keepdims=keepdims)
     return _stored(quantiles("median", x, 0.5, 1, axis, keepdims), out)
 
 
@@ -733,10 +744,11 @@ def _line(x, axis, name):
     return (_flat(x), 0) if axis is None else (x, _whole(axis, name))
 
 
-def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
+def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None, **names):
     """`x` sorted along an axis, or flattened and sorted without one; NaN comes last.
 
-    Sorts are stable, so NumPy's `kind` makes no difference. For PyTorch's indices see argsort.
+    Sorts are stable, so NumPy's `kind` makes no difference. Along `dim` the result is a named tuple (values, indices), as
+    in PyTorch.
 
     axis         an axis, or None for the flattened array
     descending   whether the greatest element comes first
@@ -746,6 +758,10 @@ def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None):
     >>> compute.sort(compute.asarray([3, 1, 2]), descending=True)
     Array([3, 2, 1], dtype=int64)
     """
+    if names:
+        x, known = array_of(x), resolved(sort, names, {"axis": axis})
+        indices = argsort(x, known["axis"], descending=descending)
+        return Selected(_ops.take_along_axis(x, indices, axis=known["axis"]), indices)
     x, axis = _line(array_of(x), axis, "sort")
     return _ops.sort(x, axis=axis, descending=builtins.bool(descending))
 

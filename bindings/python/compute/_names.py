@@ -141,6 +141,18 @@ def frombuffer(buffer: Any, dtype: DType | None = None, count: int = -1, offset:
     return _core.from_bytes(bytes(data), (len(data) // dtype.itemsize,), dtype, None)
 
 
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str = " ") -> Array:
+    """A vector of the numbers in a text, the first `count` of them or all, which `sep` parts.
+
+    >>> compute.fromstring("1 2 3", dtype=int)
+    Array([1, 2, 3], dtype=int64)
+    """
+    kind = _dtypes._from_object(dtype)
+    read = complex if kind in _dtypes.COMPLEX else float if kind in _dtypes.FLOATS else int
+    texts = string.split(sep.strip() or None)
+    return _creation.asarray([read(text) for text in (texts if count < 0 else texts[:count])], dtype=kind)
+
+
 def fromfunction(function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float) -> Any:
     """The value of a function of the coordinates of the elements of an array of a shape.
 
@@ -394,6 +406,32 @@ def ix_(*vectors: Values) -> tuple[Array, ...]:
 
 
 # ---- Axes, joining and splitting ------------------------------------------------------------------------------------
+
+
+def sliding_window_view(x: Values, window_shape: Any, axis: Any = None) -> Array:
+    """A view of all windows of a shape; their elements are along new last axes.
+
+    >>> compute.sliding_window_view(compute.arange(4), 3)
+    Array([[0, 1, 2],
+           [1, 2, 3]], dtype=int64)
+    """
+    x = array_of(x)
+    sizes = (window_shape,) if isinstance(window_shape, int) else tuple(window_shape)
+    axes = tuple(range(x.ndim)) if axis is None else _axes(axis, x.ndim, "sliding_window_view")
+    if len(axes) != len(sizes):
+        raise ValueError(f"sliding_window_view: {len(sizes)} extents of windows for {len(axes)} axes")
+    extents = list(x.shape)
+    for one, n in zip(axes, sizes):
+        if not 0 < n <= extents[one]:
+            raise ValueError(f"sliding_window_view: windows of {n} elements along axis {one}, which has {extents[one]}")
+        extents[one] -= n - 1
+    return _core.strided_view(x, x.dtype, (*extents, *sizes), (*x.strides, *(x.strides[one] for one in axes)), 0)
+
+
+def _as_strided(x: Values, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """A view of another shape, with strides in bytes."""
+    x = array_of(x)
+    return _core.strided_view(x, x.dtype, tuple(shape), tuple(stride // x.itemsize for stride in strides), 0)
 
 
 def transpose(x: Values, *axes: Any) -> Array:
@@ -1492,6 +1530,10 @@ def fmin(x1: Values, x2: Values) -> Array:
                               _ops.negative(array_of(x2)) if not isinstance(x2, _dtypes.NUMBERS) else -x2))
 
 
+def _reflected_divmod(x2, x1):
+    return divmod(x1, x2)
+
+
 def divmod(x1: Values, x2: Values) -> tuple[Array, Array]:
     """floor_divide and remainder.
 
@@ -2382,6 +2424,10 @@ class NumPyGenerator:
         """Numbers whose logarithms are normally distributed."""
         return _ops.exp(self.normal(mean, sigma, size))
 
+    def multivariate_normal(self, mean: Values, cov: Values, size: Any = None) -> Array:
+        """Vectors of normally distributed numbers with means and a covariance matrix."""
+        return _correlated(self.generator.normal, mean, cov, size)
+
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Values | None = None, axis: int = 0) -> Array:
         """Random parts of `a` along an axis, or random integers in [0, a)."""
         return self.generator.choice(a, () if size is None else size, replace=replace, p=p, axis=axis)
@@ -2393,6 +2439,21 @@ class NumPyGenerator:
     def shuffle(self, x: Array, axis: int = 0) -> None:
         """Puts the parts of `x` along an axis in random order, in place."""
         self.generator.shuffle(x, axis=axis)
+
+
+def _multivariate_normal(mean: Values, cov: Values, size: Any = None) -> Array:
+    """Vectors of normally distributed numbers with means and a covariance matrix.
+
+    >>> compute.random.multivariate_normal([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], 3).shape
+    (3, 2)
+    """
+    return _correlated(random.normal, mean, cov, size)
+
+
+def _correlated(normal, mean, cov, size):
+    mean, cov = (_inexact(array_of(x)) for x in (mean, cov))
+    shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+    return mean + _functions.matmul(normal((*shape, mean.size)), linalg.cholesky(cov).mT)
 
 
 def _default_rng(seed: Any = None) -> NumPyGenerator:
@@ -2749,6 +2810,8 @@ def _to(x, *arguments, **options):
 
 def _view(x, *shape):
     """A view with another shape, or of the same bytes as elements of another dtype."""
+    if not shape:
+        return x[...]
     if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)):
         kind = _dtypes._from_object(shape[0])
         if kind.itemsize == x.itemsize:
@@ -2774,7 +2837,9 @@ def _permute(x, *axes):
 
 
 def _sort_in_place(x, axis=-1, **options):
-    """Sorts the elements along an axis, in place. For a new array use compute.sort."""
+    """Sorts the elements along an axis, in place. For a new array use compute.sort; along `dim` the result is that of it."""
+    if "dim" in options:
+        return _functions.sort(x, axis, **options)
     x[...] = _functions.sort(x, axis=axis, **options)
 
 
@@ -2942,13 +3007,15 @@ COMPUTE |= {
     "inexact": ("real floating", "complex floating"), "Inf": math.inf, "NaN": math.nan}
 COMPUTE |= {name: value for name, value in list(globals().items())
             if name[0] != "_" and getattr(value, "__module__", None) == __name__ and not isinstance(value, type) and name not in ("Values", "Axis")}
+COMPUTE |= {"lib": types.SimpleNamespace(stride_tricks=types.SimpleNamespace(
+    as_strided=_as_strided, broadcast_arrays=_manipulation.broadcast_arrays, broadcast_to=_manipulation.broadcast_to, sliding_window_view=sliding_window_view))}
 COMPUTE |= {"cuda": cuda, "mgrid": mgrid, "ogrid": ogrid, "r_": r_, "c_": c_, "s_": s_, "index_exp": index_exp}
 LINALG = {"cond": _cond, "norm": _linalg_norm, "multi_dot": _multi_dot, "dot": dot, "inner": inner}
 NN = {"adaptive_avg_pool2d": _adaptive_avg_pool2d, "avg_pool2d": _avg_pool2d, **{f"conv{count}d": _conv(count) for count in (1, 2, 3)}, "cosine_similarity": _cosine_similarity,
       "kl_div": _kl_div, "l1_loss": _l1_loss, "max_pool2d": _max_pool2d, "mse_loss": _mse_loss, "nll_loss": _nll_loss, "normalize": _normalize, "pad": _pad,
       "scaled_dot_product_attention": _scaled_dot_product_attention}
 RANDOM = {"rand": rand, "randn": randn, "randint": randint, "random": _uniform_numbers, "random_sample": _uniform_numbers, "standard_normal": _standard_normal,
-          "default_rng": _default_rng, "exponential": _exponential, "lognormal": _lognormal, "NumPyGenerator": NumPyGenerator}
+          "default_rng": _default_rng, "exponential": _exponential, "lognormal": _lognormal, "multivariate_normal": _multivariate_normal, "NumPyGenerator": NumPyGenerator}
 _core.hooks["forms"] = {"round": around, "add": _add, "subtract": _subtract, "divide": _divide}
 _core.hooks["with_options"] = _with_options
 for _name, _function in (*LINALG.items(), *NN.items(), *RANDOM.items(), *_core.hooks["forms"].items()):
@@ -3001,7 +3068,7 @@ _HINTS = {
         "frompyfunc": "a function of whole arrays, or compute.expression",
         "apply_over_axes": "the function itself with axis=(...)", "no_grad": "nothing: gradients are recorded inside compute.grad alone; compute.grad.constant(x) is a constant",
         "autograd": "compute.grad", "Generator": "random.Generator", "ufunc": "any function of the package", "matrix": "an array with two axes",
-        "bmat": "block", "fromstring": "loadtxt([text])", "vmap": "a function of whole arrays, which broadcast", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
+        "bmat": "block", "vmap": "a function of whole arrays, which broadcast", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
         "nditer": "a function of whole arrays", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
         "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "jit": "compute.graph.record",
         "compile": "compute.graph.record", "grad_fn": "compute.grad", "logical_reduce": "all or any",
@@ -3010,15 +3077,16 @@ _HINTS = {
         "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes",
         "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)",
         "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros",
+        "packbits": "sum(x.reshape(-1, 8) * 2 ** arange(7, -1, -1), axis=1)", "unpackbits": "(x[..., None] >> arange(7, -1, -1, dtype=uint8)) & 1", "require": "ascontiguousarray",
         "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "stft": "not implemented yet"},
     "compute.linalg": {
         "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays",
         "matrix_exp": "expm"},
     "compute.random": {
         "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "poisson": "not implemented",
-        "RandomState": "default_rng", "multivariate_normal": "mean + normal((n, k)) @ linalg.cholesky(covariance).mT", "multinomial": "categorical", "laplace": "not implemented"},
+        "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented"},
     "compute.nn": {
-        "functional": "compute.nn itself; linear takes a weight of the shape [in, out], and losses are not averaged", "Linear": "linear, a function of x, weight and bias",
+        "Linear": "linear, a function of x, weight and bias",
         "Conv1d": "convolution", "Conv2d": "convolution", "Conv3d": "convolution",
         "conv_transpose2d": "convolution_transpose", "MaxPool2d": "max_pool", "AvgPool2d": "average_pool",
         "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "Softmax": "softmax", "Dropout": "dropout", "LayerNorm": "layer_norm", "BatchNorm2d": "batch_norm",
@@ -3096,6 +3164,8 @@ def _install():
     for name in _HINTS["compute.Array"]:
         if name not in vars(Array):
             setattr(Array, name, _Elsewhere(name))
+    for kind in (Array, grad.Variable):
+        kind.__divmod__, kind.__rdivmod__ = _array._named("__divmod__", divmod), _array._named("__rdivmod__", _reflected_divmod)
     Array.__dir__ = _array._named("__dir__", _array_dir)
     DType.__call__ = lambda self, x=0: _creation.asarray(x, dtype=self)
     grad.Variable.real, grad.Variable.imag = property(_functions.real), property(_functions.imag)

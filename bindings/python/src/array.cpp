@@ -91,7 +91,16 @@ PyObject* array_dtype(PyObject* self, void*) {
 }
 PyObject* array_device(PyObject* self, void*) { return device_object(compute_tensor_device(source_of(self))); }
 PyObject* array_ndim(PyObject* self, void*) { return PyLong_FromLong(rank_of(self)); }
-PyObject* array_size(PyObject* self, void*) { return PyLong_FromLongLong(count_of(self)); }
+/// The number of elements: the value of the dict hooks["sizes"] for the extents, which hooks["size"] adds.
+PyObject* array_size(PyObject* self, void*) {
+  static PyObject* sizes = nullptr;
+  if (sizes == nullptr) sizes = PyDict_GetItemString(state.hooks, "sizes");
+  if (sizes == nullptr) return PyLong_FromLongLong(count_of(self)); // the package is being imported
+  const Ref shape(array_shape(self, nullptr));
+  PyObject* const known = shape ? PyDict_GetItemWithError(sizes, shape.get()) : nullptr;
+  if (known != nullptr) return Ref::share(known).release();
+  return PyErr_Occurred() == nullptr ? call_hook("size", "(LO)", static_cast<long long>(count_of(self)), shape.get()) : nullptr;
+}
 PyObject* array_nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(count_of(self) * compute_dtype_size(dtype_of(self)));
 }
@@ -276,9 +285,14 @@ PyObject* array_complex(PyObject* self, PyObject*) {
   const double value = PyFloat_AsDouble(number.get());
   return value == -1.0 && PyErr_Occurred() != nullptr ? nullptr : PyComplex_FromDoubles(value, 0);
 }
-/// item(): the only element; item(i) that at a position in row-major order, and item(i, j) that at an index.
+/// item(): the only element; item(i) that at a position in row-major order, and item(i, j) or item((i, j)) that at an
+/// index.
 PyObject* array_item_method(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count == 0) return element(self);
+  if (count == 1 && PyTuple_Check(args[0]) != 0) {
+    const Ref found(array_subscript(self, args[0]));
+    return found && is_array(found.get()) ? element(found.get()) : nullptr;
+  }
   const Ref key(PyTuple_New(count));
   for (Py_ssize_t i = 0; key && i < count; ++i) PyTuple_SetItem(key.get(), i, Ref::share(args[i]).release());
   const Ref flat(count == 1 && rank_of(self) != 1 ? call_hook("ravel", "(O)", self) : Ref::share(self).release());
