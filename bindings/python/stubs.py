@@ -5,6 +5,7 @@
 Parameters of one name have one type everywhere: the one in the table of ops, unless the lists below have another. `axis`
 may be several axes, or None, in a function of an op that reduces over axes.
 """
+import functools
 import inspect
 import pathlib
 import re
@@ -358,6 +359,7 @@ def functions(module):
     for name, value in sorted(vars(module).items()):
         if name.startswith("_") and name != "__array_namespace_info__":
             continue
+        value = value.func if isinstance(value, functools.partial) else value
         if inspect.isbuiltin(value) or inspect.isfunction(value) or inspect.ismethod(value):
             yield declaration(name, value, inspect.isbuiltin(value))
 

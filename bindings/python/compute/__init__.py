@@ -66,6 +66,7 @@ _ops.document({_name: _value for _module in (_functions, _indexing, _manipulatio
 
 from . import _functional, _names
 
+globals().update(_names.FUNCTIONS)
 for _name, _value in _names.COMPUTE.items():
     globals().setdefault(_name, _value)
 

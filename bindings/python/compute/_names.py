@@ -2979,9 +2979,70 @@ def _as(x, other):
     return _functions.astype(x, other.dtype, copy=False)
 
 
+# ---- Methods of functions -------------------------------------------------------------------------------------------
+
+# The functions that are add.reduce and add.accumulate, and the reduction of scatter_nd that is add.at.
+_METHODS = {"add": ("sum", "cumulative_sum", "add"), "multiply": ("prod", "cumulative_prod", "mul"), "maximum": ("max", "cumulative_max", "max"),
+            "minimum": ("min", "cumulative_min", "min"), "logical_and": ("all", None, None), "logical_or": ("any", None, None)}
+
+
+def _method_of(name, method, place):
+    found = _METHODS.get(name, (None,) * 3)[place]
+    if found is None:
+        raise NotImplementedError(f"{name}.{method}: not implemented; use a loop over slices, or for add, multiply, maximum and minimum the method of these")
+    return found
+
+
+def _reduce(name: str, x: Values, axis: Any = 0, dtype: Any = None, out: Array | None = None, keepdims: builtins.bool = False, **options: Any) -> Array:
+    """add.reduce and others: sum, prod, max, min, all, any."""
+    options |= {key: value for key, value in (("dtype", dtype), ("out", out)) if value is not None}
+    return getattr(_functions, _method_of(name, "reduce", 0))(array_of(x), axis=axis, keepdims=keepdims, **options)
+
+
+def _accumulate(name: str, x: Values, axis: int = 0) -> Array:
+    """add.accumulate and others: cumulative_sum, cumulative_prod, cumulative_max, cumulative_min."""
+    return getattr(_functions, _method_of(name, "accumulate", 1))(array_of(x), axis=axis)
+
+
+def _outer(name: str, x1: Values, x2: Values) -> Array:
+    """The function of all pairs of elements of two arrays."""
+    x1, x2 = (_creation.asarray(x) for x in arrays_of(x1, x2))
+    return _ROWS[name](_manipulation.reshape(x1, x1.shape + (1,) * x2.ndim), x2)
+
+
+def _at(name: str, x: Array, indices: Any, values: Any) -> None:
+    """x[indices] += values and the like in place, where indices may recur."""
+    reduction = _method_of(name, "at", 2)
+    keys = indices if isinstance(indices, tuple) else (indices,)
+    if any(isinstance(one, (slice, types.EllipsisType, types.NoneType)) for one in keys) or any(array_of(one).dtype is _dtypes.bool for one in keys):
+        raise NotImplementedError(f"{name}.at: an index that is no integers; use nonzero(mask), or an array of positions for a slice")
+    keys = _manipulation.broadcast_arrays(*(_creation.asarray(one, device=x.device) for one in keys))
+    places = _ops.stack(*(_functions.where(one < 0, one + n, one) for one, n in zip(keys, x.shape)), axis=-1)
+    updates = _manipulation.broadcast_to(_creation.asarray(values, dtype=x.dtype, device=x.device), (*places.shape[:-1], *x.shape[len(keys):]))
+    x[...] = _indexing.scatter_nd(x, places, updates, reduction=reduction)
+
+
+def _reduceat(name: str, x: Values, indices: Values, axis: int = 0) -> Array:
+    """Raises NotImplementedError."""
+    raise NotImplementedError(f"{name}.reduceat: not implemented; use segment_reduce(x, offsets)")
+
+
+def _with_methods(name):
+    """The function of a binary op, with the methods that NumPy's has. The call costs what the function's does."""
+    function = functools.partial(_ops.ROWS[name])
+    function.__name__ = function.__qualname__ = name
+    function.__module__, function.__doc__ = "compute", _ops.ROWS[name].__doc__
+    for method, run in (("reduce", _reduce), ("accumulate", _accumulate), ("outer", _outer), ("at", _at), ("reduceat", _reduceat)):
+        setattr(function, method, functools.partial(run, name))
+    return function
+
+
 # ---- Tables ---------------------------------------------------------------------------------------------------------
 
 _ROWS = _ops.ROWS
+FUNCTIONS = {name: _with_methods(name) for name in (
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "pow", "maximum", "minimum", "hypot", "atan2", "logaddexp", "logical_and",
+    "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")}
 # The same functions by other names.
 _SAME = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
@@ -2989,7 +3050,7 @@ _SAME = {
     "invert": "bitwise_invert", "bitwise_not": "bitwise_invert", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "rint": "round",
     "fix": "trunc", "degrees": "rad2deg", "radians": "deg2rad", "mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negative", "eq": "equal",
     "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "sgn": "sign"}
-COMPUTE = {name: _ROWS[own] for name, own in _SAME.items()}
+COMPUTE = {name: FUNCTIONS.get(own, _ROWS[own]) for name, own in _SAME.items()}
 COMPUTE |= {name: vars(nn)[name] for name in ("relu", "sigmoid", "softmax", "log_softmax", "logsumexp")}
 COMPUTE |= {
     "as_tensor": _creation.asarray, "asanyarray": _creation.asarray, "clone": copy, "concatenate": _manipulation.concat, "cat": _manipulation.concat,
