@@ -27,7 +27,7 @@ PARAMETERS = {
     "destination": "int | tuple[int, ...]", "indexing": 'Literal["xy", "ij"]',
     "kind": "DType | str | tuple[DType | str, ...]", "type": f"DType | {LIKE}", "from_": f"DType | {LIKE}",
     "to": "DType", "selector": "str | None", "priority": "int", "label": "str", "text": "str", "name": "str | None",
-    "value": "Any", "language": "str", "options": "str | None", "array": ARRAY, "scale": f"{LIKE} | None",
+    "requires_grad": "bool", "value": "Any", "language": "str", "options": "str | None", "array": ARRAY, "scale": f"{LIKE} | None",
     "mean": LIKE, "table": LIKE, "padding": "int | Sequence[int] | str", "transpose_weight": "bool", "causal": "bool",
     "interleaved": "bool", "alpha": f"{LIKE} | float", "slope": f"{LIKE} | float", "generator": "Any", "path": "Any",
     "arrays": f"{LIKE} | dict[str, {LIKE}]", "operands": LIKE,
@@ -274,10 +274,10 @@ def array_class():
                **{name: f"dim: int, index: {LIKE}, src: {LIKE} | {NUMBER}" for name in ("scatter_", "scatter_add_")},
                **{name: f"dim: int, index: {LIKE}, value: {NUMBER}" for name in ("index_fill", "index_fill_")},
                "index_add_": f"dim: int, index: {LIKE}, source: {ARRAY}, *, alpha: {NUMBER} = 1",
-               "type": "dtype: Any", "unfold": "dim: int, size: int, step: int",
+               "scatter": f"dim: int, index: {LIKE}, src: {LIKE} | {NUMBER}, *, reduce: str | None = None", "stride": "dim: int | None = None", "type": "dtype: Any", "unfold": "dim: int, size: int, step: int",
                "normal_": "mean: float = 0.0, std: float = 1.0", "uniform_": "low: float = 0.0, high: float = 1.0",
                **{name: "other: Array" for name in ("expand_as", "reshape_as", "view_as")}}
-    results = {"numpy": "Any", "tobytes": "bytes", "sort": "None", "fill": "None"}
+    results = {"numpy": "Any", "stride": "Any", "tobytes": "bytes", "sort": "Any", "fill": "None"}
     methods = {name: getattr(_functions, name) for name in ("all", "any", "argmax", "argmin", "astype", "clip", "max", "mean", "min", "prod", "std", "sum", "var")}
     for name, function in sorted((methods | {"squeeze": compute.squeeze} | _names.METHODS | _names.ARRAY_METHODS).items()):
         if name in special or name in _names.ARRAY_METHODS or getattr(function, "__name__", "") in ("_t", "run", "_detach"):

@@ -11,7 +11,7 @@ import sys
 from . import _core, _dtypes, _ops
 from ._core import Array, array_of
 from ._dtypes import DEFAULT_INTEGER
-from ._errors import as_float, check_extents, no_array, no_integers, renamed
+from ._errors import as_float, check_extents, no_array, no_gradient, no_integers, renamed
 
 _CODES = {_dtypes.int8: "b", _dtypes.int16: "h", _dtypes.int32: "i", _dtypes.int64: "q", _dtypes.uint8: "B",
           _dtypes.uint16: "H", _dtypes.uint32: "I", _dtypes.uint64: "Q", _dtypes.float32: "f", _dtypes.float64: "d"}
@@ -45,7 +45,7 @@ def _also(shape, more, dtype):
     return (shape, *more), dtype
 
 
-def empty(shape, *more, dtype=None, device=None):
+def empty(shape, *more, dtype=None, device=None, requires_grad=False):
     """An array with undefined elements. For `more` see zeros.
 
     shape    the extents, or a single one
@@ -57,12 +57,14 @@ def empty(shape, *more, dtype=None, device=None):
     >>> compute.empty((2, 3)).shape
     (2, 3)
     """
+    if requires_grad:
+        no_gradient(requires_grad)
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
 
 
-def full(shape, fill_value, dtype=None, *, device=None):
+def full(shape, fill_value, dtype=None, *, device=None, requires_grad=False):
     """An array whose elements all are `fill_value`, which may also be an array or a list that broadcasts to the shape.
 
     shape        the extents, or a single one
@@ -76,6 +78,8 @@ def full(shape, fill_value, dtype=None, *, device=None):
     Array([[7, 7],
            [7, 7]], dtype=int64)
     """
+    if requires_grad:
+        no_gradient(requires_grad)
     if hasattr(fill_value, "backward"):  # a variable of compute.grad
         return _repeated(fill_value, _shape(shape), dtype or fill_value.dtype, device or fill_value.device)
     if not isinstance(fill_value, _dtypes.NUMBERS):
@@ -103,7 +107,7 @@ def _fill(out, value):
     return _ops.fill(shape=out.shape, value=value, dtype=out.dtype, out=out)
 
 
-def zeros(shape, *more, dtype=None, device=None):
+def zeros(shape, *more, dtype=None, device=None, requires_grad=False):
     """An array of zeros. Behind the shape there may be a dtype, or more extents.
 
     shape    the extents, or a single one
@@ -115,17 +119,21 @@ def zeros(shape, *more, dtype=None, device=None):
     >>> compute.zeros((2, 3), compute.int32).shape == compute.zeros(2, 3).shape
     True
     """
+    if requires_grad:
+        no_gradient(requires_grad)
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 0)
 
 
-def ones(shape, *more, dtype=None, device=None):
+def ones(shape, *more, dtype=None, device=None, requires_grad=False):
     """An array of ones. For `more` see zeros.
 
     >>> compute.ones(2, dtype=compute.int32)
     Array([1, 1], dtype=int32)
     """
+    if requires_grad:
+        no_gradient(requires_grad)
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 1)

@@ -170,6 +170,9 @@ def resolved(function, names, known):
 
     parameters = inspect.signature(function).parameters
     for name, value in names.items():
+        if name == "requires_grad":
+            no_gradient(value)
+            continue
         own = _KEYWORDS.get(name)
         if name == "dims" and "axes" in known:
             own = "axes"
@@ -179,6 +182,12 @@ def resolved(function, names, known):
             raise TypeError(f"{function.__name__}() got {name!r} beside {own!r}, which is the same")
         known[own] = value
     return known
+
+
+def no_gradient(requires_grad):
+    """Refuses PyTorch's `requires_grad` where it is true."""
+    if requires_grad:
+        raise TypeError(_said("arrays do not record gradients; use compute.grad.value_and_gradients, which takes a function"))
 
 
 def renamed(function, names, /, *arguments, **known):

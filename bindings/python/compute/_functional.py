@@ -254,6 +254,20 @@ def interpolate(input: Values, size: Any = None, scale_factor: Any = None, mode:
     return x
 
 
+def unfold(input: Values, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Array:
+    """The windows of images as columns: [n, channels * height * width of a window, windows].
+
+    >>> compute.nn.functional.unfold(compute.ones((1, 2, 4, 4)), 3).shape
+    (1, 18, 4)
+    """
+    kernel, spread, pads, steps = ((one, one) if isinstance(one, int) else tuple(one) for one in (kernel_size, dilation, padding, stride))
+    x = _manipulation.pad(_array_of(input), ((0, 0), (0, 0), (pads[0],) * 2, (pads[1],) * 2))
+    windows = _names.sliding_window_view(x, tuple((n - 1) * step + 1 for n, step in zip(kernel, spread)), axis=(2, 3))
+    windows = windows[:, :, ::steps[0], ::steps[1], ::spread[0], ::spread[1]]
+    n, channels, rows, columns = windows.shape[:4]
+    return _manipulation.reshape(_manipulation.permute_dims(windows, (0, 1, 4, 5, 2, 3)), (n, channels * kernel[0] * kernel[1], rows * columns))
+
+
 def cross_entropy(input: Values, target: Values, weight: Values | None = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Array:
     """-log softmax(x) of the class `target`, with the classes along axis 1, or of probabilities of the shape of x.

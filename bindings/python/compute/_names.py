@@ -16,7 +16,7 @@ from . import _array, _core, _creation, _dtypes, _files, _functions, _indexing, 
     random
 from ._core import Array, DType, array_of
 from ._creation import arrays_of, is_values
-from ._errors import renamed
+from ._errors import no_gradient, renamed
 from ._manipulation import _axes, _axis, _flat, _whole
 
 Values = Any  # an array, a list, a tuple or an array of NumPy
@@ -57,12 +57,13 @@ def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, 
     return _core.reshape_view(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 
-def tensor(data: Values, dtype: DType | None = None, device: Any = None) -> Array:
+def tensor(data: Values, dtype: DType | None = None, device: Any = None, requires_grad: builtins.bool = False) -> Array:
     """asarray with a copy, as PyTorch's tensor.
 
     >>> compute.tensor([1, 2])
     Array([1, 2], dtype=int64)
     """
+    no_gradient(requires_grad)
     return array(data, dtype=dtype, device=device)
 
 
@@ -2266,21 +2267,23 @@ def _extents(size, single):
     return single[0] if len(single) == 1 and not hasattr(single[0], "__index__") else single if size is None else size
 
 
-def rand(*size: Any, dtype: DType | None = None, device: Any = None) -> Array:
+def rand(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: builtins.bool = False) -> Array:
     """Uniformly distributed numbers in [0, 1), of the shape of the arguments.
 
     >>> compute.rand(2, 3).shape
     (2, 3)
     """
+    no_gradient(requires_grad)
     return random.uniform(_extents(None, size), dtype=dtype, device=device)
 
 
-def randn(*size: Any, dtype: DType | None = None, device: Any = None) -> Array:
+def randn(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: builtins.bool = False) -> Array:
     """Normally distributed numbers with mean 0 and deviation 1, of the shape of the arguments.
 
     >>> compute.randn(2, 3).shape
     (2, 3)
     """
+    no_gradient(requires_grad)
     return random.normal(_extents(None, size), dtype=dtype, device=device)
 
 
@@ -2837,9 +2840,9 @@ def _permute(x, *axes):
 
 
 def _sort_in_place(x, axis=-1, **options):
-    """Sorts the elements along an axis, in place. For a new array use compute.sort; along `dim` the result is that of it."""
-    if "dim" in options:
-        return _functions.sort(x, axis, **options)
+    """Sorts the elements along an axis, in place. For a new array use compute.sort; with PyTorch's `dim` or `descending` the result is that of compute.sort along `dim`."""
+    if "dim" in options or "descending" in options:
+        return _functions.sort(x, dim=options.pop("dim", axis), **options)
     x[...] = _functions.sort(x, axis=axis, **options)
 
 
@@ -2918,6 +2921,29 @@ def _copy_in_place(x, source):
     return x
 
 
+def _scatter(x, dim, index, src, *, reduce=None):
+    """compute.scatter along an axis, with PyTorch's order of arguments."""
+    return _scatter_in_place(_ops.copy(x), dim, index, src) if reduce is None else _scattered(_ops.copy(x), dim, index, src, _REDUCTIONS[reduce])
+
+
+_REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+def _split_method(x: Values, split_size_or_sections: int | Sequence[int], dim: int = 0) -> list[Array]:
+    """Parts of so many elements along an axis, or of several extents, as in PyTorch."""
+    return _numeric.split(x, split_size_or_sections, dim=dim)
+
+
+def _stride(x, dim=None):
+    """The strides in elements, or that of an axis, as in PyTorch."""
+    return x.strides if dim is None else x.strides[dim]
+
+
+def _element_size(x: Values) -> int:
+    """The size of one element in bytes: itemsize."""
+    return x.itemsize
+
+
 def _index_fill(x, dim, index, value):
     """The array with a number at positions along an axis."""
     return _index_fill_in_place(_ops.copy(x), dim, index, value)
@@ -2954,6 +2980,67 @@ def _scattered(x, dim, index, src, reduction):
         src = src[tuple(slice(n) for n in index.shape)]  # which may be greater than the indices
     x[...] = _indexing.scatter(x, index, src, axis=dim, reduction=reduction)
     return x
+
+
+def scatter_add(x: Values, dim: int, index: Values, src: Values) -> Array:
+    """PyTorch's scatter_add: compute.scatter along an axis with reduction="add".
+
+    >>> compute.scatter_add([0.0, 0.0], 0, [1, 1], [2.0, 3.0])
+    Array([0., 5.], dtype=float32)
+    """
+    x, index, src = array_of(x), array_of(index), array_of(src)
+    return _indexing.scatter(x, index, src[tuple(slice(n) for n in index.shape)], axis=dim, reduction="add")
+
+
+def index_add(x: Values, dim: int, index: Values, source: Values, *, alpha: Any = 1) -> Array:
+    """PyTorch's index_add: `x` with parts of another array, times `alpha`, added at positions along an axis.
+
+    >>> compute.index_add([1.0, 1.0], 0, [1, 1], [2.0, 3.0])
+    Array([1., 6.], dtype=float32)
+    """
+    x, index, source = array_of(x), array_of(index), array_of(source)
+    at = _axis(dim, x.ndim, "index_add")
+    index = _core.broadcast_view(_core.reshape_view(index, [-1 if i == at else 1 for i in range(x.ndim)]), source.shape)
+    return _indexing.scatter(x, index, source if alpha == 1 else source * alpha, axis=at, reduction="add")
+
+
+def cummax(x: Values, dim: int) -> Any:
+    """The greatest elements up to each position along an axis, and their indices, of equal ones the last.
+
+    >>> compute.cummax([1, 3, 2], 0)
+    Selected(values=Array([1, 3, 3], dtype=int64), indices=Array([0, 1, 1], dtype=int64))
+    """
+    return _running(_functions.cumulative_max, array_of(x), dim)
+
+
+def cummin(x: Values, dim: int) -> Any:
+    """The least elements up to each position along an axis, and their indices, of equal ones the last.
+
+    >>> compute.cummin([3, 1, 2], 0)
+    Selected(values=Array([3, 1, 1], dtype=int64), indices=Array([0, 1, 1], dtype=int64))
+    """
+    return _running(_functions.cumulative_min, array_of(x), dim)
+
+
+def _running(function, x, dim):
+    values, at = function(x, axis=dim), _axis(dim, x.ndim, "cummax")
+    positions = _core.reshape_view(_creation.arange(x.shape[at], device=x.device), [-1 if i == at else 1 for i in range(x.ndim)])
+    is_it = _ops.logical_or(_ops.equal(x, values), _ops.not_equal(x, x))
+    return _functions.Selected(values, _functions.cumulative_max(_functions.where(is_it, positions, 0), axis=at))
+
+
+def unflatten(x: Values, dim: int, sizes: Sequence[int]) -> Array:
+    """`x` with an axis parted into several.
+
+    >>> compute.unflatten([1, 2, 3, 4], 0, (2, 2)).shape
+    (2, 2)
+    """
+    x = array_of(x)
+    at = _axis(dim, x.ndim, "unflatten")
+    sizes = list(sizes)
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = x.shape[at] // -math.prod(sizes)
+    return _manipulation.reshape(x, (*x.shape[:at], *sizes, *x.shape[at + 1:]))
 
 
 def _index_add_in_place(x, dim, index, source, *, alpha=1):
@@ -3085,12 +3172,12 @@ for _name, _function in (*LINALG.items(), *NN.items(), *RANDOM.items(), *_core.h
 
 # Methods of arrays and of variables of compute.grad.
 METHODS = {
-    **{name: COMPUTE[name] for name in (
-        "addcdiv", "addcmul", "addmm", "amax", "amin", "aminmax", "angle", "argwhere", "bmm", "chunk", "clamp", "cumprod", "cumsum", "diag", "diagonal", "div", "dot", "eq", "exp2",
-        "float_power", "fmax", "fmin", "frac", "gather", "ge", "ger", "gt", "index_select", "inner", "is_complex", "is_floating_point", "isneginf", "isposinf", "kthvalue", "ldexp", "le", "lerp", "lt", "mv",
+    **{name: getattr(COMPUTE[name], "func", COMPUTE[name]) for name in (
+        "addcdiv", "addcmul", "addmm", "amax", "amin", "aminmax", "angle", "argwhere", "bmm", "chunk", "clamp", "cummax", "cummin", "cumprod", "cumsum", "diag", "diagonal", "div", "dot", "eq", "exp2",
+        "float_power", "fmax", "fmin", "frac", "gather", "ge", "ger", "gt", "index_add", "index_select", "inner", "is_complex", "is_floating_point", "isneginf", "isposinf", "kthvalue", "ldexp", "le", "lerp", "lt", "mv",
         "nan_to_num", "vdot",
-        "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "repeat_interleave", "rot90", "sgn", "sigmoid", "softmax",
-        "sub", "swapaxes", "swapdims", "take_along_dim", "topk", "trace", "unbind", "unique", "unsqueeze")},
+        "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "repeat_interleave", "rot90", "scatter_add", "sgn", "sigmoid", "softmax",
+        "sub", "swapaxes", "swapdims", "take_along_dim", "topk", "trace", "unbind", "unflatten", "unique", "unsqueeze")},
     **{name: _ROWS[name] for name in (
         "abs", "add", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "copysign", "cos", "cosh", "deg2rad", "digamma", "divide",
         "equal", "erf", "erfc", "erfinv", "floor_divide", "fmod", "greater", "greater_equal", "heaviside", "hypot", "less", "less_equal", "lgamma", "logaddexp", "logical_xor", "negative", "nextafter",
@@ -3107,10 +3194,10 @@ METHODS = {
     "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
     "expand": _expand, "permute": _permute, "t": _t, "dim": ndim, "type_as": _as, "float": _converted(_dtypes.float32),
     "double": _converted(_dtypes.float64), "half": _converted(_dtypes.float16), "bfloat16": _converted(_dtypes.bfloat16), "int": _converted(_dtypes.int32),
-    "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach}
+    "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach, "split": _split_method, "element_size": _element_size}
 # Methods of arrays alone: those that write, and those that show memory.
 ARRAY_METHODS = {
-    "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "tobytes": _tobytes,
+    "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "scatter": _scatter, "stride": _stride, "tobytes": _tobytes,
     "add_": _in_place("add"), "sub_": _in_place("subtract"), "mul_": _in_place("multiply"), "div_": _in_place("divide"), "zero_": _zero_in_place,
     **{f"{name}_": _in_place(name) for name in (
         "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "floor_divide", "log", "log10", "log1p", "log2", "logical_not", "pow", "reciprocal", "relu",
@@ -3122,8 +3209,7 @@ ARRAY_METHODS = {
 # Names that mean something else here, or nothing: what to use.
 _HINTS = {
     "compute": {
-        "cummax": "cumulative_max, without indices", "cummin": "cumulative_min, without indices", "scatter_add": 'scatter(x, i, y, axis=..., reduction="add")',
-        "scatter_reduce": 'scatter(x, i, y, axis=..., reduction="add"), "mul", "min" or "max"', "index_add": 'scatter(x, i, y, axis=..., reduction="add")',
+                "scatter_reduce": 'scatter(x, i, y, axis=..., reduction="add"), "mul", "min" or "max"',
         "index_put": "x[i, j] = y, or scatter_nd", "conv1d": "nn.convolution", "conv2d": "nn.convolution", "conv3d": "nn.convolution",
         "conv_transpose2d": "nn.convolution_transpose", "vectorize": "a function of whole arrays, or compute.expression",
         "frompyfunc": "a function of whole arrays, or compute.expression",
@@ -3158,11 +3244,10 @@ _HINTS = {
     "compute.Array": {
         "median": "compute.median(x), the mean of the middle two, where PyTorch takes the lower one",
         "backward": "compute.grad.value_and_gradients, which takes a function", "requires_grad": "compute.grad, whose functions take arrays", "requires_grad_": "compute.grad, whose functions take arrays",
-        "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "split": "compute.split(x, range(n, len(x), n)) for parts of n",
-        "scatter": "compute.scatter(x, i, y, axis=...)", "index_put_": "x[i, j] = y", "cummax": "compute.cumulative_max(x)", "cummin": "compute.cumulative_min(x)",
+        "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "index_put_": "x[i, j] = y",
         "resize": "compute.reshape, or concat with zeros", "resize_": "compute.reshape, or concat with zeros", "base": "nothing: views keep their memory themselves", "ctypes": "__array_interface__",
         "setflags": "nothing: arrays can be written", "flags": "is_contiguous", "put": "compute.put(x, i, y)", "choose": "compute.choose(x, choices)", "compress": "compute.compress(mask, x)",
-        "storage": "native_handle", "data_ptr": "native_handle", "stride": "strides", "dump": "compute.save", "tofile": "compute.save",
+        "storage": "native_handle", "data_ptr": "native_handle", "is_leaf": "compute.grad, whose functions take arrays", "register_hook": "compute.grad, whose functions take arrays", "dump": "compute.save", "tofile": "compute.save",
         "byteswap": "nothing: elements have the order of the host", "item_": "item", "get": "numpy", "map_": "compute.expression", "apply_": "compute.expression"},
 }
 
