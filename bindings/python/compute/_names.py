@@ -57,7 +57,7 @@ def array(obj: Values, dtype: DType | None = None, *, copy: bool | None = True, 
     return _core.reshape_view(x, (1,) * (ndmin - x.ndim) + x.shape) if x.ndim < ndmin else x
 
 
-def tensor(data: Values, dtype: DType | None = None, device: Any = None, requires_grad: builtins.bool = False) -> Array:
+def tensor(data: Values, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Array:
     """asarray with a copy, as PyTorch's tensor.
 
     >>> compute.tensor([1, 2])
@@ -2267,7 +2267,7 @@ def _extents(size, single):
     return single[0] if len(single) == 1 and not hasattr(single[0], "__index__") else single if size is None else size
 
 
-def rand(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: builtins.bool = False) -> Array:
+def rand(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Array:
     """Uniformly distributed numbers in [0, 1), of the shape of the arguments.
 
     >>> compute.rand(2, 3).shape
@@ -2277,7 +2277,7 @@ def rand(*size: Any, dtype: DType | None = None, device: Any = None, requires_gr
     return random.uniform(_extents(None, size), dtype=dtype, device=device)
 
 
-def randn(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: builtins.bool = False) -> Array:
+def randn(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Array:
     """Normally distributed numbers with mean 0 and deviation 1, of the shape of the arguments.
 
     >>> compute.randn(2, 3).shape
@@ -3080,7 +3080,7 @@ def _method_of(name, method, place):
     return found
 
 
-def _reduce(name: str, x: Values, axis: Any = 0, dtype: Any = None, out: Array | None = None, keepdims: builtins.bool = False, **options: Any) -> Array:
+def _reduce(name: str, x: Values, axis: Any = 0, dtype: Any = None, out: Array | None = None, keepdims: bool = False, **options: Any) -> Array:
     """add.reduce and others: sum, prod, max, min, all, any."""
     options |= {key: value for key, value in (("dtype", dtype), ("out", out)) if value is not None}
     return getattr(_functions, _method_of(name, "reduce", 0))(array_of(x), axis=axis, keepdims=keepdims, **options)
