@@ -415,7 +415,7 @@ def main():
              # Variables have what arrays have.
              "grad": module_stub(grad, head="class Variable(Array): ...\n\n"), "graph": module_stub(graph, graph.Graph),
              "kernels": module_stub(kernels, kernels.Reads, kernels.Kernel), "linalg": module_stub(linalg, head=LINALG_TYPES),
-             "_functional": module_stub(_functional), "nn": module_stub(nn, head="from . import _functional as functional\n\n"), "optim": module_stub(optim, optim.SGD, optim.Adam, optim.AdamW),
+             "_functional": module_stub(_functional), "nn": module_stub(nn, head="from . import _functional\n\nfunctional = _functional\n\n"), "optim": module_stub(optim, optim.SGD, optim.Adam, optim.AdamW),
              "random": module_stub(random, random.Generator, random.NumPyGenerator)}
     for path, text in ((folder / f"{name}.pyi", text) for name, text in stubs.items()):
         if "--check" in sys.argv:

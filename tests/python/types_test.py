@@ -12,6 +12,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "bindings/python"
 GOOD = """
 import compute as cp
 from compute import grad, graph, linalg, nn, optim, random
+from compute.nn import functional as F
 
 def loss(p: list[cp.Array]) -> cp.Array:
     return cp.mean(nn.relu(x @ p[0] + p[1]))
@@ -22,6 +23,9 @@ value, gradients = grad.value_and_gradients(loss)(parameters)
 optim.Adam(parameters, rate=0.001).step(gradients, rate=0.01)
 optim.SGD(parameters, momentum=0.9).step(gradients)
 generator = random.Generator(7)
+extents: tuple[int, ...] = x.size()
+count: int = x.size + x.size(0)
+total_loss: cp.Array = F.cross_entropy(F.relu(x), [0, 1])
 number: float = float(cp.sum(generator.uniform(5)) + linalg.vector_norm(x))
 gelu = cp.expression("0.5 * x * (1 + erf(x * s))")
 total = gelu.reduce("sum", x=x, s=0.7071)

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 from . import Array, ArrayLike, DType
 
-from . import _functional as functional
+from . import _functional
+
+functional = _functional
 
 def adaptive_avg_pool2d(x: ArrayLike, output_size: Any) -> Array: ...
 def attention(q: ArrayLike, k: ArrayLike, v: ArrayLike, mask: ArrayLike | None = None, /, *, causal: bool = False, scale: float = 0.0, precision: str = 'default') -> Array: ...
