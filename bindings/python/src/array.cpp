@@ -95,11 +95,12 @@ PyObject* array_ndim(PyObject* self, void*) { return PyLong_FromLong(rank_of(sel
 PyObject* array_size(PyObject* self, void*) {
   static PyObject* sizes = nullptr;
   if (sizes == nullptr) sizes = PyDict_GetItemString(state.hooks, "sizes");
-  if (sizes == nullptr) return PyLong_FromLongLong(count_of(self)); // the package is being imported
+  if (sizes == nullptr) return PyLong_FromLongLong(count_of(self));  // the package is being imported
   const Ref shape(array_shape(self, nullptr));
   PyObject* const known = shape ? PyDict_GetItemWithError(sizes, shape.get()) : nullptr;
   if (known != nullptr) return Ref::share(known).release();
-  return PyErr_Occurred() == nullptr ? call_hook("size", "(LO)", static_cast<long long>(count_of(self)), shape.get()) : nullptr;
+  return PyErr_Occurred() == nullptr ? call_hook("size", "(LO)", static_cast<long long>(count_of(self)), shape.get())
+                                     : nullptr;
 }
 PyObject* array_nbytes(PyObject* self, void*) {
   return PyLong_FromLongLong(count_of(self) * compute_dtype_size(dtype_of(self)));

@@ -300,19 +300,53 @@ int assign_number(PyObject* self, PyObject* key, PyObject* value) {
   return write_view(self, view.count, view.shape, view.strides, view.offset, elements, count * size);
 }
 
-/// The elements of a small array on cpu, in row-major order.
+/// The elements of a small array on cpu, or of a list of integers or bool, in row-major order.
 struct Elements {
   explicit Elements(PyObject* object) {
+    if (!is_array(object)) {
+      if (PyList_CheckExact(object) != 0) read_list(object);
+      return;
+    }
     auto* const array = reinterpret_cast<ArrayObject*>(object);
     if (!is_at_hand(object) || (tensor = tensor_of(object)) == nullptr) return;
     size = compute_tensor_size_bytes(tensor);
     count = compute_tensor_element_count(tensor);
+    kind = compute_tensor_dtype(tensor);
+    rank = compute_tensor_rank(tensor);
+    extents = compute_tensor_shape(tensor);
     if (array->rank == ArrayObject::kUnknown) learn(array);
     known = size <= kFewBytes && size > 0 && went_well(compute_tensor_read(tensor, bytes, size));
   }
-  compute_tensor* tensor = nullptr;
+
+  void read_list(PyObject* list) {
+    count = PyList_Size(list);
+    rank = 1;
+    extents = &count;
+    if (count == 0 || count > kFewBytes / static_cast<int64_t>(sizeof(int64_t))) return;
+    const bool is_mask = PyBool_Check(PyList_GetItem(list, 0)) != 0;
+    kind = is_mask ? COMPUTE_DTYPE_BOOL : COMPUTE_DTYPE_INT64;
+    size = count * (is_mask ? 1 : static_cast<int64_t>(sizeof(int64_t)));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      PyObject* const item = PyList_GetItem(list, i);
+      if (is_mask ? PyBool_Check(item) == 0 : PyLong_CheckExact(item) == 0) return;
+      if (!number_as_element(item, kind, bytes + i * (size / count))) return;
+    }
+    known = true;
+  }
+
+  template <class T>
+  [[nodiscard]] T at(int64_t i) const {
+    T value;
+    std::memcpy(&value, bytes + i * static_cast<int64_t>(sizeof value), sizeof value);
+    return value;
+  }
+
+  compute_tensor* tensor = nullptr;  // NULL for a list
   int64_t size = 0;
   int64_t count = 0;
+  compute_dtype kind = COMPUTE_DTYPE_NONE;
+  int32_t rank = 0;
+  const int64_t* extents = nullptr;
   bool known = false;
   unsigned char bytes[kFewBytes];
 };
@@ -328,59 +362,184 @@ inline void copy_row(unsigned char* out, const unsigned char* in, int64_t size) 
   }
 }
 
-template <class T>
-bool gather(const Elements& from, const Elements& at, int64_t extent, int64_t row_bytes, unsigned char* out) {
-  for (int64_t i = 0; i < at.count; ++i) {
-    T index;
-    std::memcpy(&index, at.bytes + i * static_cast<int64_t>(sizeof index), sizeof index);
-    const int64_t position = index < 0 ? index + extent : index;
-    if (position < 0 || position >= extent) return false;
-    copy_row(out + i * row_bytes, from.bytes + position * row_bytes, row_bytes);
+bool is_array_or_list(PyObject* key) { return is_array(key) || PyList_CheckExact(key) != 0; }
+
+/// Whether an index has an array or a list.
+bool has_arrays(PyObject* key) {
+  if (PyTuple_Check(key) == 0) return is_array_or_list(key);
+  const Py_ssize_t size = PyTuple_Size(key);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    if (is_array_or_list(PyTuple_GetItem(key, i))) return true;
   }
-  return true;
+  return false;
 }
 
-/// x[key] of small arrays on cpu for an array of integers, or a mask of the leading axes of x. Returns NULL without an
-/// exception where it is left to the ops.
+/// Whether a key is `:`, or a slice that is as long as an axis.
+bool is_whole(PyObject* key, int64_t extent) {
+  if (PySlice_Check(key) == 0) return false;
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(key, &start, &stop, &step) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  return step == 1 && PySlice_AdjustIndices(static_cast<Py_ssize_t>(extent), &start, &stop, step) == extent;
+}
+
+/// The rows of a small array that an index takes: a mask of the leading axes, or integers for axes between
+/// leading and trailing `:`, in arrays or lists of one shape and ints.
+struct FewRows {
+  FewRows(const Elements& x, PyObject* key) {
+    int64_t outer = 1;
+    places[0] = 0;
+    if (PyTuple_Check(key) != 0) {
+      const Py_ssize_t size = PyTuple_Size(key);
+      if (size > x.rank) return;
+      while (axes < size && is_whole(PyTuple_GetItem(key, axes), x.extents[axes])) {
+        shape[axes] = x.extents[axes];
+        outer *= x.extents[axes++];
+      }
+      rank = axes;
+      for (; axes < size && !is_whole(PyTuple_GetItem(key, axes), x.extents[axes]); ++axes) {
+        if (!add(PyTuple_GetItem(key, axes), x.extents[axes])) return;
+      }
+      for (Py_ssize_t i = axes; i < size; ++i) {
+        if (!is_whole(PyTuple_GetItem(key, i), x.extents[i])) return;
+      }
+    } else {
+      const Elements at(key);
+      if (!at.known) return;
+      if (at.kind == COMPUTE_DTYPE_BOOL) {
+        if (!mask(x, at)) return;
+      } else if (x.rank == 0 || !add(at, x.extents[axes++])) {
+        return;
+      }
+    }
+    if (!has_shape || rank + x.rank - axes > COMPUTE_MAX_RANK || outer * count > kFewBytes) return;
+    row_bytes = compute_dtype_size(x.kind);
+    for (int32_t i = axes; i < x.rank; ++i) row_bytes *= shape[rank++] = x.extents[i];
+    for (int64_t i = outer * count - 1; i >= count; --i) {
+      places[i] = static_cast<int16_t>(places[i % count] + i / count * inner);
+    }
+    count *= outer;
+    known = true;
+  }
+
+  bool mask(const Elements& x, const Elements& at) {
+    if (at.rank == 0 || x.rank < at.rank || !std::equal(at.extents, at.extents + at.rank, x.extents)) return false;
+    for (int64_t i = 0; i < at.count; ++i) {
+      if (at.bytes[i] != 0) places[count++] = static_cast<int16_t>(i);
+    }
+    axes = at.rank;
+    shape[rank++] = count;
+    return has_shape = true;
+  }
+
+  /// Adds an integer, or integers, for an axis.
+  bool add(PyObject* key, int64_t extent) {
+    if (PyLong_CheckExact(key) == 0) {
+      const Elements at(key);
+      return at.known && add(at, extent);
+    }
+    const Py_ssize_t index = PyLong_AsSsize_t(key);
+    if (index == -1 && PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    if (!has_shape) count = 1;
+    for (int64_t i = 0; i < count; ++i) {
+      if (!append(i, index, extent)) return false;
+    }
+    inner *= extent;
+    return true;
+  }
+  bool add(const Elements& at, int64_t extent) {
+    if (has_shape ? at.count != count || !std::equal(at.extents, at.extents + at.rank, key_extents)
+                  : rank + at.rank > COMPUTE_MAX_RANK) {
+      return false;
+    }
+    if (!has_shape) {
+      std::copy_n(at.extents, at.rank, shape + rank);
+      std::copy_n(at.extents, at.rank, key_extents);
+      rank += at.rank;
+      count = at.count;
+      for (int64_t i = 1; i < count; ++i) places[i] = places[0];
+    }
+    has_shape = true;
+    for (int64_t i = 0; i < count; ++i) {
+      if (!(at.kind == COMPUTE_DTYPE_INT64   ? append(i, at.at<int64_t>(i), extent)
+            : at.kind == COMPUTE_DTYPE_INT32 ? append(i, at.at<int32_t>(i), extent)
+                                             : false)) {
+        return false;
+      }
+    }
+    inner *= extent;
+    return true;
+  }
+  bool append(int64_t i, int64_t index, int64_t extent) {
+    const int64_t position = index < 0 ? index + extent : index;
+    if (position < 0 || position >= extent) return false;
+    places[i] = static_cast<int16_t>(places[i] * extent + position);
+    return true;
+  }
+
+  bool known = false;
+  bool has_shape = false;  // an array, a list or a mask was among the keys
+  int32_t axes = 0;        // of x, that the keys replace
+  int32_t rank = 0;        // of the result
+  int64_t shape[2 * COMPUTE_MAX_RANK];
+  int64_t key_extents[COMPUTE_MAX_RANK];
+  int64_t inner = 1;  // elements of the axes with integers
+  int64_t row_bytes = 0;
+  int64_t count = 0;          // of rows
+  int16_t places[kFewBytes];  // of rows in x, which has at most kFewBytes
+};
+
+/// x[key] of small arrays on cpu. Returns NULL without an exception where it is left to the ops.
 PyObject* few_elements(PyObject* self, PyObject* key) {
   const Elements from(self);
   if (!from.known) return nullptr;
-  const Elements at(key);
-  if (!at.known) return nullptr;
-  const int32_t rank = compute_tensor_rank(from.tensor), key_rank = compute_tensor_rank(at.tensor);
-  const int64_t *const extents = compute_tensor_shape(from.tensor), *const key_extents =
-                                                                        compute_tensor_shape(at.tensor);
-  const compute_dtype kind = compute_tensor_dtype(at.tensor), dtype = compute_tensor_dtype(from.tensor);
-  const bool is_mask = kind == COMPUTE_DTYPE_BOOL;
-  const int32_t axes = is_mask ? key_rank : 1;  // of x, that the key replaces
-  if (axes == 0 || rank < axes || rank - axes + (is_mask ? 1 : key_rank) > COMPUTE_MAX_RANK) return nullptr;
-  int64_t shape[COMPUTE_MAX_RANK], count = 0, row_bytes = compute_dtype_size(dtype);
-  for (int32_t i = axes; i < rank; ++i) row_bytes *= extents[i];
+  const FewRows rows(from, key);
+  if (!rows.known || rows.count * rows.row_bytes > kFewBytes) return nullptr;
   unsigned char out[kFewBytes];
-  if (is_mask) {
-    for (int32_t i = 0; i < axes; ++i) {
-      if (extents[i] != key_extents[i]) return nullptr;
-    }
-    for (int64_t i = 0; i < at.count; ++i) {
-      if (at.bytes[i] == 0) continue;
-      copy_row(out + count++ * row_bytes, from.bytes + i * row_bytes, row_bytes);
-    }
-    shape[0] = count;
-  } else {
-    if (at.count * row_bytes > kFewBytes) return nullptr;
-    const bool in_range = kind == COMPUTE_DTYPE_INT64   ? gather<int64_t>(from, at, extents[0], row_bytes, out)
-                          : kind == COMPUTE_DTYPE_INT32 ? gather<int32_t>(from, at, extents[0], row_bytes, out)
-                                                        : false;
-    if (!in_range) return nullptr;
-    std::copy_n(key_extents, key_rank, shape);
+  for (int64_t i = 0; i < rows.count; ++i) {
+    copy_row(out + i * rows.row_bytes, from.bytes + rows.places[i] * rows.row_bytes, rows.row_bytes);
   }
-  const int32_t new_axes = is_mask ? 1 : key_rank;
-  std::copy(extents + axes, extents + rank, shape + new_axes);
   compute_tensor* result = nullptr;
-  return went_well(compute_tensor_from_host(compute_tensor_device(from.tensor), dtype, rank - axes + new_axes, shape,
-                                            out, &result))
+  return went_well(compute_tensor_from_host(compute_tensor_device(from.tensor), from.kind, rows.rank, rows.shape, out,
+                                            &result))
              ? array_object(result)
              : nullptr;
+}
+
+/// x[key] = value of small arrays on cpu, for a number, or an array of the dtype and the shape of x[key]. All elements
+/// are written. Returns as write_view.
+int assign_few(PyObject* self, PyObject* key, PyObject* value) {
+  const bool is_number = PyFloat_CheckExact(value) != 0 || PyLong_Check(value) != 0;
+  if (!is_number && !is_array(value)) return 0;
+  Elements to(self);
+  if (!to.known) return 0;
+  const FewRows rows(to, key);
+  if (!rows.known || rows.row_bytes == 0) return 0;
+  if (is_number) {
+    const int64_t size = compute_dtype_size(to.kind);
+    unsigned char element[sizeof(double)];
+    if (size > static_cast<int64_t>(sizeof element) || !number_as_element(value, to.kind, element)) return 0;
+    for (int64_t i = 0; i < rows.count; ++i) {
+      unsigned char* const row = to.bytes + rows.places[i] * rows.row_bytes;
+      for (int64_t k = 0; k < rows.row_bytes; k += size) copy_row(row + k, element, size);
+    }
+  } else {
+    const Elements from(value);
+    if (!from.known || from.kind != to.kind || from.rank != rows.rank ||
+        !std::equal(rows.shape, rows.shape + rows.rank, from.extents)) {
+      return 0;
+    }
+    for (int64_t i = 0; i < rows.count; ++i) {
+      copy_row(to.bytes + rows.places[i] * rows.row_bytes, from.bytes + i * rows.row_bytes, rows.row_bytes);
+    }
+  }
+  note_write(to.tensor);
+  return went_well(compute_tensor_write(to.tensor, to.bytes, to.size)) ? 1 : 0;
 }
 
 }  // namespace
@@ -409,7 +568,7 @@ PyObject* array_subscript(PyObject* self, PyObject* key) {
     View whole(self);
     return apply_slice(whole, key) ? finish(whole) : nullptr;
   }
-  if (is_array(key)) {
+  if (has_arrays(key)) {
     PyObject* const found = few_elements(self, key);
     if (found != nullptr || PyErr_Occurred() != nullptr) return found;
     return call_hook("getitem", "(OO)", self, key);
@@ -427,6 +586,10 @@ int array_assign_subscript(PyObject* self, PyObject* key, PyObject* value) {
   }
   if (PyFloat_CheckExact(value) != 0 || PyLong_Check(value) != 0) {
     if (const int done = assign_number(self, key, value); done != 0) return done > 0 ? 0 : -1;
+  }
+  if (has_arrays(key)) {
+    if (const int done = assign_few(self, key, value); done != 0) return done > 0 ? 0 : -1;
+    if (PyErr_Occurred() != nullptr) return -1;
   }
   const Ref view(basic_view(self, key));
   if (!view) return -1;
