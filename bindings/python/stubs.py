@@ -22,7 +22,7 @@ PARAMETERS = {
     "stop": f"{NUMBER} | None", "step": "int | float", "num": "int", "endpoint": "bool", "k": "int", "n_rows": "int",
     "n_cols": "int | None", "min": f"{LIKE} | int | float | None", "max": f"{LIKE} | int | float | None",
     "prepend": f"{LIKE} | None", "append": f"{LIKE} | None", "side": 'Literal["left", "right"]', "descending": "bool",
-    "stable": "bool", "invert": "bool", "include_initial": "bool", "shift": "int | tuple[int, ...]",
+    "stable": "bool", "invert": "bool", "include_initial": "bool", "shift": "int | tuple[int, ...] | None",
     "repeats": f"int | {LIKE}", "repetitions": "tuple[int, ...]", "source": "int | tuple[int, ...]",
     "destination": "int | tuple[int, ...]", "indexing": 'Literal["xy", "ij"]',
     "kind": "DType | str | tuple[DType | str, ...]", "type": f"DType | {LIKE}", "from_": f"DType | {LIKE}",

@@ -158,7 +158,7 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
 
 # Keywords of NumPy and PyTorch, and the parameters of this package that mean the same.
 _KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "ddof": "correction", "input": "x", "steps": "num", "diagonal": "k",
-             "num_classes": "depth", "rcond": "rtol", "size": "shape", "a_min": "min", "a_max": "max", "end": "stop", "dim1": "axis1", "dim2": "axis2"}
+             "num_classes": "depth", "shifts": "shift", "rcond": "rtol", "size": "shape", "a_min": "min", "a_max": "max", "end": "stop", "dim1": "axis1", "dim2": "axis2"}
 
 
 def resolved(function, names, known):

@@ -282,7 +282,7 @@ def matrix_transpose(x, /):
     return array_of(x).mT
 
 
-def roll(x, /, shift, axis=None, **names):
+def roll(x, /, shift=None, axis=None, **names):
     """`x` with its elements shifted along axes; without axes, in row-major order.
 
     shift   how far, an integer or one for each axis
@@ -292,7 +292,9 @@ def roll(x, /, shift, axis=None, **names):
     Array([3, 0, 1, 2], dtype=int64)
     """
     if names:
-        return renamed(roll, names, x, shift, axis=axis)
+        return renamed(roll, names, x, shift=shift, axis=axis)
+    if shift is None:
+        raise TypeError("roll: shift is missing; expected an integer, or one for each axis")
     x = array_of(x)
     if axis is None:
         if isinstance(shift, tuple):

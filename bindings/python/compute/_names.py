@@ -2939,6 +2939,11 @@ def _stride(x, dim=None):
     return x.strides if dim is None else x.strides[dim]
 
 
+def _numbers_for_nan(x: Values, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
+    """nan_to_num, with PyTorch's order of arguments."""
+    return nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
 def _element_size(x: Values) -> int:
     """The size of one element in bytes: itemsize."""
     return x.itemsize
@@ -3175,7 +3180,7 @@ METHODS = {
     **{name: getattr(COMPUTE[name], "func", COMPUTE[name]) for name in (
         "addcdiv", "addcmul", "addmm", "amax", "amin", "aminmax", "angle", "argwhere", "bmm", "chunk", "clamp", "cummax", "cummin", "cumprod", "cumsum", "diag", "diagonal", "div", "dot", "eq", "exp2",
         "float_power", "fmax", "fmin", "frac", "gather", "ge", "ger", "gt", "index_add", "index_select", "inner", "is_complex", "is_floating_point", "isneginf", "isposinf", "kthvalue", "ldexp", "le", "lerp", "lt", "mv",
-        "nan_to_num", "vdot",
+        "vdot",
         "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "repeat_interleave", "rot90", "scatter_add", "sgn", "sigmoid", "softmax",
         "sub", "swapaxes", "swapdims", "take_along_dim", "topk", "trace", "unbind", "unflatten", "unique", "unsqueeze")},
     **{name: _ROWS[name] for name in (
@@ -3194,7 +3199,7 @@ METHODS = {
     "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
     "expand": _expand, "permute": _permute, "t": _t, "dim": ndim, "type_as": _as, "float": _converted(_dtypes.float32),
     "double": _converted(_dtypes.float64), "half": _converted(_dtypes.float16), "bfloat16": _converted(_dtypes.bfloat16), "int": _converted(_dtypes.int32),
-    "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach, "split": _split_method, "element_size": _element_size}
+    "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach, "split": _split_method, "element_size": _element_size, "nan_to_num": _numbers_for_nan}
 # Methods of arrays alone: those that write, and those that show memory.
 ARRAY_METHODS = {
     "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "scatter": _scatter, "stride": _stride, "tobytes": _tobytes,
