@@ -105,6 +105,54 @@ def log_softmax(input: Values, dim: int = -1, dtype: Any = None) -> Array:
     return nn.log_softmax(_as(input, dtype), axis=dim)
 
 
+def softmin(input: Values, dim: int = -1) -> Array:
+    """softmax of -x.
+
+    >>> compute.nn.functional.softmin([[0.0, 0.0]], dim=1)
+    Array([[0.5, 0.5]], dtype=float32)
+    """
+    return nn.softmax(-_array_of(input), axis=dim)
+
+
+def glu(input: Values, dim: int = -1) -> Array:
+    """The first half along an axis times sigmoid of the second half.
+
+    >>> compute.nn.functional.glu([4.0, 0.0])
+    Array([2.], dtype=float32)
+    """
+    first, second = _names.chunk(_array_of(input), 2, dim)
+    return first * sigmoid(second)
+
+
+def prelu(input: Values, weight: Values) -> Array:
+    """x, or weight x for x below 0; `weight` has one number, or one for each channel.
+
+    >>> compute.nn.functional.prelu([[-4.0, 2.0]], [0.25])
+    Array([[-1.,  2.]], dtype=float32)
+    """
+    x, weight = _array_of(input), _array_of(weight)
+    return nn.leaky_relu(x, _manipulation.reshape(weight, (weight.size, *(1,) * max(x.ndim - 2, 0))) if weight.size > 1 else weight)
+
+
+def threshold(input: Values, threshold: float, value: float) -> Array:
+    """x where it is greater than a threshold, elsewhere a value.
+
+    >>> compute.nn.functional.threshold([0.0, 2.0], 1.0, -1.0)
+    Array([-1.,  2.], dtype=float32)
+    """
+    x = _array_of(input)
+    return _functions.where(x > threshold, x, value)
+
+
+def pairwise_distance(x1: Values, x2: Values, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
+    """The norms of x1 - x2 + eps along the last axis.
+
+    >>> compute.nn.functional.pairwise_distance([[0.0, 0.0]], [[3.0, 4.0]], eps=0.0)
+    Array([5.], dtype=float32)
+    """
+    return _names.linalg.vector_norm(_array_of(x1) - x2 + eps, axis=-1, ord=p, keepdims=keepdim)
+
+
 def _as(x, dtype):
     return _array_of(x) if dtype is None else _functions.astype(_array_of(x), dtype, copy=False)
 

@@ -2944,6 +2944,16 @@ def _numbers_for_nan(x: Values, nan: float = 0.0, posinf: float | None = None, n
     return nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
+def _tiled(x: Values, *repetitions: int | Sequence[int]) -> Array:
+    """tile, with the repetitions as a tuple or as several integers."""
+    return _manipulation.tile(x, repetitions[0] if len(repetitions) == 1 else repetitions)
+
+
+def _where(x: Values, condition: Values, other: Any) -> Array:
+    """compute.where: the array where the condition is true, elsewhere `other`."""
+    return _functions.where(condition, x, other)
+
+
 def _element_size(x: Values) -> int:
     """The size of one element in bytes: itemsize."""
     return x.itemsize
@@ -3032,6 +3042,34 @@ def _running(function, x, dim):
     positions = _core.reshape_view(_creation.arange(x.shape[at], device=x.device), [-1 if i == at else 1 for i in range(x.ndim)])
     is_it = _ops.logical_or(_ops.equal(x, values), _ops.not_equal(x, x))
     return _functions.Selected(values, _functions.cumulative_max(_functions.where(is_it, positions, 0), axis=at))
+
+
+def block_diag(*matrices: Values) -> Array:
+    """A matrix with matrices along its diagonal, and 0 elsewhere.
+
+    >>> compute.block_diag([[1]], [[2, 3]])
+    Array([[1, 0, 0],
+           [0, 2, 3]], dtype=int64)
+    """
+    parts = [atleast_2d(x) for x in arrays_of(*matrices)]
+    columns = [x.shape[1] for x in parts]
+    rows = [_manipulation.pad(x, ((0, 0), (builtins.sum(columns[:i]), builtins.sum(columns[i + 1:])))) for i, x in enumerate(parts)]
+    return _manipulation.concat(rows, axis=0)
+
+
+def combinations(x: Values, r: int = 2, with_replacement: bool = False) -> Array:
+    """The combinations of `r` elements of a vector, one row each.
+
+    >>> compute.combinations([1, 2, 3])
+    Array([[1, 2],
+           [1, 3],
+           [2, 3]], dtype=int64)
+    """
+    import itertools
+
+    x = array_of(x)
+    found = list((itertools.combinations_with_replacement if with_replacement else itertools.combinations)(range(x.size), r))
+    return _indexing.take(x, _core.reshape_view(_creation.asarray(found, dtype=_dtypes.int64, device=x.device), (len(found), r)), axis=0)
 
 
 def unflatten(x: Values, dim: int, sizes: Sequence[int]) -> Array:
@@ -3179,7 +3217,7 @@ for _name, _function in (*LINALG.items(), *NN.items(), *RANDOM.items(), *_core.h
 METHODS = {
     **{name: getattr(COMPUTE[name], "func", COMPUTE[name]) for name in (
         "addcdiv", "addcmul", "addmm", "amax", "amin", "aminmax", "angle", "argwhere", "bmm", "chunk", "clamp", "cummax", "cummin", "cumprod", "cumsum", "diag", "diagonal", "div", "dot", "eq", "exp2",
-        "float_power", "fmax", "fmin", "frac", "gather", "ge", "ger", "gt", "index_add", "index_select", "inner", "is_complex", "is_floating_point", "isneginf", "isposinf", "kthvalue", "ldexp", "le", "lerp", "lt", "mv",
+        "float_power", "fmax", "fmin", "frac", "gather", "ge", "ger", "gt", "histc", "index_add", "index_select", "inner", "is_complex", "is_floating_point", "isneginf", "isposinf", "kthvalue", "ldexp", "le", "lerp", "lt", "mv",
         "vdot",
         "masked_fill", "masked_select", "mm", "mul", "narrow", "ne", "neg", "norm", "numel", "outer", "ptp", "relu", "repeat_interleave", "rot90", "scatter_add", "sgn", "sigmoid", "softmax",
         "sub", "swapaxes", "swapdims", "take_along_dim", "topk", "trace", "unbind", "unflatten", "unique", "unsqueeze")},
@@ -3191,11 +3229,11 @@ METHODS = {
         "square", "subtract", "tan", "tanh", "trunc")},
     **{name: getattr(_functions, name) for name in ("allclose", "argsort", "bincount", "conj", "count_nonzero", "diff", "histogram", "isclose", "matmul", "nonzero", "quantile",
                                                     "searchsorted")},
-    **{name: getattr(_numeric, name) for name in ("corrcoef", "cov", "nanmean", "nanmedian", "nanquantile", "nansum")},
+    **{name: getattr(_numeric, name) for name in ("corrcoef", "cov", "nanmean", "hsplit", "nanmedian", "nanquantile", "nansum", "vsplit")},
     "broadcast_to": _manipulation.broadcast_to, "cross": linalg.cross, "expand_as": _expanded_as, "reshape_as": _shaped_as, "view_as": _shaped_as, "nelement": numel, "ndimension": ndim,
     **{f"new_{name}": _new(getattr(_creation, name)) for name in ("empty", "full", "ones", "zeros")}, "new_tensor": _new(tensor),
     "conjugate": _functions.conj, "repeat": _manipulation.repeat, "take": _indexing.take, "flip": _manipulation.flip, "roll": _manipulation.roll,
-    "tile": _manipulation.tile, "movedim": _manipulation.moveaxis, "tril": _creation.tril, "triu": _creation.triu, "moveaxis": _manipulation.moveaxis,
+    "tile": _tiled, "where": _where, "inverse": linalg.inv, "det": linalg.det, "short": _converted(_dtypes.int16), "tensor_split": _numeric.array_split, "movedim": _manipulation.moveaxis, "tril": _creation.tril, "triu": _creation.triu, "moveaxis": _manipulation.moveaxis,
     "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
     "expand": _expand, "permute": _permute, "t": _t, "dim": ndim, "type_as": _as, "float": _converted(_dtypes.float32),
     "double": _converted(_dtypes.float64), "half": _converted(_dtypes.float16), "bfloat16": _converted(_dtypes.bfloat16), "int": _converted(_dtypes.int32),
@@ -3224,7 +3262,7 @@ _HINTS = {
         "nditer": "a function of whole arrays", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
         "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "jit": "compute.graph.record",
         "compile": "compute.graph.record", "grad_fn": "compute.grad", "logical_reduce": "all or any",
-        "Parameter": "any array", "char": "nothing: arrays hold numbers",
+        "logcumsumexp": "log(cumulative_sum(exp(x - max(x)))) + max(x)", "Parameter": "any array", "char": "nothing: arrays hold numbers",
         "ma": "where(mask, x, 0), with the mask in an array of its own", "recarray": "an array for each field", "datetime64": "nothing: arrays hold numbers, such as seconds in int64",
         "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes",
         "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)",
@@ -3252,7 +3290,7 @@ _HINTS = {
         "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "index_put_": "x[i, j] = y",
         "resize": "compute.reshape, or concat with zeros", "resize_": "compute.reshape, or concat with zeros", "base": "nothing: views keep their memory themselves", "ctypes": "__array_interface__",
         "setflags": "nothing: arrays can be written", "flags": "is_contiguous", "put": "compute.put(x, i, y)", "choose": "compute.choose(x, choices)", "compress": "compute.compress(mask, x)",
-        "storage": "native_handle", "data_ptr": "native_handle", "is_leaf": "compute.grad, whose functions take arrays", "register_hook": "compute.grad, whose functions take arrays", "dump": "compute.save", "tofile": "compute.save",
+        "storage": "native_handle", "data_ptr": "native_handle", "retain_grad": "compute.grad, whose functions take arrays", "storage_offset": "native_handle", "is_leaf": "compute.grad, whose functions take arrays", "register_hook": "compute.grad, whose functions take arrays", "dump": "compute.save", "tofile": "compute.save",
         "byteswap": "nothing: elements have the order of the host", "item_": "item", "get": "numpy", "map_": "compute.expression", "apply_": "compute.expression"},
 }
 
