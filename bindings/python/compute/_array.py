@@ -2,7 +2,6 @@
 """The methods of Array that are written in Python."""
 from __future__ import annotations
 
-import pickle
 import struct
 import sys
 import types
@@ -207,7 +206,9 @@ def _reduce_ex(self, protocol):
     data = bytearray(self.nbytes)
     if data:
         _core.read_into(self, data)
-    content = pickle.PickleBuffer(data) if protocol >= 5 else bytes(data)
+    from pickle import PickleBuffer
+
+    content = PickleBuffer(data) if protocol >= 5 else bytes(data)
     device = None if self.device is _core.process_device() else self.device.name
     return _rebuild, (content, self.shape, self.dtype.name, device)
 

@@ -2,10 +2,8 @@
 """Arrays in files: .npy, and .npz and safetensors for several with names."""
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
-import json
 import math
 import os
 import struct
@@ -146,6 +144,8 @@ def _save_safetensors(path, arrays):
             raise TypeError(f"save: safetensors has no {x.dtype}")
         header[name] = {"dtype": _SAFE[x.dtype], "shape": list(x.shape), "data_offsets": [start, start + x.nbytes]}
         start += x.nbytes
+    import json  # as ast below, imported where it is needed: an import of the package takes less time
+
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     with _opened(path, "wb") as file:
@@ -223,6 +223,8 @@ def _load_npy(data, device):
     if end > len(data) or end - start > _LONGEST_NPY_HEADER:
         raise _Damaged(f"its header has {end - start} bytes")
     text = bytes(data[start:end])
+    import ast
+
     header = _parsed(lambda text: ast.literal_eval(text.decode("utf8" if version[0] == 3 else "latin1")), text)
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise _Damaged("its header is not that of an array")
@@ -258,6 +260,8 @@ def _load_safetensors(data, device):
     text = bytes(data[8:8 + size])
     if text[:1] != b"{":
         raise _Damaged("its header does not begin with {")
+    import json
+
     header = _parsed(lambda text: json.loads(text.decode(), object_pairs_hook=_object), text)
     content = data[8 + size:]
     metadata = header.pop("__metadata__", {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from decimal import Decimal
 from struct import pack, unpack
 
 from . import _core, _dtypes
@@ -95,6 +94,8 @@ def _positional(value, dtype):
 
 def _fraction_digits(value, dtype):
     """The number of digits after the point of the shortest scientific form."""
+    from decimal import Decimal
+
     digits = Decimal(_round_trip(value, dtype)).normalize().as_tuple().digits
     return min(len(digits) - 1, PRECISION)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import sys
 
@@ -15,6 +14,12 @@ _TEXT, _JSON = 0, 1
 # Called when memory is short: arrays that only cycles keep alive are freed, also where collection is disabled.
 _core.hooks["collect"] = gc.collect
 _core.hooks["folder"] = os.path.join(os.path.dirname(__file__), "")  # a profile names lines outside of it
+
+
+def _parsed(text):
+    import json
+
+    return json.loads(text)
 
 
 def config(name=None, value=..., /):
@@ -31,7 +36,7 @@ def config(name=None, value=..., /):
         return None
     if name is not None:
         return _core.config_get(name)[0]
-    return {setting["name"]: setting["value"] for setting in json.loads(_core.config_describe(_JSON))}
+    return {setting["name"]: setting["value"] for setting in _parsed(_core.config_describe(_JSON))}
 
 
 def load_report():
@@ -49,7 +54,7 @@ def placement_report():
     >>> sorted(compute.placement_report())[0]
     'devices'
     """
-    return json.loads(_core.placement_report(_JSON))
+    return _parsed(_core.placement_report(_JSON))
 
 
 @contextlib.contextmanager
@@ -87,11 +92,11 @@ class Profile:
         return self
 
     def __exit__(self, *exception):
-        self._text, self._data = _core.profile_report(_TEXT), json.loads(_core.profile_report(_JSON))
+        self._text, self._data = _core.profile_report(_TEXT), _parsed(_core.profile_report(_JSON))
         _core.profile_stop()
 
     def _report(self):
-        return self._data if self._data is not None else json.loads(_core.profile_report(_JSON))
+        return self._data if self._data is not None else _parsed(_core.profile_report(_JSON))
 
     def __str__(self):
         return self._text if self._text is not None else _core.profile_report(_TEXT)

@@ -10,9 +10,7 @@ are. If a rank fails, the group ends on all ranks: calls raise PeerError, which 
 """
 from __future__ import annotations
 
-import ctypes
 import os
-import pathlib
 import sys
 
 from . import _core, _creation, _ops, grad
@@ -169,9 +167,11 @@ def _prepare_mpi():
     """Opens the MPI of this environment, unless the program or its launcher brings one."""
     if "mpi4py.MPI" in sys.modules:
         return
-    library = pathlib.Path(sys.prefix) / "lib/libmpi_abi.so.1"
-    if library.exists():
-        ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+    library = os.path.join(sys.prefix, "lib/libmpi_abi.so.1")
+    if os.path.exists(library):
+        import ctypes
+
+        ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
 
 
 def over(transport, device=None):
