@@ -414,6 +414,46 @@ class Indexing(Case):
         with self.assertRaises(IndexError):
             x[cp.ones(5)]
 
+    def test_few_elements_by_several_indices(self):
+        """Slices of whole axes, integers, arrays and lists of these, which the extension reads and writes on cpu; of views, too."""
+        for _ in range(600 if not NARROW else 30):
+            shape = tuple(self.random.integers(1, 5, self.random.integers(1, 5)).tolist())
+            x = self.numbers(self.random.choice(("float32", "int64", "uint8", "bool") if not NARROW else ("float32",)), shape)
+            y, count = self.device_array(x), int(self.random.integers(1, 4))
+            if self.random.random() < 0.3:
+                x, y = x[::-1], y[::-1]
+            keys, leading = [], int(self.random.integers(0, len(shape)))
+            for axis, extent in enumerate(shape):
+                positions = self.random.integers(-extent, extent, (2, count) if self.random.random() < 0.2 else count)
+                keys.append(slice(None) if axis < leading else (int(positions.flat[0]), slice(None), positions, positions.tolist(), positions.astype(np.int32))[
+                    int(self.random.integers(0, 5))])
+            if not any(isinstance(one, (list, np.ndarray)) for one in keys):
+                continue
+            theirs = tuple(keys) if len(keys) > 1 else keys[0]
+            ours = tuple(self.device_array(one) if isinstance(one, np.ndarray) else one for one in keys) if len(keys) > 1 else (
+                self.device_array(keys[0]) if isinstance(keys[0], np.ndarray) else keys[0])
+            try:
+                expected = x[theirs]
+            except IndexError:  # which do not broadcast
+                with self.assertRaises((IndexError, ValueError)):
+                    y[ours]
+                continue
+            try:
+                found = y[ours]
+            except NotImplementedError:  # indices apart from each other
+                continue
+            self.assert_same(found, expected, note=f"{shape} {theirs}")
+            value = self.numbers(x.dtype.name, expected.shape)
+            places = np.arange(x.size).reshape(shape)[theirs]
+            x = x.copy()
+            if np.unique(places).size == places.size:
+                x[theirs] = value
+                y[ours] = self.device_array(value)
+                self.assert_same(y, x, note=f"{shape} {theirs}")
+            x[theirs] = x.dtype.type(1)
+            y[ours] = x.dtype.type(1).item()
+            self.assert_same(y, x, note=f"{shape} {theirs}")
+
     def test_numbers_for_few_elements(self):
         for dtype in ALL:
             for key in (2, -1, slice(1, 3), slice(None, None, -2), (1, 2), (slice(None), 1), (Ellipsis, 0), None, Ellipsis, slice(3, 3), (0, slice(None, None, 2))):
