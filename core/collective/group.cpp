@@ -11,9 +11,11 @@
 #include <thread>
 
 #include "core/memory/buffer.hpp"
+#include "core/memory/pool.hpp"
 #include "core/process/in_use.hpp"
 #include "core/process/log.hpp"
 #include "core/process/process_config.hpp"
+#include "core/process/service.hpp"
 #include "core/process/thread.hpp"
 #include "core/runner/planned_call.hpp"
 #include "core/runner/run_op.hpp"
@@ -395,6 +397,20 @@ void Group::start_serving() {
   is_serving_ = true;
 }
 
+// The last reference to a tensor may go with a job. If the release of its memory queues work, it takes the lock of a
+// stream, which another thread may hold while it waits for the next job of this one.
+void Group::release(std::shared_ptr<Job> job) noexcept {
+  const auto queues_work = [](const TensorReference& tensor) {
+    return tensor != nullptr && (debugs_memory() || tensor->buffer->promise != 0);
+  };
+  if (!queues_work(job->src) && !queues_work(job->dst)) return;
+  try {
+    run_in_background([released = std::move(job)] {});
+  } catch (...) {
+    // Without a background thread it is released here.
+  }
+}
+
 void Group::serve() noexcept {
   std::unique_lock guard(mutex_);
   for (;;) {
@@ -424,7 +440,7 @@ void Group::serve() noexcept {
       const Turn turn(*this, job->turn);
       if (job->timeline != nullptr) run_job(*job);
     }
-    job.reset();
+    release(std::move(job));
     guard.lock();
   }
   is_serving_ = false;

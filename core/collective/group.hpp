@@ -95,6 +95,7 @@ class Group : public std::enable_shared_from_this<Group> {
   void queue(const Collective& call, uint64_t number, Timeline& timeline);
   void run_job(Job& job) noexcept;
   void run_by_library(const Collective& call, uint64_t number, Timeline& timeline);
+  static void release(std::shared_ptr<Job> job) noexcept;
   void serve() noexcept;
   void start_serving();  // (mutex_)
   void watch_library() noexcept;
