@@ -74,7 +74,8 @@ SPECIAL = {
     ("value_and_gradients", "function"): "Callable[..., R]", ("Graph", "stream"): "Stream", ("Graph.set", "slot"): "Any",
     ("Graph.__exit__", "kind"): "object", ("Kernel", "source"): "str", ("Kernel", "name"): "str", ("Kernel.__call__", "group"): "int | Sequence[int]",
     ("Expression.reduce", "kind"): 'Literal["sum", "prod", "min", "max", "all", "any"]',
-    ("Expression.reduce", "after"): "str | None", ("Expression", "names"): "str",
+    ("Expression.reduce", "after"): "str | None", ("Expression", "names"): "str", ("Expression.evaluator", "numbers"): "str",
+    ("Expression.reducer", "kind"): 'Literal["sum", "prod", "min", "max", "all", "any"]', ("Expression.reducer", "after"): "str | None",
     ("Expression.__call__", "out"): f"{ARRAY} | tuple[{ARRAY}, ...] | None",
 }
 SPECIAL.update({(f"Group.{name}", "op"): 'Literal["sum", "prod", "min", "max", "mean"]' for name in ("all_reduce", "reduce_scatter")})
@@ -108,6 +109,7 @@ RESULTS = {
     "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "seed": "None", "shuffle": "None",
     "value_and_gradients": "Callable[..., tuple[R, Any]]", "gradients": "Callable[..., Any]", "record": "Graph",
     "slot": "Any", "Graph.__enter__": "Graph", "Graph.run": "None", "Graph.set": "None", "Expression.__call__": "Any",
+    "Expression.evaluator": f"Callable[..., tuple[{ARRAY}, ...]]", "Expression.reducer": f"Callable[..., {ARRAY}]",
     "init": "Group", "over": "Group", "groups": "list[Group]", "Group.split": "Group", "Group.send": "None", "Group.barrier": "None", "Group.abort": "None", "Average.add": "None", "Average.results": "dict[Any, Array]",
     "Kernel.__call__": "None", "SGD.step": "None", "Adam.step": "None", "AdamW.step": "None",
 }

@@ -441,6 +441,13 @@ class Programs(Case):
         for kind in ("mean", "SUM", ""):
             with self.assertRaisesRegex(cp.InvalidArgumentError, f"^reduce: kind is '{kind}'; expected one of sum, prod"):
                 cp.expression("x").reduce(kind, a)
+        call = cp.expression("a * x + 1; x", "a", "x").evaluator("a")
+        self.assert_same(call([a], [2], None)[0], x * 2 + 1)
+        into = cp.empty((3, 4)), cp.empty((3, 4))
+        self.assertIs(call((a,), (2,), into)[1], into[1])
+        self.assert_same(into[1], x)
+        call = cp.expression("x * y").reducer("sum", "s / 2")
+        self.assert_same(call((a, cp.ones_like(a)), (), [1], True), x.sum(1, keepdims=True) / 2)
         with self.assertRaises(ValueError):
             cp.expression("x +")
         with self.assertRaises(TypeError):

@@ -147,6 +147,30 @@ class Expression:
             after = closing
         return expression.reduce(kind, inputs, scalars, axes, keepdims, after)
 
+    def evaluator(self, *numbers):
+        """A function for callers that evaluate one expression often: `call(arrays, numbers, out)`.
+
+        `numbers` are the names that are numbers. Arrays and numbers are sequences in the order of their names; `out` is
+        None or a tuple of arrays. The result is a tuple. Operands are passed on as they are: default dtypes, lists and
+        variables of compute.grad are those of the expression itself.
+
+        >>> call = compute.expression("a * x + 1", "a", "x").evaluator("a")
+        >>> call([compute.asarray([1.0, 2.0])], [2], None)
+        (Array([3., 5.], dtype=float32),)
+        """
+        return self._parse(frozenset(numbers)).map
+
+    def reducer(self, kind, after=None):
+        """A function for callers that reduce one expression of arrays often: `call(arrays, (), axes, keepdims)`.
+
+        `axes` are a sequence of integers, or None for all. `kind` and `after` are those of `reduce`.
+        """
+        parsed, closing = self._parse(frozenset()), after and _core.expression(after, _names(after), ())
+
+        def call(arrays, numbers, axes, keepdims):
+            return parsed.reduce(kind, arrays, numbers, axes, keepdims, closing)
+        return call
+
 
 def expression(text, /, *names):
     """Parses an expression. `names` gives the order of positional arguments; else that of their first use.
