@@ -40,6 +40,7 @@ packages_to_test=(
   oclgrind
   python3-dev
   python3-numpy
+  python3-venv
   spirv-tools
   valgrind
   zlib1g-dev
@@ -95,6 +96,22 @@ install_packages() {
   apt-cache show "${missing[@]}" >/dev/null 2>&1 || "${root[@]}" apt-get update
   echo "${install[*]}"
   "${install[@]}"
+}
+
+# Makes environments of Python with what the integrations need, from the Python package index. Their tests are skipped without them.
+make_environments() {
+  local file name folder
+  for file in integrations/*/tests/requirements.txt; do
+    name=$(cut -d/ -f2 <<<"$file") folder=$1/$(cut -d/ -f2 <<<"$file")
+    cmp -s "$file" "$folder/requirements.txt" && continue
+    rm -rf "$folder"
+    if python3 -m venv "$folder" && "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r "$file"; then
+      cp "$file" "$folder/requirements.txt"
+    else
+      echo "without an environment for $name: pip could not install what $file names"
+      rm -rf "$folder"
+    fi
+  done
 }
 
 # Fetches OpenCL drivers other than PoCL into a separate folder, where only the tests that name them find them: Intel's CPU driver from the Python
