@@ -110,6 +110,13 @@ class Understood : public testing::Test {
     if (!has_id) GTEST_SKIP() << "there is no device: " << missing << " is missing";
   }
 
+  // NULL if the plugin lacks it.
+  template <class Table>
+  static const Table* extension(std::string_view name) {
+    if (plugin->get_extension == nullptr) return nullptr;
+    return static_cast<const Table*>(plugin->get_extension(device, name.data(), static_cast<int64_t>(name.size())));
+  }
+
   static uint64_t allocated() {
     alignas(64) static char storage[4][64];
     static int used = 0;
@@ -621,10 +628,7 @@ TEST_F(Understood, RunsAndGraphs) {
   expect_understood(run, [&] { return table->plan_run(plan, &run); });
   run.next = nullptr;
 
-  const auto* graphs = plugin->get_extension == nullptr
-                           ? nullptr
-                           : static_cast<const compute_plugin_graph_table*>(plugin->get_extension(
-                                 device, COMPUTE_PLUGIN_EXT_GRAPH_V1, sizeof COMPUTE_PLUGIN_EXT_GRAPH_V1 - 1));
+  const auto* graphs = extension<compute_plugin_graph_table>(COMPUTE_PLUGIN_EXT_GRAPH_V1);
   if (graphs != nullptr) {
     std::array<compute_plugin_graph_node, 2> nodes;
     for (compute_plugin_graph_node& node : nodes) {
@@ -664,11 +668,7 @@ TEST_F(Understood, RunsAndGraphs) {
 }
 
 TEST_F(Understood, ExternalObjects) {
-  const auto* externals =
-      plugin->get_extension == nullptr
-          ? nullptr
-          : static_cast<const compute_plugin_external_table*>(plugin->get_extension(
-                device, COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1, sizeof COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1 - 1));
+  const auto* externals = extension<compute_plugin_external_table>(COMPUTE_PLUGIN_EXT_EXTERNAL_DRAFT1);
   if (externals == nullptr) GTEST_SKIP() << "there are no external objects";
   auto request = sized<compute_plugin_external_request>(COMPUTE_PLUGIN_STRUCT_EXTERNAL_REQUEST);
   request.kind = COMPUTE_EXTERNAL_OPAQUE_FD;
@@ -702,11 +702,7 @@ TEST_F(Understood, ExternalObjects) {
 }
 
 TEST_F(Understood, Collectives) {
-  const auto* groups =
-      plugin->get_extension == nullptr
-          ? nullptr
-          : static_cast<const compute_plugin_collective_table*>(plugin->get_extension(
-                device, COMPUTE_PLUGIN_EXT_COLLECTIVE_V1, sizeof COMPUTE_PLUGIN_EXT_COLLECTIVE_V1 - 1));
+  const auto* groups = extension<compute_plugin_collective_table>(COMPUTE_PLUGIN_EXT_COLLECTIVE_V1);
   if (groups == nullptr) GTEST_SKIP() << "there are no collectives";
   std::vector<uint8_t> id(8192);
   int64_t id_size = 0;
