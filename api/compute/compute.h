@@ -1934,9 +1934,12 @@ COMPUTE_API void compute_group_release(compute_group* group);
  * of the call, counted from 1. A wait for other ranks ends after COMPUTE_COLLECTIVE_TIMEOUT seconds. With
  * COMPUTE_COLLECTIVE_CHECK=1 the ranks compare each call before they exchange data.
  *
+ * A graph can contain the collectives that the vendor's library makes, and retains their group. Each run of the graph is
+ * a call of each of them. If a run fails, the group ends.
+ *
  * Errors: INVALID_ARGUMENT  a reduction that the dtype does not have; a shape that does not fit; an unknown rank
  *         DEVICE_MISMATCH   a tensor or the stream is not on the device of the group
- *         UNSUPPORTED       the stream records a graph
+ *         UNSUPPORTED       the stream records a graph, and the data would go through the host
  *         PEER_FAILED       another rank failed, is gone, or called something else; the group has ended
  */
 

@@ -18,6 +18,7 @@
 #include "core/process/service.hpp"
 #include "core/process/thread.hpp"
 #include "core/runner/planned_call.hpp"
+#include "core/runner/recording.hpp"
 #include "core/runner/run_op.hpp"
 #include "core/streams/submission.hpp"
 
@@ -266,8 +267,7 @@ void Group::run(const Collective& call, bool deterministic, Timeline& timeline) 
   for (Tensor* const tensor : {call.src, call.dst}) {
     if (tensor != nullptr) bring_home(*tensor->buffer);
   }
-  if (library_group_ != 0 && !deterministic && device_.collectives.supports(library_group_, request_of(call)))
-    return run_by_library(call, number, timeline);
+  if (is_for_library(call, deterministic)) return run_by_library(call, number, timeline);
   if (HostWait::is_possible(timeline)) return queue(call, number, timeline);
   run_now(call, number, timeline);
 }
@@ -460,35 +460,108 @@ void Group::barrier() {
 
 // ---- The vendor's library -------------------------------------------------------------------------------------------
 
+bool Group::is_for_library(const Collective& call, bool deterministic) const {
+  return library_group_ != 0 && !deterministic && device_.collectives.supports(library_group_, request_of(call));
+}
+
 void Group::run_by_library(const Collective& call, uint64_t number, Timeline& timeline) {
   CallUses uses(call);
   or_fail(call.name, number, [&] {
     Submission submission(timeline, uses.span(), call.name, 1, uses.bytes);
-    {
-      // Before the call, because the library may wait in it for another rank that has left.
-      const std::lock_guard guard(mutex_);
-      require_alive();
-      const Watched entry{&timeline, submission.number(), number, call.name, deadline_after(timeout_ns_)};
-      const auto known = std::find_if(watched_.begin(), watched_.end(),
-                                      [&](const Watched& watched) { return watched.timeline == &timeline; });
-      if (known == watched_.end()) {
-        watched_.push_back(entry);
-      } else if (known->timeline->has_ended(known->own)) {
-        *known = entry;
-      } else {
-        known->own = entry.own;  // the limit of the oldest call holds
-      }
-    }
-    compute_error* const error = device_.collectives.run(library_group_, timeline.plugin_stream, request_of(call));
-    if (error != nullptr) {
-      const std::lock_guard guard(mutex_);
-      if (failure_) {  // it has ended the library's call, and says why
-        compute_error_free(error);
-        throw *failure_;
-      }
-    }
-    submission.check(error);
+    submission.check(submit_to_library(call, number, timeline, submission.number()));
   });
+}
+
+// (L of `timeline`) Returns the library's error.
+compute_error* Group::submit_to_library(const Collective& call, uint64_t number, Timeline& timeline,
+                                        uint64_t submission) {
+  {
+    // Before the call, because the library may wait in it for another rank that has left.
+    const std::lock_guard guard(mutex_);
+    require_alive();
+    const Watched entry{&timeline, submission, number, call.name, deadline_after(timeout_ns_)};
+    const auto known = std::find_if(watched_.begin(), watched_.end(),
+                                    [&](const Watched& watched) { return watched.timeline == &timeline; });
+    if (known == watched_.end()) {
+      watched_.push_back(entry);
+    } else if (known->timeline->has_ended(known->own)) {
+      *known = entry;
+    } else {
+      known->own = entry.own;  // the limit of the oldest call holds
+    }
+  }
+  compute_error* const error = device_.collectives.run(library_group_, timeline.plugin_stream, request_of(call));
+  if (error == nullptr) return nullptr;
+  const std::lock_guard guard(mutex_);
+  if (!failure_) return error;
+  compute_error_free(error);
+  throw *failure_;  // it has ended the library's call, and says why
+}
+
+// A call in a graph. Each run of the graph is a call of its own, with the next number.
+class Group::Recorded : public RecordedWork {
+ public:
+  Recorded(compute_group& handle, const Collective& call)
+      : handle_(&handle),
+        group_(handle.group.get()),
+        call_(call),
+        src_(reference_to(call.src)),
+        dst_(reference_to(call.dst)) {
+    handle.retain();
+  }
+
+  void prepare() override {
+    number_ = group_->begin_call();
+    if (!group_->compares_) return;
+    group_->or_fail(call_.name, number_, [&] {
+      const Turn turn(*group_);
+      group_->compare(call_, number_);
+    });
+  }
+  compute_error* submit(Timeline& timeline, uint64_t number) noexcept override {
+    try {
+      return group_->submit_to_library(call_, number_, timeline, number);
+    } catch (...) {
+      return current_exception_to_error();
+    }
+  }
+  Error cancel(const Error& error) noexcept override { return group_->failed(call_.name, number_, error); }
+
+ private:
+  struct Release {
+    void operator()(compute_group* handle) const { release_handle(handle); }
+  };
+  const std::unique_ptr<compute_group, Release> handle_;
+  Group* const group_;
+  const Collective call_;
+  const TensorReference src_, dst_;
+  uint64_t number_ = 0;  // of the run that is being submitted
+};
+
+void Group::record(compute_group& handle, const Collective& call, bool deterministic, bool makes_dst,
+                   Timeline& timeline) {
+  {
+    const std::lock_guard guard(mutex_);
+    require_alive();
+  }
+  if (call.count == 0) return;
+  if (!is_for_library(call, deterministic)) {
+    throw Error(COMPUTE_ERROR_UNSUPPORTED,
+                fmt::format("{}: a graph can contain it only if the vendor's library makes it, but this call goes "
+                            "through the host ({})",
+                            call.name, description_));
+  }
+  for (Tensor* const tensor : {call.src, call.dst}) {
+    if (tensor != nullptr) bring_home(*tensor->buffer);
+  }
+  CallUses uses(call);
+  auto work = std::make_unique<Recorded>(handle, call);
+  const std::lock_guard guard(timeline.lock);
+  Recording* const recording = timeline.recording.load(std::memory_order_relaxed);
+  if (recording == nullptr) throw Error(COMPUTE_ERROR_INVALID_ARGUMENT, "the recording of the stream has ended");
+  recording->other_work.push_back({recording->runs.size(), std::move(work)});
+  for (const Use& use : uses.span()) recording->use(static_cast<Buffer&>(*use.hazards), use.write, use.covers);
+  if (makes_dst) recording->note_unfilled(timeline, *call.dst->buffer);
 }
 
 // On the group's thread: ends calls that the library or another rank has given up, and those that take too long.

@@ -50,6 +50,9 @@ class Group : public std::enable_shared_from_this<Group> {
 
   // `call` was checked. A `deterministic` call is not made by the vendor's library.
   void run(const Collective& call, bool deterministic, Timeline& timeline);
+  // Adds a checked call to the recording of a stream, which retains `handle`, this group's. UNSUPPORTED if the vendor's
+  // library does not make the call. With `makes_dst`, call.dst was made for it.
+  void record(compute_group& handle, const Collective& call, bool deterministic, bool makes_dst, Timeline& timeline);
   void barrier();
   std::shared_ptr<Group> split(int32_t color, int32_t key);
   void abort() noexcept;
@@ -79,6 +82,7 @@ class Group : public std::enable_shared_from_this<Group> {
     Deadline end;
   };
   class Turn;
+  class Recorded;
   friend void wait_for_groups(int64_t timeout_ns) noexcept;
 
   Group(Device& device, std::unique_ptr<Transport> transport, const GroupOptions& options);
@@ -94,7 +98,9 @@ class Group : public std::enable_shared_from_this<Group> {
   void run_now(const Collective& call, uint64_t number, Timeline& timeline);
   void queue(const Collective& call, uint64_t number, Timeline& timeline);
   void run_job(Job& job) noexcept;
+  bool is_for_library(const Collective& call, bool deterministic) const;
   void run_by_library(const Collective& call, uint64_t number, Timeline& timeline);
+  compute_error* submit_to_library(const Collective& call, uint64_t number, Timeline& timeline, uint64_t submission);
   static void release(std::shared_ptr<Job> job) noexcept;
   void serve() noexcept;
   void start_serving();  // (mutex_)

@@ -120,11 +120,7 @@ Timeline& timeline_of(const Call& call, const Group& group) {
         call, COMPUTE_ERROR_INVALID_ARGUMENT,
         fmt::format("other ranks of this process are on {} too; give each a stream of its own", group.device().name));
   }
-  Timeline& timeline = call.stream != nullptr ? call.stream->timeline : default_timeline(group.device());
-  if (timeline.recording.load(std::memory_order_relaxed) == nullptr) return timeline;
-  Error error(COMPUTE_ERROR_UNSUPPORTED, fmt::format("{}: collectives cannot be recorded in graphs", call.name));
-  note_recording_error(timeline, error);
-  throw error;
+  return call.stream != nullptr ? call.stream->timeline : default_timeline(group.device());
 }
 
 // Of the result, for a checked x.
@@ -165,8 +161,8 @@ void check_result(const Call& call, const Tensor& y, compute_dtype dtype, std::s
   refuse(call, COMPUTE_ERROR_INVALID_ARGUMENT, "y overlaps x");
 }
 
-// Runs a checked call of row-major tensors.
-void run_dense(const Call& call, Group& group, Timeline& timeline, Tensor* x, Tensor* y) {
+// Runs or records a checked call of row-major tensors. With `makes_y`, y was made for it.
+void run_dense(const Call& call, Group& group, Timeline& timeline, Tensor* x, Tensor* y, bool makes_y) {
   const bool is_pair = y == nullptr || call.kind == COMPUTE_PLUGIN_COLLECTIVE_RECV;
   if (group.size() == 1 && !is_pair) {
     if (x->buffer == y->buffer && same_view(*x, *y)) return;
@@ -189,7 +185,14 @@ void run_dense(const Call& call, Group& group, Timeline& timeline, Tensor* x, Te
   collective.count = first.element_count / (x != nullptr ? collective.parts_of_src(group.size()) : 1);
   const bool deterministic =
       (call.flags & COMPUTE_COLLECTIVE_DETERMINISTIC) != 0 || setting(SettingId::kDeterministic).flag;
-  group.run(collective, deterministic, timeline);
+  if (timeline.recording.load(std::memory_order_relaxed) == nullptr)
+    return group.run(collective, deterministic, timeline);
+  try {
+    group.record(*call.group, collective, deterministic, makes_y, timeline);
+  } catch (const Error& error) {
+    note_recording_error(timeline, error);
+    throw;
+  }
 }
 
 // `y` is the given result; else one is made.
@@ -211,11 +214,11 @@ Tensor* run(const Call& call, compute_dtype dtype, std::span<const int64_t> shap
     x = packed.get();
   }
   if (y == nullptr || y->is_row_major) {
-    run_dense(call, group, timeline, x, y);
+    run_dense(call, group, timeline, x, y, made != nullptr);
     return made.release();
   }
   unpacked.reset(make_tensor(group.device(), dtype, shape, &timeline));
-  run_dense(call, group, timeline, x, unpacked.get());
+  run_dense(call, group, timeline, x, unpacked.get(), true);
   copy_into(*unpacked, *y, timeline);
   return nullptr;
 }

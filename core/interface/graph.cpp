@@ -111,9 +111,9 @@ compute_error* compute_graph_get_info(compute_graph* graph, compute_graph_info* 
     require_not_null(out_info, "out_info");
     compute_graph& self = checked(graph);
     compute_graph_info info{};
-    info.nodes = static_cast<int64_t>(self.recording->runs.size());
+    info.nodes = static_cast<int64_t>(self.recording->runs.size() + self.recording->other_work.size());
     info.temporary_bytes = self.recording->block_bytes;
-    info.native = self.native != 0 ? 1 : 0;
+    info.native = self.native.empty() ? 0 : 1;
     write_sized(info, out_info, "out_info");
   });
 }

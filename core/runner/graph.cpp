@@ -50,10 +50,31 @@ compute_plugin_run plugin_run(const RecordedStep& recorded, const compute_plugin
   return run;
 }
 
-// Hands the list to the plugin, which may make one executable of it. Without the extension, replay is a loop.
+// The runs [begin, end) of a graph, which no other work divides.
+struct Section {
+  size_t begin, end;
+};
+
+std::vector<Section> sections_of(const Recording& recording) {
+  std::vector<Section> sections;
+  size_t begin = 0;
+  for (const RecordedWorkPlace& place : recording.other_work)
+    sections.push_back({std::exchange(begin, place.runs_before), place.runs_before});
+  sections.push_back({begin, recording.runs.size()});
+  return sections;
+}
+
+void release_native(compute_graph& graph) noexcept {
+  for (const uint64_t native : std::exchange(graph.native, {})) {
+    if (native != 0) graph.device.graphs.release(native);
+  }
+}
+
+// Hands the runs of each section to the plugin, which may make one executable of them. Without the extension, replay is
+// a loop.
 void make_native(compute_graph& graph) {
   const GraphTable& table = graph.device.graphs;
-  if (!table) return;
+  if (!table || graph.recording->runs.empty()) return;
   std::vector<compute_plugin_run> runs;
   std::vector<compute_plugin_graph_node> nodes;
   std::shared_ptr<FaultRecords> faults = make_fault_records(graph);
@@ -64,36 +85,59 @@ void make_native(compute_graph& graph) {
         faults && run.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
     runs.push_back(plugin_run(run, fault, run.scalars.data(), memory.get(), 0));
   }
-  for (size_t i = 0; i < runs.size(); ++i) {
-    compute_plugin_graph_node& node = nodes.emplace_back();
-    node.struct_size = sizeof node;
-    node.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
-    node.kind = COMPUTE_PLUGIN_GRAPH_NODE_RUN;
-    node.plan = graph.recording->runs[i].plan;
-    node.run = &runs[i];
-    node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
+  for (const Section& section : sections_of(*graph.recording)) {
+    nodes.clear();
+    for (size_t i = section.begin; i < section.end; ++i) {
+      compute_plugin_graph_node& node = nodes.emplace_back();
+      node.struct_size = sizeof node;
+      node.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
+      node.kind = COMPUTE_PLUGIN_GRAPH_NODE_RUN;
+      node.plan = graph.recording->runs[i].plan;
+      node.run = &runs[i];
+      node.scalar_slots = graph.recording->runs[i].scalar_slots.data();
+    }
+    uint64_t& native = graph.native.emplace_back(0);
+    if (nodes.empty()) continue;
+    compute_error* const error = table.create(nodes, static_cast<int32_t>(graph.recording->slots.size()), &native);
+    if (error == nullptr) continue;
+    const bool is_unsupported = error->code == COMPUTE_ERROR_UNSUPPORTED;
+    release_native(graph);
+    if (!is_unsupported) graph.device.check(error);
+    compute_error_free(error);
+    return;  // replay, then
   }
-  compute_error* error = table.create(nodes, static_cast<int32_t>(graph.recording->slots.size()), &graph.native);
-  if (error != nullptr && error->code == COMPUTE_ERROR_UNSUPPORTED) {
-    compute_error_free(error);  // replay, then
-    return;
-  }
-  graph.device.check(error);
   graph.faults = std::move(faults);
   graph.run_memory = std::move(memory);
 }
 
-}  // namespace
-
-void finish_graph(compute_graph& graph) {
-  settle_block(graph);
-  make_native(graph);
+void run_native(const compute_graph& graph, uint64_t native, const Timeline& timeline, Submission& submission) {
+  if (native == 0) return;
+  SmallVector<compute_plugin_scalar, 8> slots(graph.slot_values.size());
+  for (size_t i = 0; i < slots.size(); ++i) std::memcpy(slots[i].bits, graph.slot_values[i].data(), 16);
+  compute_plugin_graph_run run{};
+  run.struct_size = sizeof run;
+  run.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_RUN;
+  run.stream = timeline.plugin_stream;
+  run.slots = slots.data();
+  run.slot_count = static_cast<int32_t>(slots.size());
+  submission.check(graph.device.graphs.run(native, run), "graph");
 }
 
-void run_graph(compute_graph& graph, Timeline& timeline) {
-  std::lock_guard order(graph.lock);
+void run_step(const compute_graph& graph, const RecordedStep& recorded, const compute_plugin_operand& fault,
+              const RunMemory* memory, const Timeline& timeline, Submission& submission) {
+  SmallVector<compute_plugin_scalar, 8> scalars;
+  scalars.append(recorded.scalars.data(), recorded.scalars.size());
+  for (size_t i = 0; i < recorded.scalar_slots.size(); ++i) {
+    const int32_t slot = recorded.scalar_slots[i];
+    if (slot >= 0) std::memcpy(scalars[i].bits, graph.slot_values[static_cast<size_t>(slot)].data(), 16);
+  }
+  const compute_plugin_run run = plugin_run(recorded, fault, scalars.data(), memory, timeline.plugin_stream);
+  submission.check(graph.device.table.plan_run(recorded.plan, run), recorded.op);
+}
+
+// Submits everything as one submission.
+void submit_graph(compute_graph& graph, Timeline& timeline) {
   Recording& recording = *graph.recording;
-  if (recording.runs.empty()) return;
   SmallVector<Use, 16> uses;
   uses.append(recording.uses.data(), recording.uses.size());
   // Runs of the plugin's executable share its fault records, so a fault could not be assigned to one of two concurrent
@@ -101,9 +145,10 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
   if (graph.faults && graph.last_run.timeline != nullptr && graph.last_run.timeline != &timeline) {
     graph.last_run.timeline->require_end(graph.last_run.number);
   }
-  const std::shared_ptr<FaultRecords> faults = graph.native != 0 ? graph.faults : make_fault_records(graph);
+  const bool is_native = !graph.native.empty();
+  const std::shared_ptr<FaultRecords> faults = is_native ? graph.faults : make_fault_records(graph);
   const std::shared_ptr<RunMemory> memory =
-      graph.native != 0 ? graph.run_memory : RunMemory::make(graph.device, recording.needs);
+      is_native ? graph.run_memory : RunMemory::make(graph.device, recording.needs);
   int64_t work_bytes = 0;
   for (const Plan* plan : recording.plans) work_bytes += plan->work_bytes;
   Submission submission(timeline, uses, "graph", 1, work_bytes);
@@ -117,34 +162,23 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
       timeline.expect_fault_locked(submission.number(), {recorded.op, recorded.indices, faults->at(next++)}, faults);
     }
   }
-  if (graph.native != 0) {
-    SmallVector<compute_plugin_scalar, 8> slots(recording.slots.size());
-    for (size_t i = 0; i < slots.size(); ++i) std::memcpy(slots[i].bits, graph.slot_values[i].data(), 16);
-    compute_plugin_graph_run run{};
-    run.struct_size = sizeof run;
-    run.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_RUN;
-    run.stream = timeline.plugin_stream;
-    run.slots = slots.data();
-    run.slot_count = static_cast<int32_t>(slots.size());
-    submission.check(graph.device.graphs.run(graph.native, run), "graph");
-  } else {
-    SmallVector<compute_plugin_scalar, 8> scalars;
-    size_t next = 0;
-    for (const RecordedStep& recorded : recording.runs) {
-      scalars.clear();
-      scalars.append(recorded.scalars.data(), recorded.scalars.size());
-      for (size_t i = 0; i < recorded.scalar_slots.size(); ++i) {
-        const int32_t slot = recorded.scalar_slots[i];
-        if (slot >= 0) std::memcpy(scalars[i].bits, graph.slot_values[static_cast<size_t>(slot)].data(), 16);
-      }
+  size_t next_fault = 0;
+  const std::vector<Section> sections = sections_of(recording);
+  for (size_t section = 0; section < sections.size(); ++section) {
+    if (section > 0) submission.check(recording.other_work[section - 1].work->submit(timeline, submission.number()));
+    if (is_native) {
+      run_native(graph, graph.native[section], timeline, submission);
+      continue;
+    }
+    for (size_t i = sections[section].begin; i < sections[section].end; ++i) {
+      const RecordedStep& recorded = recording.runs[i];
       const compute_plugin_operand fault =
-          faults && recorded.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
-      const compute_plugin_run run = plugin_run(recorded, fault, scalars.data(), memory.get(), timeline.plugin_stream);
-      submission.check(graph.device.table.plan_run(recorded.plan, run), recorded.op);
+          faults && recorded.reports_faults ? faults->operand(next_fault++) : compute_plugin_operand{};
+      run_step(graph, recorded, fault, memory.get(), timeline, submission);
     }
   }
   if (Work* const work = submission.observed()) [[unlikely]]
-    tell_of_graph(*work, recording, graph.native != 0);
+    tell_of_graph(*work, recording, is_native);
   if (faults && timeline.immediate) {
     for (size_t i = 0, next = 0; i < recording.runs.size(); ++i) {
       if (!recording.runs[i].reports_faults) continue;
@@ -161,10 +195,37 @@ void run_graph(compute_graph& graph, Timeline& timeline) {
   graph.device.counters.ops_run.fetch_add(static_cast<int64_t>(recording.plans.size()), std::memory_order_relaxed);
 }
 
+}  // namespace
+
+void finish_graph(compute_graph& graph) {
+  settle_block(graph);
+  make_native(graph);
+}
+
+void run_graph(compute_graph& graph, Timeline& timeline) {
+  const std::lock_guard order(graph.lock);
+  const Recording& recording = *graph.recording;
+  if (recording.is_empty()) return;
+  if (recording.other_work.empty()) return submit_graph(graph, timeline);
+  const auto cancel = [&](const Error& error) {
+    Error told = error;
+    for (const RecordedWorkPlace& place : recording.other_work) told = place.work->cancel(told);
+    return told;
+  };
+  try {
+    for (const RecordedWorkPlace& place : recording.other_work) place.work->prepare();
+    submit_graph(graph, timeline);
+  } catch (const Error& error) {
+    throw cancel(error);
+  } catch (...) {
+    throw cancel(Error::adopt(current_exception_to_error()));
+  }
+}
+
 }  // namespace compute
 
 compute_graph::~compute_graph() {
-  if (native == 0 && !faults && !run_memory) return;
+  if (native.empty() && !faults && !run_memory && recording->other_work.empty()) return;
   if (last_run.timeline != nullptr && !last_run.timeline->wait_quietly(last_run.number)) return;
-  if (native != 0 && device.health.load() != COMPUTE_HEALTH_FORKED) device.graphs.release(native);
+  if (device.health.load() != COMPUTE_HEALTH_FORKED) compute::release_native(*this);
 }

@@ -26,7 +26,8 @@ struct compute_graph : compute::Handle<compute::HandleKind::kGraph> {
   std::shared_ptr<compute::RunMemory> run_memory;    // of `native`
   compute::Lock lock;                                // orders runs; guards the values below
   std::vector<std::array<uint8_t, 16>> slot_values;  // by recorded slot, in the dtype of its scalar
-  uint64_t native = 0;                               // the plugin's executable
+  // The plugin's executables, one for the runs before each piece of other work, and one for the last runs. 0: no runs.
+  std::vector<uint64_t> native;
   compute::Access last_run;
 };
 

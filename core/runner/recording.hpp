@@ -6,8 +6,10 @@
 #include <compute/plugin.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "core/base/error.hpp"
 #include "core/memory/buffer.hpp"
 #include "core/runner/planned_call.hpp"
 #include "core/streams/submission.hpp"
@@ -30,6 +32,24 @@ struct RecordedStep {
   std::vector<bool> tensor_in_block;
 };
 
+// Work of a graph that is not a run of a plan. Other rooms derive from it.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  // Called before each run of the graph; its failure is that of compute_graph_run.
+  virtual void prepare() = 0;
+  // (L) Queues the work on a stream, as part of submission `number`.
+  virtual compute_error* submit(Timeline& timeline, uint64_t number) noexcept = 0;
+  // A run has failed after `prepare`. Returns the error for the caller.
+  virtual Error cancel(const Error& error) noexcept = 0;
+};
+
+// It comes after the first `runs_before` runs of the recording.
+struct RecordedWorkPlace {
+  size_t runs_before;
+  std::unique_ptr<RecordedWork> work;
+};
+
 // A slot, and the dtype that one scalar needs.
 struct RecordedSlot {
   Tensor* tensor = nullptr;  // retained
@@ -39,6 +59,7 @@ struct RecordedSlot {
 struct Recording {
   std::vector<Plan*> plans;  // retained
   std::vector<RecordedStep> runs;
+  std::vector<RecordedWorkPlace> other_work;  // in its order
   std::vector<RecordedSlot> slots;
   std::vector<Use> uses;         // merged
   std::vector<Buffer*> buffers;  // of the uses; retained
@@ -56,6 +77,7 @@ struct Recording {
   ~Recording();
 
   void use(Buffer& buffer, bool write, bool covers);
+  bool is_empty() const noexcept { return runs.empty() && other_work.empty(); }
   // (L of the recorded timeline)
   void note_unfilled(Timeline& timeline, Buffer& made);
   // The graph has been run.

@@ -158,11 +158,47 @@ void by_the_library_of_the_plugin(const Session& session) {
   });
 }
 
+// Each run of the graph is a collective, between ops of this device.
+void by_the_library_in_a_graph(const Session& session) {
+  const Device other = open(neighbour_of(session).c_str());
+  const std::vector<Group> groups = groups_of({session.device(), other.get()});
+  if (std::string_view(compute_group_description(groups[0])).find(", ") == std::string_view::npos)
+    throw Lacking("the plugin has no compute.ext.collective.v1, or not for these devices");
+  Inputs inputs(75);
+  const Array values[] = {inputs.uniform(dtype::INT32, {600}, -99, 99), inputs.uniform(dtype::INT32, {600}, -99, 99)};
+  on_all_ranks(groups, [&](compute_group* group) {
+    const auto rank = static_cast<size_t>(compute_group_rank(group));
+    const Tensor x = upload_to(compute_group_device(group), values[rank]);
+    Stream stream;
+    check(compute_stream_create(compute_group_device(group), nullptr, stream.out()));
+    check(compute_graph_begin(stream, nullptr));
+    Tensor twice, sum, negative;
+    check(compute_add(stream, x, x, twice.out()));
+    check(compute_group_all_reduce(stream, group, twice, COMPUTE_REDUCTION_SUM, nullptr, sum.out()));
+    check(compute_negative(stream, sum, negative.out()));
+    Graph graph;
+    check(compute_graph_end(stream, graph.out()));
+    for (int32_t round = 1; round <= 3; ++round) {
+      std::vector<int32_t> now(600);
+      for (size_t i = 0; i < 600; ++i) now[i] = round * reinterpret_cast<const int32_t*>(values[rank].data())[i];
+      check(compute_tensor_write(x, now.data(), 2400));
+      check(compute_graph_run(graph, stream));
+      const std::vector<uint8_t> found = bytes_of(negative);
+      for (size_t i = 0; i < 600; ++i) {
+        const int32_t both = reinterpret_cast<const int32_t*>(values[0].data())[i] +
+                             reinterpret_cast<const int32_t*>(values[1].data())[i];
+        EXPECT_EQ(reinterpret_cast<const int32_t*>(found.data())[i], -2 * round * both);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void add_collective_tests(Registry& registry) {
   for (Test test : {Test{"collective", "with_cpu", with_cpu},
-                    Test{"collective", "by_the_library_of_the_plugin", by_the_library_of_the_plugin}}) {
+                    Test{"collective", "by_the_library_of_the_plugin", by_the_library_of_the_plugin},
+                    Test{"collective", "by_the_library_in_a_graph", by_the_library_in_a_graph}}) {
     test.runs_ops = false;
     registry.add(std::move(test));
   }

@@ -746,6 +746,79 @@ TEST(LibraryCollectives, CompareTheirCalls) {
   });
 }
 
+using compute::Graph;
+
+TEST(LibraryCollectives, AreRecordedInGraphs) {
+  on_all_ranks(over({remote(), Device::open("minimal1")}), [](const Group& given) {
+    Group group = given;
+    const int32_t rank = group.rank();
+    const Stream stream(group.device());
+    Tensor x = group.device().full({6}, int32_t{0});
+    Tensor y, sum, joined;
+    const Tensor shared = group.device().full({3}, int32_t{0});
+    const Graph graph = Graph::record(stream, [&] {
+      y = compute::add(compute::multiply(x, x, stream), int32_t{1}, stream);
+      sum = group.all_reduce(y, Reduction::sum, {}, stream);
+      const Tensor strided = sum.slice(0, 0, 6, 2);
+      joined = group.all_gather(compute::negative(strided, stream), {}, stream);
+      group.broadcast_into(strided, shared, 1, {}, stream);
+    });
+    EXPECT_EQ(graph.info().native, true);
+    EXPECT_EQ(thrown_by([&] { finish(sum); }).code, COMPUTE_ERROR_INVALID_ARGUMENT) << "it has not run";
+    group = Group();  // the graph has its own reference
+    const Stream other(x.device());
+    for (int32_t round = 1; round <= 3; ++round) {
+      const std::vector<int32_t> values(6, round + rank);
+      x.write(values.data(), 24);
+      graph.run(round == 2 ? other : stream);
+      const int32_t expected = round * round + 1 + (round + 1) * (round + 1) + 1;
+      EXPECT_EQ(sum.to_vector<int32_t>(), std::vector<int32_t>(6, expected));
+      EXPECT_EQ(joined.to_vector<int32_t>(), std::vector<int32_t>(6, -expected));
+      EXPECT_EQ(shared.to_vector<int32_t>(), std::vector<int32_t>(3, expected));
+    }
+  });
+}
+
+TEST(LibraryCollectives, EndIfTheRunOfAGraphFails) {
+  on_all_ranks(over({remote(), Device::open("minimal1")}), [&](const Group& group) {
+    const Stream stream(group.device());
+    const Tensor x = group.device().full({1000}, int32_t{1});
+    Tensor sum, last;
+    const Graph graph = Graph::record(stream, [&] {
+      sum = group.all_reduce(compute::negative(x, stream), Reduction::sum, {}, stream);
+      last = compute::negative(sum, stream);
+    });
+    graph.run(stream);
+    EXPECT_EQ(last.to_vector<int32_t>()[999], 2);
+    if (group.rank() == 0) {
+      group.abort();
+      EXPECT_EQ(thrown_by([&] { graph.run(stream); }).code, COMPUTE_ERROR_PEER_FAILED);
+      return;
+    }
+    const Thrown failure = thrown_by([&] {
+      graph.run(stream);
+      finish(last);
+    });
+    EXPECT_EQ(failure.code, COMPUTE_ERROR_PEER_FAILED) << failure.message;
+    EXPECT_EQ(thrown_by([&] { graph.run(stream); }).code, COMPUTE_ERROR_PEER_FAILED);
+  });
+}
+
+TEST(LibraryCollectives, AreRefusedInGraphsIfTheyGoThroughTheHost) {
+  on_all_ranks(over({remote(), Device::open("minimal1")}), [](const Group& group) {
+    const Stream stream(group.device());
+    const Tensor x = group.device().full({4}, 1.0f);  // no sum of float32 is the library's
+    const auto record = [&] { static_cast<void>(group.all_reduce(x, Reduction::sum, {}, stream)); };
+    Thrown failure = thrown_by([&] { static_cast<void>(Graph::record(stream, record)); });
+    EXPECT_EQ(failure.code, COMPUTE_ERROR_UNSUPPORTED);
+    EXPECT_NE(failure.message.find("goes through the host"), std::string::npos) << failure.message;
+    Graph::begin(stream);
+    static_cast<void>(thrown_by(record));
+    EXPECT_EQ(thrown_by([&] { static_cast<void>(Graph::end(stream)); }).code, COMPUTE_ERROR_UNSUPPORTED);
+    record();
+  });
+}
+
 // ---- Over MPI: mpiexec runs this program ----------------------------------------------------------------------------
 
 const Group& all_processes() {
