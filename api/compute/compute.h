@@ -99,8 +99,8 @@ extern "C" {
 #define COMPUTE_INTERFACE_MINOR 0
 
 /* The version of the release with this header. compute_version returns the version of the loaded library. */
-#define COMPUTE_VERSION_MAJOR 0
-#define COMPUTE_VERSION_MINOR 1
+#define COMPUTE_VERSION_MAJOR 1
+#define COMPUTE_VERSION_MINOR 0
 #define COMPUTE_VERSION_PATCH 0
 
 /* The maximum rank of a tensor. It never changes. */
@@ -1934,8 +1934,8 @@ COMPUTE_API void compute_group_release(compute_group* group);
  * of the call, counted from 1. A wait for other ranks ends after COMPUTE_COLLECTIVE_TIMEOUT seconds. With
  * COMPUTE_COLLECTIVE_CHECK=1 the ranks compare each call before they exchange data.
  *
- * A graph can contain the collectives that the vendor's library makes, and retains their group. Each run of the graph is
- * a call of each of them. If a run fails, the group ends.
+ * A graph can contain the collectives that the vendor's library makes, and retains their group. Each run of the graph
+ * is a call of each of them. If a run fails, the group ends.
  *
  * Errors: INVALID_ARGUMENT  a reduction that the dtype does not have; a shape that does not fit; an unknown rank
  *         DEVICE_MISMATCH   a tensor or the stream is not on the device of the group

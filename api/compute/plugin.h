@@ -393,11 +393,11 @@ typedef struct compute_external {
  * The interface version of this header. An incompatible change gets a new number and a new entry point, such as
  * compute_plugin_open2. Core looks for the entry point of the newest version that both sides support.
  *
- * While the interface may still change, COMPUTE_PLUGIN_DRAFT is not 0. Core then accepts only plugins of the same
- * draft.
+ * COMPUTE_PLUGIN_DRAFT is 0 in a released interface. Before the release of a later one it is not 0, and core accepts
+ * only plugins of the same draft of it.
  */
 #define COMPUTE_PLUGIN_INTERFACE 1u
-#define COMPUTE_PLUGIN_DRAFT 6u
+#define COMPUTE_PLUGIN_DRAFT 0u
 
 /* The maximum rank of a tensor in an op. It is larger than COMPUTE_MAX_RANK of compute.h, which is 32, because
  * decompositions add axes. */

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::mem::size_of;
 
 pub const INTERFACE: u32 = 1;
-pub const DRAFT: u32 = 6;
+pub const DRAFT: u32 = 0;
 pub const MUST_UNDERSTAND: u32 = 0x8000_0000;
 
 pub const INVALID_ARGUMENT: i32 = 1;

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <complex>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -763,7 +764,7 @@ TEST(LibraryCollectives, AreRecordedInGraphs) {
       joined = group.all_gather(compute::negative(strided, stream), {}, stream);
       group.broadcast_into(strided, shared, 1, {}, stream);
     });
-    EXPECT_EQ(graph.info().native, true);
+    EXPECT_EQ(graph.info().native, std::getenv("COMPUTE_MINIMAL_GRAPHS") != nullptr);
     EXPECT_EQ(thrown_by([&] { finish(sum); }).code, COMPUTE_ERROR_INVALID_ARGUMENT) << "it has not run";
     group = Group();  // the graph has its own reference
     const Stream other(x.device());
