@@ -258,6 +258,7 @@ class Case {
       Array a = array({2000});
       for (int64_t i = 0; i < a.size(); ++i) a.set(i, Value::of(a.at(i).re + 1000));
       run(session_.upload(a), {}, "far from zero");
+      if (session_.level() == Level::FULL && dtype_ == dtype::FLOAT32) many();
     }
     if (op != "sum" && op != "prod") return;
     const auto to = [&](Dtype dtype) {
@@ -267,6 +268,13 @@ class Case {
     if (dtype_ == dtype::INT8) to(dtype::INT32);
     if (dtype_ == dtype::FLOAT32) to(dtype::FLOAT64);
     if (dtype_ == dtype::FLOAT16) to(dtype::FLOAT32);
+  }
+
+  // 16 MiB for one result, far from zero, with one chunk that is not.
+  void many() {
+    Array a = array({4 << 20});
+    for (int64_t i = 4096; i < a.size(); ++i) a.set(i, Value::of(a.at(i).re + 100));
+    run(session_.upload(a), {{"correction", std::complex<double>(1)}}, "many");
   }
 
   void outputs() {
