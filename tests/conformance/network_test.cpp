@@ -457,8 +457,9 @@ void check_memory(Case& c) {
   EXPECT_LE(c.session.statistics().memory_peak, std::max(before.memory_peak, before.memory_used + score_bytes / 2));
 }
 
-// Numbers whose low parts would underflow: each of q, k and v in turn.
+// Numbers whose low parts would underflow: each of q, k and v in turn. Products with weights are subnormal too.
 std::vector<std::vector<Operand>> extreme_numbers(Case& c) {
+  if (c.session.flushes_subnormals()) return {};
   const auto numbers = [&](long double most) {
     return c.session.upload(c.inputs.uniform(c.dtype, {1, 1, 70, 64}, -most, most));
   };

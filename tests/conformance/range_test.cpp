@@ -63,6 +63,12 @@ class Case {
     session.expect(op, attributes, given, bound_of(op, dtype), what + ", seed " + std::to_string(seed_));
   }
 
+  // Numbers that are subnormal in the dtype in which the device computes, and partial results, may be zero.
+  bool flushes() const {
+    return session.flushes_subnormals() && oracle::computed_in(oracle::part(dtype)) == dtype::FLOAT32 &&
+           dtype != dtype::FLOAT16;
+  }
+
   // At `quick` few kernels are compiled: one length, one form and one norm, without gradients.
   bool full() const { return session.level() == Level::FULL; }
   std::vector<int64_t> lengths() const { return full() ? std::vector<int64_t>{3, 33, 1025} : std::vector<int64_t>{33}; }
@@ -142,7 +148,7 @@ void test_norms(const Session& session, Dtype dtype) {
       const std::string length = std::to_string(norm.terms) + " terms, ";
       const Operand great = c.near(c.greatest_of_squares(norm.terms), norm.shape);
       c.run(op, norm.attributes, {great}, length + "great");
-      c.run(op, norm.attributes, {c.subnormal(norm.shape)}, length + "subnormal");
+      if (!c.flushes()) c.run(op, norm.attributes, {c.subnormal(norm.shape)}, length + "subnormal");
       Attributes without_epsilon = norm.attributes;
       without_epsilon["epsilon"] = Numbers(0);
       c.run(op, without_epsilon, {c.signs(c.least(), norm.shape)}, length + "small");

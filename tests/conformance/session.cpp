@@ -252,7 +252,25 @@ Session::Session(Device device, const compute_device_info& info, Level level)
 oracle::Result Session::reference(const std::string& op, const Attributes& attributes,
                                   std::span<const Operand> inputs) const {
   oracle::Result expected = conformance::reference(op, attributes, inputs);
-  if (flushes_subnormals_) oracle::open_flushed(expected, arrays_of(inputs), oracle::find_elementwise(op) != nullptr);
+  if (!flushes_subnormals_) return expected;
+  const bool is_elementwise = oracle::find_elementwise(op) != nullptr;
+  oracle::open_flushed(expected, arrays_of(inputs), is_elementwise);
+  if (is_elementwise) return expected;
+  std::vector<Operand> zeroed;
+  bool had_any = false;
+  for (const Operand& x : inputs) {
+    Array copy = x.array.copy();
+    had_any = oracle::flush_subnormals(copy) || had_any;
+    zeroed.push_back({std::move(copy), {}});
+  }
+  if (!had_any) return expected;
+  oracle::Result of_zeros = conformance::reference(op, attributes, zeroed);
+  oracle::open_flushed(of_zeros, {}, false);
+  for (size_t i = 0; i < of_zeros.more.size(); ++i) {
+    oracle::open_flushed(of_zeros.more[i], {}, false);
+    expected.more[i].flushed = std::move(of_zeros.more[i].elements);
+  }
+  expected.flushed = std::move(of_zeros.elements);
   return expected;
 }
 

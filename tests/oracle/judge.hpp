@@ -41,6 +41,8 @@ Verdict judge(const Array& actual, const Result& expected, const Bound& bound);
 /// Leaves results open for devices that flush subnormal float32 numbers: zero for a subnormal result, and anything if
 /// an operand of an elementwise op is subnormal.
 void open_flushed(Result& expected, std::span<const Array> operands, bool is_elementwise);
+/// Replaces subnormal numbers by zeros where the array is computed in float32. Whether there were any.
+bool flush_subnormals(Array& array);
 
 std::string describe(const Shape& shape);
 std::string describe(Dtype dtype, const Value& value);

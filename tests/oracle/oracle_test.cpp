@@ -460,6 +460,26 @@ TEST(Judge, Ulps) {
   EXPECT_FALSE(accepts(f, kInfinity, -kInfinity, ulps(4)));
 }
 
+TEST(Judge, AcceptsWhatFollowsFromFlushedOperands) {
+  Array operands[] = {list(dtype::FLOAT32, Reals{0x1p-130L, -3}), list(dtype::FLOAT16, Reals{0x1p-20L})};
+  EXPECT_TRUE(flush_subnormals(operands[0]));
+  EXPECT_EQ(operands[0].at(0).re, 0);
+  EXPECT_EQ(operands[0].at(1).re, -3);
+  EXPECT_FALSE(flush_subnormals(operands[1])) << "they are computed in float32";
+
+  Result expected{dtype::FLOAT32, {2}, {{Value::of(2.0L)}, {Value::of(0x1p-127L)}}};
+  const auto accepted = [&](Real first, Real second) {
+    return judge(list(dtype::FLOAT32, Reals{first, second}), expected, ulps(1)).passed();
+  };
+  EXPECT_FALSE(accepted(1, 0));
+  expected.flushed = {{Value::of(1.0L)}, {Value::of(0.0L)}};
+  EXPECT_TRUE(accepted(1, 0));
+  EXPECT_TRUE(accepted(2, 0x1p-127L));
+  EXPECT_TRUE(accepted(1, 0x1p-149L)) << "a subnormal number counts as zero";
+  EXPECT_FALSE(accepted(1.5L, 0));
+  EXPECT_FALSE(accepted(1, 1));
+}
+
 TEST(Judge, SubnormalsMayBeFlushedWhereItIsSaid) {
   const Dtype f = dtype::FLOAT32;
   EXPECT_TRUE(accepts(f, 0x1.4p-140L, 0, ulps(2), kFlushed));

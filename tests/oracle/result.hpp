@@ -41,6 +41,9 @@ struct Result {
   Real roundings = 1;
   /// The outputs after the first, of an op with several.
   std::vector<Result> more = {};
+  /// For devices that flush: the elements that follow from operands whose subnormal numbers are zero. They are right
+  /// too. Empty: no operand has such a number.
+  std::vector<Element> flushed = {};
 };
 
 }  // namespace compute::oracle
