@@ -10,9 +10,11 @@ import functools
 import sys
 from typing import Any, Sequence
 
-from . import _dtypes, _functions, _manipulation, _names, _ops, nn
+from . import _dtypes, _functions, _manipulation, _names, _ops, grad, linalg, nn
 from ._core import Array, array_of as _array_of
-from ._names import Values, _loss
+from ._names_axes import chunk as _chunk, sliding_window_view as _sliding_window_view
+from ._names_common import Values
+from ._names_products import _loss
 
 def _activation(name):
     row = _ops.ROWS[name]
@@ -120,7 +122,7 @@ def glu(input: Values, dim: int = -1) -> Array:
     >>> compute.nn.functional.glu([4.0, 0.0])
     Array([2.], dtype=float32)
     """
-    first, second = _names.chunk(_array_of(input), 2, dim)
+    first, second = _chunk(_array_of(input), 2, dim)
     return first * sigmoid(second)
 
 
@@ -150,7 +152,7 @@ def pairwise_distance(x1: Values, x2: Values, p: float = 2.0, eps: float = 1e-6,
     >>> compute.nn.functional.pairwise_distance([[0.0, 0.0]], [[3.0, 4.0]], eps=0.0)
     Array([5.], dtype=float32)
     """
-    return _names.linalg.vector_norm(_array_of(x1) - x2 + eps, axis=-1, ord=p, keepdims=keepdim)
+    return linalg.vector_norm(_array_of(x1) - x2 + eps, axis=-1, ord=p, keepdims=keepdim)
 
 
 def _as(x, dtype):
@@ -247,7 +249,7 @@ def batch_norm(input: Values, running_mean: Values | None, running_var: Values |
     count = y.size // y.shape[1]
     for running, value in ((running_mean, mean), (running_var, variance * (count / max(count - 1, 1)))):
         if isinstance(running, Array):
-            running[...] = running * (1 - momentum) + _names.grad.constant(value) * momentum
+            running[...] = running * (1 - momentum) + grad.constant(value) * momentum
     return y
 
 
@@ -310,7 +312,7 @@ def unfold(input: Values, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     """
     kernel, spread, pads, steps = ((one, one) if isinstance(one, int) else tuple(one) for one in (kernel_size, dilation, padding, stride))
     x = _manipulation.pad(_array_of(input), ((0, 0), (0, 0), (pads[0],) * 2, (pads[1],) * 2))
-    windows = _names.sliding_window_view(x, tuple((n - 1) * step + 1 for n, step in zip(kernel, spread)), axis=(2, 3))
+    windows = _sliding_window_view(x, tuple((n - 1) * step + 1 for n, step in zip(kernel, spread)), axis=(2, 3))
     windows = windows[:, :, ::steps[0], ::steps[1], ::spread[0], ::spread[1]]
     n, channels, rows, columns = windows.shape[:4]
     return _manipulation.reshape(_manipulation.permute_dims(windows, (0, 1, 4, 5, 2, 3)), (n, channels * kernel[0] * kernel[1], rows * columns))

@@ -285,9 +285,9 @@ def _flattened(self, start_dim=0, end_dim=-1, *, order="C"):
     if order != "C":
         return _ops.copy(_manipulation._flat(self, order))
     if (start_dim, end_dim) != (0, -1):
-        from . import _names
+        from ._names_axes import flatten
 
-        return _names.flatten(self, start_dim, end_dim)
+        return flatten(self, start_dim, end_dim)
     return _manipulation.reshape(self, (-1,), copy=True) if self.size else _manipulation._flat(self)
 
 

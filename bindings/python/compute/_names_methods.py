@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of NumPy and PyTorch: methods of arrays. See _names.py."""
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any, Sequence
+
+from . import _core, _dtypes, _files, _functions, _indexing, _manipulation, _numeric, _ops, grad, random
+from ._core import Array, array_of
+from ._manipulation import _axis
+from ._names_common import Values
+from ._names_elementwise import nan_to_num
+
+
+def _new(function):
+    def run(x, *arguments, dtype=None, device=None):
+        return function(*arguments, dtype=dtype or x.dtype, device=device or x.device)
+    run.__doc__ = f"{function.__name__} with the dtype and the device of the array."
+    return run
+
+
+def _shaped_as(x, other):
+    """The array with the shape of another."""
+    return _manipulation.reshape(x, other.shape)
+
+
+def _expanded_as(x, other):
+    """A view with the shape of another array, to which the array broadcasts."""
+    return _core.broadcast_view(x, other.shape)
+
+
+def _normal_in_place(x, mean=0.0, std=1.0):
+    """Sets the elements to normally distributed numbers, in place. Returns the array."""
+    x[...] = random.normal(x.shape, mean, std, dtype=x.dtype, device=x.device)
+    return x
+
+
+def _uniform_in_place(x, low=0.0, high=1.0):
+    """Sets the elements to uniformly distributed numbers, in place. Returns the array."""
+    x[...] = random.uniform(x.shape, low, high, dtype=x.dtype, device=x.device)
+    return x
+
+
+def _to(x, *arguments, **options):
+    """The array on another device, with another dtype, or both; as another array has them."""
+    copy = options.pop("copy", False)
+    options.pop("non_blocking", None)
+    known = {"device": options.pop("device", None), "dtype": options.pop("dtype", None)}
+    if options:
+        raise TypeError(f"to() got an unexpected keyword argument {next(iter(options))!r}")
+    for one in arguments:
+        if isinstance(one, Array):
+            known = {"device": one.device, "dtype": one.dtype}
+        elif isinstance(one, (_core.Device, str)) and one not in _dtypes._BY_NAME:
+            known["device"] = one.replace("cuda:", "cuda") if isinstance(one, str) else one
+        elif not isinstance(one, builtins.bool):
+            known["dtype"] = one
+    found = x if known["device"] is None else _core.to_device(x, known["device"])
+    if known["dtype"] is not None:
+        found = _functions.astype(found, known["dtype"], copy=False)
+    return _ops.copy(found) if copy and found is x else found
+
+
+def _view(x, *shape):
+    """A view with another shape, or of the same bytes as elements of another dtype."""
+    if not shape:
+        return x[...]
+    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)):
+        kind = _dtypes._from_object(shape[0])
+        if kind.itemsize == x.itemsize:
+            return _core.strided_view(x, kind, x.shape, x.strides, 0)
+        if not x.is_contiguous or x.ndim == 0 or x.shape[-1] * x.itemsize % kind.itemsize:
+            raise ValueError(f"view: {x.dtype} of the shape {x.shape} cannot be seen as {kind}")
+        flat = (*x.shape[:-1], x.shape[-1] * x.itemsize // kind.itemsize)
+        strides = [math.prod(flat[i + 1:]) for i in range(len(flat))]
+        return _core.strided_view(x, kind, flat, strides, 0)
+    return _manipulation.reshape(x, shape[0] if len(shape) == 1 else shape, copy=False)
+
+
+def _expand(x, *sizes):
+    """A view with the shape of the arguments, in which -1 keeps an extent."""
+    sizes = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    kept = (1,) * (len(sizes) - x.ndim) + x.shape
+    return _core.broadcast_view(x, [old if new == -1 else new for old, new in zip(kept, sizes)])
+
+
+def _permute(x, *axes):
+    """A view with the axes in the order of the arguments."""
+    return _manipulation.permute_dims(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+
+def _sort_in_place(x, axis=-1, **options):
+    """Sorts the elements along an axis, in place. For a new array use compute.sort; with PyTorch's `dim` or `descending` the result is that of compute.sort along `dim`."""
+    if "dim" in options or "descending" in options:
+        return _functions.sort(x, dim=options.pop("dim", axis), **options)
+    x[...] = _functions.sort(x, axis=axis, **options)
+
+
+def _fill(x, value):
+    """Sets all elements to a number, in place."""
+    x[...] = value
+
+
+def _t(x):
+    """A view with the two axes of a matrix exchanged."""
+    return x if x.ndim < 2 else x.T
+
+
+def _numpy(x, *, force=False):
+    """numpy.asarray(x): an array of NumPy, which shares the memory of an array on cpu."""
+    import numpy
+
+    return numpy.asarray(x)
+
+
+def _cpu(x):
+    """The array on cpu; itself if it is there."""
+    return _core.to_device(x, "cpu")
+
+
+def _cuda(x, device=None):
+    """The array on a CUDA device."""
+    return _core.to_device(x, "cuda" if device is None else f"cuda{device}" if isinstance(device, int) else device)
+
+
+def _detach(x):
+    """The array itself, or the value of a variable of compute.grad, through which no gradient passes."""
+    return grad.constant(x)
+
+
+def _contiguous(x):
+    """The array in row-major order without gaps: itself, or a copy."""
+    return x if x.is_contiguous else _ops.copy(x)
+
+
+def _tobytes(x):
+    """The elements in row-major order, as bytes."""
+    return bytes(_files._bytes(x))
+
+
+def _converted(kind):
+    def run(x):
+        return _functions.astype(x, kind, copy=False)
+    run.__doc__ = f"The array as {kind.name}; itself if it has that dtype."
+    return run
+
+
+def _in_place(name):
+    def run(x, *operands):
+        result = _ops.TABLE[name]["run"](x, *operands, out=x)
+        return result
+    run.__doc__ = f"{name}, in place. Returns the array."
+    return run
+
+
+def _zero_in_place(x):
+    """Sets all elements to 0, in place. Returns the array."""
+    x[...] = 0
+    return x
+
+
+def _fill_in_place(x, value):
+    """Sets all elements to a number, in place. Returns the array."""
+    x[...] = value
+    return x
+
+
+def _copy_in_place(x, source):
+    """Sets the elements to those of another array, which broadcasts, in place. Returns the array."""
+    x[...] = source
+    return x
+
+
+def _scatter(x, dim, index, src, *, reduce=None):
+    """compute.scatter along an axis, with PyTorch's order of arguments."""
+    return _scatter_in_place(_ops.copy(x), dim, index, src) if reduce is None else _scattered(_ops.copy(x), dim, index, src, _REDUCTIONS[reduce])
+
+
+_REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+def _split_method(x: Values, split_size_or_sections: int | Sequence[int], dim: int = 0) -> list[Array]:
+    """Parts of so many elements along an axis, or of several extents, as in PyTorch."""
+    return _numeric.split(x, split_size_or_sections, dim=dim)
+
+
+def _stride(x, dim=None):
+    """The strides in elements, or that of an axis, as in PyTorch."""
+    return x.strides if dim is None else x.strides[dim]
+
+
+def _numbers_for_nan(x: Values, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
+    """nan_to_num, with PyTorch's order of arguments."""
+    return nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _tiled(x: Values, *repetitions: int | Sequence[int]) -> Array:
+    """tile, with the repetitions as a tuple or as several integers."""
+    return _manipulation.tile(x, repetitions[0] if len(repetitions) == 1 else repetitions)
+
+
+def _where(x: Values, condition: Values, other: Any) -> Array:
+    """compute.where: the array where the condition is true, elsewhere `other`."""
+    return _functions.where(condition, x, other)
+
+
+def _element_size(x: Values) -> int:
+    """The size of one element in bytes: itemsize."""
+    return x.itemsize
+
+
+def _index_fill(x, dim, index, value):
+    """The array with a number at positions along an axis."""
+    return _index_fill_in_place(_ops.copy(x), dim, index, value)
+
+
+def _index_fill_in_place(x, dim, index, value):
+    """Sets the elements at positions along an axis to a number, in place. Returns the array."""
+    x[(slice(None),) * _axis(dim, x.ndim, "index_fill_") + (index,)] = value
+    return x
+
+
+def _unfold(x, dim, size, step):
+    """A view of all parts of `size` elements of an axis, `step` apart; their elements are along a new last axis."""
+    at = _axis(dim, x.ndim, "unfold")
+    if not 0 < size <= x.shape[at] or step < 1:
+        raise ValueError(f"unfold: size is {size} and step {step}; expected 1 to {x.shape[at]}, and a step of at least 1")
+    shape = [(n - size) // step + 1 if i == at else n for i, n in enumerate(x.shape)]
+    return _core.strided_view(x, x.dtype, (*shape, size), (*(stride * step if i == at else stride for i, stride in enumerate(x.strides)), x.strides[at]), 0)
+
+
+def _scatter_in_place(x, dim, index, src):
+    """compute.scatter along an axis, in place. Returns the array."""
+    return _scattered(x, dim, index, src, "set")
+
+
+def _scatter_add_in_place(x, dim, index, src):
+    """compute.scatter along an axis with reduction="add", in place. Returns the array."""
+    return _scattered(x, dim, index, src, "add")
+
+
+def _scattered(x, dim, index, src, reduction):
+    index = array_of(index)
+    if isinstance(src, Array):
+        src = src[tuple(slice(n) for n in index.shape)]  # which may be greater than the indices
+    x[...] = _indexing.scatter(x, index, src, axis=dim, reduction=reduction)
+    return x
+
+
+def _index_add_in_place(x, dim, index, source, *, alpha=1):
+    """Adds parts of another array at positions along an axis, in place. Returns the array."""
+    at = _axis(dim, x.ndim, "index_add_")
+    index = _core.broadcast_view(_core.reshape_view(array_of(index), [-1 if i == at else 1 for i in range(x.ndim)]), source.shape)
+    return _scattered(x, at, index, source if alpha == 1 else source * alpha, "add")
+
+
+def _clamp_in_place(x, min=None, max=None):
+    """clip, in place. Returns the array."""
+    return _functions.clip(x, min, max, out=x)
+
+
+def _masked_fill_in_place(x, mask, value):
+    """Sets the elements where `mask` is true to a number, in place. Returns the array."""
+    x[mask] = value
+    return x
+
+
+def _as(x, other):
+    """The array with the dtype of another."""
+    return _functions.astype(x, other.dtype, copy=False)

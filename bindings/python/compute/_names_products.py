@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of NumPy and PyTorch: products, polynomials and networks. See _names.py."""
+from __future__ import annotations
+
+import builtins
+from typing import Any, Sequence
+
+from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _numeric, _ops, linalg, nn
+from ._core import Array, DType, array_of
+from ._creation import arrays_of
+from ._errors import renamed
+from ._manipulation import _axes, _flat
+from ._names_axes import append, atleast_1d
+from ._names_common import Values, _INEXACT, _inexact
+from ._names_creation import _has_float64
+from ._names_indices import flatnonzero
+from ._names_properties import ndim
+
+
+# ---- Products -------------------------------------------------------------------------------------------------------
+
+
+def dot(x1: Values, x2: Values, out: Array | None = None) -> Array:
+    """The product of two vectors, matrices, or arrays: the sums over the last axis of `x1` and the last but one of `x2`.
+
+    >>> compute.dot([1, 2], compute.asarray([3, 4]))
+    Array(11, dtype=int64)
+    """
+    x1, x2 = arrays_of(x1, x2)
+    if not getattr(x1, "ndim", 0) or not getattr(x2, "ndim", 0):
+        found = _ops.multiply(x1, x2)
+    elif x2.ndim <= 2:
+        found = _ops.matmul(x1, x2)
+    else:
+        found = _functions.tensordot(x1, x2, axes=((x1.ndim - 1,), (x2.ndim - 2,)))
+    return found if out is None else _ops.copy(found, out=out)
+
+
+def inner(x1: Values, x2: Values) -> Array:
+    """The sums of products over the last axes of two arrays.
+
+    >>> compute.inner([1, 2], [3, 4])
+    Array(11, dtype=int64)
+    """
+    x1, x2 = arrays_of(x1, x2)
+    if not getattr(x1, "ndim", 0) or not getattr(x2, "ndim", 0):
+        return _ops.multiply(x1, x2)
+    return _functions.tensordot(x1, x2, axes=((x1.ndim - 1,), (x2.ndim - 1,)))
+
+
+def outer(x1: Values, x2: Values) -> Array:
+    """linalg.outer of the flattened arrays.
+
+    >>> compute.outer([1, 2], [3, 4])
+    Array([[3, 4],
+           [6, 8]], dtype=int64)
+    """
+    x1, x2 = arrays_of(x1, x2)
+    return linalg.outer(_flat(x1), _flat(x2))
+
+
+def vdot(x1: Values, x2: Values) -> Array:
+    """The sum of the products of the elements of two flattened arrays, of which the first is conjugated.
+
+    >>> compute.vdot([1j], [1j])
+    Array(1.+0.j, dtype=complex64)
+    """
+    x1, x2 = arrays_of(x1, x2)
+    return _functions.vecdot(_flat(x1), _flat(x2))
+
+
+def addmm(c: Values, a: Values, b: Values, *, beta: float = 1.0, alpha: float = 1.0) -> Array:
+    """linalg.gemm: beta c + alpha a b.
+
+    >>> compute.addmm(compute.eye(2), compute.ones((2, 1)), compute.ones((1, 2)))
+    Array([[2., 1.],
+           [1., 2.]], dtype=float32)
+    """
+    return linalg.gemm(c, a, b, alpha=alpha, beta=beta)
+
+
+def cdist(x1: Values, x2: Values, p: float = 2.0) -> Array:
+    """The distances of the rows of matrices `x1` from those of `x2`: the norms of their differences, of the order `p`.
+
+    >>> compute.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]])
+    Array([[5., 1.]], dtype=float32)
+    """
+    x1, x2 = (_inexact(x) for x in arrays_of(x1, x2))
+    return linalg.vector_norm(_manipulation.expand_dims(x1, -2) - _manipulation.expand_dims(x2, -3), axis=-1, ord=p)
+
+
+def _cond(x: Values, p: Any = None) -> Array:
+    """The condition number of matrices: the norm, 2 unless `p` says another one, times that of the inverse.
+
+    >>> compute.linalg.cond([[2.0, 0.0], [0.0, 4.0]])
+    Array(2., dtype=float32)
+    """
+    x = _inexact(array_of(x))
+    if p in (None, 2, -2):
+        values = linalg.svdvals(x)
+        greatest, least = values[..., 0], values[..., -1]
+        return least / greatest if p == -2 else greatest / least
+    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+
+
+def _on_axes(name, x, axis1, axis2):
+    x = array_of(x)
+    axis1, axis2 = _axes((axis1, axis2), x.ndim, name)
+    return _core.permute_view(x, [i for i in range(x.ndim) if i not in (axis1, axis2)] + [axis1, axis2])
+
+
+def diagonal(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1, **names: int) -> Array:
+    """The diagonals of the matrices along two axes, a view. PyTorch calls the axes dim1 and dim2.
+
+    >>> compute.diagonal([[1, 2], [3, 4]])
+    Array([1, 4], dtype=int64)
+    """
+    if names:
+        return renamed(diagonal, names, x, offset=offset, axis1=axis1, axis2=axis2)
+    return linalg.diagonal(_on_axes("diagonal", x, axis1, axis2), offset=offset)
+
+
+def trace(x: Values, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DType | None = None) -> Array:
+    """The sums of the diagonals of the matrices along two axes.
+
+    >>> compute.trace([[1, 2], [3, 4]])
+    Array(5, dtype=int64)
+    """
+    return linalg.trace(_on_axes("trace", x, axis1, axis2), offset=offset, dtype=dtype)
+
+
+def norm(x: Values, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Array:
+    """PyTorch's norm: that of all elements, or of vectors along `dim`. NumPy's is linalg.norm.
+
+    >>> compute.norm([[3.0, 0.0], [0.0, 4.0]])
+    Array(5., dtype=float32)
+    """
+    if p == "nuc":
+        raise NotImplementedError("norm: 'nuc' needs singular values, which the package does not have yet")
+    return linalg.vector_norm(_inexact(array_of(x)), axis=dim, keepdims=keepdim, ord=2 if p == "fro" else p)
+
+
+def _linalg_norm(x: Values, ord: Any = None, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
+    """The norm of a vector or a matrix, or of those along one or two axes; without `ord`, the root of the sum of squares.
+
+    >>> compute.linalg.norm([[3.0, 4.0], [6.0, 8.0]], axis=1)
+    Array([ 5., 10.], dtype=float32)
+    """
+    if names:
+        return renamed(_linalg_norm, names, x, ord=ord, axis=axis, keepdims=keepdims)
+    x = _inexact(array_of(x))
+    axes = None if axis is None else _axes(axis, x.ndim, "norm")
+    if ord is None or (axes is None and x.ndim == 1) or (axes is not None and len(axes) == 1):
+        return linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+    if axes is None and x.ndim == 2:
+        return linalg.matrix_norm(x, keepdims=keepdims, ord=ord)
+    if axes is None or len(axes) != 2:
+        raise ValueError(f"norm: ord={ord!r} needs one or two axes, not {x.ndim if axes is None else len(axes)}")
+    found = linalg.matrix_norm(_on_axes("norm", x, *axes), ord=ord)
+    return _core.reshape_view(found, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else found
+
+
+def _multi_dot(arrays: Sequence[Values]) -> Array:
+    """The product of matrices, multiplied from left to right.
+
+    >>> compute.linalg.multi_dot([compute.ones((1, 2)), compute.ones((2, 3)), compute.ones((3, 1))])
+    Array([[6.]], dtype=float32)
+    """
+    arrays = arrays_of(*arrays)
+    found = arrays[0]
+    for one in arrays[1:]:
+        found = _ops.matmul(found, one)
+    return found
+
+
+def polyval(p: Values, x: Values) -> Array:
+    """The values at `x` of the polynomial with the coefficients `p`, that of the highest power first.
+
+    >>> compute.polyval([1, 0, 2], [3, 4])
+    Array([11, 18], dtype=int64)
+    """
+    p, x = arrays_of(p, x)
+    x = _creation.asarray(x, device=p.device)
+    found = _creation.zeros_like(x)
+    for i in range(p.shape[0]):
+        found = found * x + p[i]
+    return found
+
+
+def _aligned(p, q):
+    """Coefficients of two polynomials, with zeros in front of those of the shorter one."""
+    p, q = (atleast_1d(x) for x in arrays_of(p, q))
+    size = builtins.max(p.size, q.size)
+    return (_ops.pad(x, pads_begin=[size - x.size], pads_end=[0]) for x in (p, q))
+
+
+def roots(p: Values) -> Array:
+    """The complex roots of a polynomial: the eigenvalues of its companion matrix. Coefficients are as of polyval. Waits for them.
+
+    >>> compute.round(compute.real(compute.roots([1, -3, 2])))
+    Array([2., 1.], dtype=float32)
+    """
+    p = _inexact(array_of(p))
+    places = flatnonzero(p).tolist()
+    if not places:
+        return _creation.zeros((0,), dtype=_dtypes._promote_number(p.dtype, 1j), device=p.device)
+    zeros = p.size - 1 - places[-1]
+    p = p[places[0]:places[-1] + 1]
+    found = linalg.eigvals(_manipulation.concat([_manipulation.expand_dims(-p[1:] / p[0], 0), _creation.eye(p.size - 2, p.size - 1, dtype=p.dtype, device=p.device)])
+                           if p.size > 1 else _creation.zeros((0, 0), dtype=p.dtype, device=p.device))
+    return _ops.pad(found, pads_begin=[0], pads_end=[zeros]) if zeros else found
+
+
+def polyadd(p: Values, q: Values) -> Array:
+    """The sum of two polynomials; coefficients are as of polyval.
+
+    >>> compute.polyadd([1, 2], [1, 0, 3])
+    Array([1, 1, 5], dtype=int64)
+    """
+    return _ops.add(*_aligned(p, q))
+
+
+def polysub(p: Values, q: Values) -> Array:
+    """The difference of two polynomials; coefficients are as of polyval.
+
+    >>> compute.polysub([1, 2], [1, 0, 3])
+    Array([-1,  1, -1], dtype=int64)
+    """
+    return _ops.subtract(*_aligned(p, q))
+
+
+def polymul(p: Values, q: Values) -> Array:
+    """The product of two polynomials; coefficients are as of polyval.
+
+    >>> compute.polymul([1, 2], [1, 3])
+    Array([1, 5, 6], dtype=int64)
+    """
+    return _numeric.convolve(*(atleast_1d(x) for x in arrays_of(p, q)))
+
+
+def polyder(p: Values, m: int = 1) -> Array:
+    """The `m`-th derivative of a polynomial; coefficients are as of polyval.
+
+    >>> compute.polyder([1, 2, 3])
+    Array([2, 2], dtype=int64)
+    """
+    p = array_of(p)
+    for _ in range(m):
+        p = p[:-1] * _creation.arange(p.size - 1, 0, -1, device=p.device)
+    return p
+
+
+def polyint(p: Values, m: int = 1, k: Any = None) -> Array:
+    """The `m`-th integral of a polynomial, with the constants `k`; coefficients are as of polyval.
+
+    >>> compute.polyint([2.0, 2.0], k=3)
+    Array([1., 2., 3.], dtype=float32)
+    """
+    constants = [0] * m if k is None else [k] * m if isinstance(k, _dtypes.NUMBERS) else list(k)
+    p = array_of(p)
+    for constant in constants:
+        p = append(p / _creation.arange(p.size, 0, -1, device=p.device), constant)
+    return p
+
+
+def polyfit(x: Values, y: Values, deg: int, rcond: None = None, full: bool = False, w: Values | None = None) -> Array:
+    """The coefficients, the highest power first, of the polynomial of the degree `deg` nearest to points, by least squares.
+
+    `w` are weights of the points' distances. It is computed in float64 where the device has it. ValueError if the points
+    do not determine a polynomial.
+
+    >>> compute.round(compute.polyfit([0, 1, 2], [1, 3, 5], 1))
+    Array([2., 1.], dtype=float32)
+    """
+    if full or rcond is not None:
+        raise NotImplementedError("polyfit: full and rcond need singular values, which the package does not have yet")
+    x, y, w = arrays_of(x, y, w)
+    if x.ndim != 1 or y.shape[:1] != x.shape or y.ndim > 2:
+        raise ValueError(f"polyfit: points of the shapes {x.shape} and {y.shape}")
+    result = _dtypes.DEFAULT_FLOAT if x.dtype not in _INEXACT else x.dtype
+    result = _dtypes.promote(result, y.dtype) if y.dtype in _INEXACT else result
+    dtype = _dtypes.float64 if _has_float64(x.device) else _dtypes.float32
+    x, y = (_ops.cast(one, dtype=dtype) for one in (x, y))
+    columns = [_creation.ones_like(x)]
+    for _ in range(deg):
+        columns.insert(0, columns[0] * x)
+    if w is not None:
+        w = _ops.cast(w, dtype=dtype)
+        columns, y = [one * w for one in columns], y * (w if y.ndim == 1 else _core.reshape_view(w, (w.size, 1)))
+    return _ops.cast(_least_squares(columns, y), dtype=result)
+
+
+def _least_squares(columns, y):
+    """The factors of columns whose sum is nearest to `y`, by Gram and Schmidt's method, twice for each column."""
+    scales = [linalg.vector_norm(one) for one in columns]
+    columns = [one / scale for one, scale in zip(columns, scales)]
+    unit, upper = [], []
+    for column in columns:
+        shares = [_creation.zeros((), dtype=column.dtype, device=column.device)] * len(unit)
+        for _ in range(2):
+            for i, q in enumerate(unit):
+                share = _ops.vecdot(q, column)
+                shares[i] = shares[i] + share
+                column = column - share * q
+        size = linalg.vector_norm(column)
+        if not float(size) > len(columns) * columns[0].size * _dtypes.finfo(column.dtype).eps:
+            raise ValueError("polyfit: the points do not determine a polynomial of this degree")
+        unit.append(column / size)
+        upper.append([*shares, size])
+    sides = []
+    for q in unit:
+        sides.append(_ops.matmul(q, y))
+        y = y - (sides[-1] * q if y.ndim == 1 else _ops.multiply(_core.reshape_view(q, (q.size, 1)), sides[-1]))
+    for i in reversed(range(len(unit))):
+        for j in range(i + 1, len(unit)):
+            sides[i] = sides[i] - upper[j][i] * sides[j]
+        sides[i] = sides[i] / upper[i][i]
+    return _ops.stack(*(side / scale for side, scale in zip(sides, scales)), axis=0)
+
+
+# ---- Networks -------------------------------------------------------------------------------------------------------
+
+
+def _conv(count):
+    def run(x: Values, weight: Values, bias: Values | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Array:
+        return nn.convolution(x, weight, bias, strides=stride, dilations=dilation, padding=padding, groups=groups)
+    run.__doc__ = f"convolution over {count} spatial ax{'i' if count == 1 else 'e'}s."
+    run.__name__ = run.__qualname__ = f"conv{count}d"
+    return run
+
+
+def _max_pool2d(x: Values, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Array:
+    """max_pool.
+
+    >>> compute.nn.max_pool2d(compute.ones((1, 1, 4, 4)), 2).shape
+    (1, 1, 2, 2)
+    """
+    return nn.max_pool(x, kernel_size, strides=stride, padding=padding)
+
+
+def _avg_pool2d(x: Values, kernel_size: Any, stride: Any = None, padding: int = 0) -> Array:
+    """average_pool, where zeros in the padding count.
+
+    >>> compute.nn.avg_pool2d(compute.ones((1, 1, 2, 2)), 2, padding=1)[0, 0]
+    Array([[0.25, 0.25],
+           [0.25, 0.25]], dtype=float32)
+    """
+    x = array_of(x)
+    return nn.average_pool(_manipulation.pad(x, ((0, 0),) * 2 + ((padding, padding),) * (x.ndim - 2)) if padding else x, kernel_size, strides=stride)
+
+
+def _adaptive_avg_pool2d(x: Values, output_size: Any) -> Array:
+    """average_pool to so many windows along the last two axes.
+
+    Raises ValueError if an axis does not divide into so many windows.
+
+    >>> compute.nn.adaptive_avg_pool2d(compute.ones((1, 3, 4, 6)), 2).shape
+    (1, 3, 2, 2)
+    """
+    x = array_of(x)
+    sizes = (output_size,) * 2 if isinstance(output_size, int) else output_size
+    if any_uneven := [n for n, size in zip(x.shape[-2:], sizes) if n % size]:
+        raise ValueError(f"adaptive_avg_pool2d: an axis of extent {any_uneven[0]} does not divide into {sizes} windows of one extent; use average_pool")
+    return nn.average_pool(x, [n // size for n, size in zip(x.shape[-2:], sizes)])
+
+
+def _scaled_dot_product_attention(query: Values, key: Values, value: Values, attn_mask: Values | None = None, dropout_p: float = 0.0, is_causal: bool = False,
+                                  scale: float | None = None) -> Array:
+    """attention. Raises NotImplementedError for `dropout_p` other than 0.
+
+    >>> x = compute.ones((1, 1, 2, 4))
+    >>> compute.nn.scaled_dot_product_attention(x, x, x).shape
+    (1, 1, 2, 4)
+    """
+    if dropout_p:
+        raise NotImplementedError("scaled_dot_product_attention: dropout_p; use softmax and dropout")
+    found = nn.attention(*(_manipulation.expand_dims(x, 1) if x.ndim == 3 else x for x in arrays_of(query, key, value)), attn_mask, causal=is_causal, scale=scale or 0.0)
+    return found[:, 0] if ndim(query) == 3 else found
+
+
+def _loss(values, reduction):
+    if reduction not in ("none", "mean", "sum", "batchmean"):
+        raise ValueError(f"reduction is {reduction!r}; expected 'none', 'mean' or 'sum'")
+    total = values if reduction == "none" else _functions.mean(values) if reduction == "mean" else _functions.sum(values)
+    return total / values.shape[0] if reduction == "batchmean" else total
+
+
+def _mse_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The mean, the sum, or with "none" each of the squares of differences.
+
+    >>> compute.nn.mse_loss([1.0, 5.0], [1.0, 3.0])
+    Array(2., dtype=float32)
+    """
+    return _loss(nn.squared_difference(*arrays_of(x, target)), reduction)
+
+
+def _l1_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The mean, the sum, or with "none" each of the distances.
+
+    >>> compute.nn.l1_loss([1.0, 5.0], [1.0, 3.0])
+    Array(1., dtype=float32)
+    """
+    return _loss(_ops.abs(_ops.subtract(*arrays_of(x, target))), reduction)
+
+
+def _nll_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The mean, the sum, or with "none" each of the negative logarithms `x` of the probabilities of the classes `target`, along axis 1.
+
+    >>> compute.nn.nll_loss([[-1.0, -2.0], [-3.0, -4.0]], [1, 0])
+    Array(2.5, dtype=float32)
+    """
+    x, target = array_of(x), array_of(target)
+    return _loss(-_manipulation.squeeze(_indexing.take_along_axis(x, _manipulation.expand_dims(target, 1), axis=1), 1), reduction)
+
+
+def _kl_div(x: Values, target: Values, reduction: str = "mean") -> Array:
+    """The divergences of probabilities `target` from those with the logarithms `x`; "batchmean" is the sum over the extent of the first axis.
+
+    >>> compute.nn.kl_div([[0.0, 0.0]], [[1.0, 1.0]], reduction="batchmean")
+    Array(0., dtype=float32)
+    """
+    x, target = arrays_of(x, target)
+    return _loss(_ops.xlogy(target, target) - target * x, reduction)
+
+
+def _normalize(x: Values, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
+    """Vectors along an axis over their norms.
+
+    >>> compute.nn.normalize([[3.0, 4.0]])
+    Array([[0.6, 0.8]], dtype=float32)
+    """
+    x = array_of(x)
+    return x / _ops.maximum(linalg.vector_norm(x, axis=dim, ord=p, keepdims=True), eps)
+
+
+def _cosine_similarity(x1: Values, x2: Values, dim: int = 1, eps: float = 1e-8) -> Array:
+    """The cosines of the angles of vectors along an axis.
+
+    >>> compute.nn.cosine_similarity([[3.0, 4.0]], [[4.0, 3.0]])
+    Array([0.96], dtype=float32)
+    """
+    return _functions.sum(_ops.multiply(*(_normalize(x, dim=dim, eps=eps) for x in arrays_of(x1, x2))), axis=dim)
+
+
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def _pad(x: Values, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
+    """compute.pad, where `pad` has the widths in front of and behind the last axis, then those of the axis before, and so on.
+
+    >>> compute.nn.pad([[1, 2]], (1, 0))
+    Array([[0, 1, 2]], dtype=int64)
+    """
+    x = array_of(x)
+    widths = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2]))[::-1]
+    return _manipulation.pad(x, widths, mode=_PAD_MODES.get(mode, mode), constant_values=value or 0)
