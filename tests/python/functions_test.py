@@ -55,6 +55,33 @@ class Creation(Case):
         with self.assertRaises((ValueError, TypeError)):
             cp.asarray([np.arange(3), np.arange(2)])
 
+    def test_sequences_of_arrays(self):
+        rng = np.random.default_rng(4)
+        for dtype in ("bool", "int8", "uint16", "int64", "float16", "float32", "complex64"):
+            for shape in ((), (0,), (3,), (2, 3), (70, 90)):
+                parts = [np.asarray(rng.integers(0, 100, shape)).astype(dtype) for _ in range(4)]
+                self.assert_same(cp.asarray(parts), np.asarray(parts))
+                self.assert_same(cp.asarray([parts[:2], tuple(parts[2:])]), np.asarray([parts[:2], parts[2:]]))
+        wide = rng.normal(size=(3, 40, 50)).astype(np.float32)
+        self.assert_same(cp.asarray([wide[0].T, wide[1].T]), np.stack([wide[0].T, wide[1].T]))
+        self.assert_same(cp.asarray([wide[:, ::-2], wide[:, ::2]]), np.stack([wide[:, ::-2], wide[:, ::2]]))
+        self.assert_same(cp.asarray(list(wide), dtype=cp.int32), wide.astype(np.int32))
+        self.assert_same(cp.asarray([wide[0], wide[1].astype(np.float64)], dtype=cp.float64), np.stack([wide[0], wide[1]]).astype(np.float64))
+        self.assert_same(cp.asarray([np.arange(3), np.arange(3, dtype=np.int8)]), np.stack([np.arange(3)] * 2))
+        self.assert_same(cp.asarray([np.float32(1), np.float32(2)]), np.float32([1, 2]))
+        self.assert_same(cp.asarray([memoryview(b"ab"), memoryview(b"cd")]), np.uint8([[97, 98], [99, 100]]))
+        source = np.ones(3, np.float32)
+        copied = cp.asarray([source, source], device="cpu")
+        source[:] = 5
+        self.assertEqual(copied.tolist(), [[1, 1, 1]] * 2)
+        for wrong in ([np.arange(3), np.ones((1, 3), int)], [[np.ones(2)], [np.ones(3)]], [np.ones(2, ">f4").astype(">f4").view("V4")] * 2):
+            with self.assertRaises((ValueError, TypeError)):
+                cp.asarray(wrong)
+        large = [[float(i * 1000 + k) for k in range(1000)] for i in range(50)]  # which is written to the array's own memory
+        self.assert_same(cp.asarray(large), np.asarray(large, np.float32))
+        with self.assertRaises(OverflowError):
+            cp.asarray([[2 ** 70] * 100] * 100, dtype=cp.int32)
+
     def test_filled(self):
         for dtype in ALL:
             kind = getattr(cp, dtype)

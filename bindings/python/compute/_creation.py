@@ -405,21 +405,10 @@ def bytes_of(number, dtype):
         return struct.pack(_FORMATS[dtype], math.copysign(math.inf, number))
 
 
-class _Defaults:
-    """The dtypes of numbers of Python by their kinds."""
-
-    def __getitem__(self, kind):
-        return (_dtypes.DEFAULT_FLOAT if kind == "f" else DEFAULT_INTEGER if kind == "i" else _dtypes.bool if kind == "b" else
-                _dtypes.DEFAULT_COMPLEX)
-
-
-_DEFAULTS = _Defaults()
-
-
 def _from_numbers(obj, dtype, device):
-    x = _core.from_sequence(obj, dtype, device, _DEFAULTS)
+    x = _core.from_sequence(obj, dtype, device)
     if x is not None:
-        return x
+        return x if dtype is None or x.dtype is dtype else _ops.cast(x, dtype=dtype)
     shape = _shape_of(obj)
     numbers = []
     _flatten(obj, shape, 0, numbers)
@@ -445,16 +434,11 @@ def _from_arrays(items, shape, dtype, device):
 
 
 def _of_one_kind(items, shape, device):
-    """Stacks arrays of one dtype, or scalars or arrays of NumPy of one dtype."""
+    """Stacks arrays of one dtype on one device."""
     first = items[0]
-    if isinstance(first, Array):
-        if any(x.device is not first.device for x in items) or (device is not None and _core.device(device) is not first.device):
-            return None
-        return _core.reshape_view(_ops.stack(*items, axis=0), shape + first.shape)
-    numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(first, (numpy.ndarray, numpy.generic)):
+    if not isinstance(first, Array) or any(x.device is not first.device for x in items) or (device is not None and _core.device(device) is not first.device):
         return None
-    return asarray(numpy.asarray(items).reshape(shape + first.shape), device=device)
+    return _core.reshape_view(_ops.stack(*items, axis=0), shape + first.shape)
 
 
 def _is_buffer(obj):

@@ -261,51 +261,6 @@ const char* format_of(compute_dtype dtype) {
   return kFormats[dtype];
 }
 
-/// The dtype of elements of `size` bytes with a format of the module struct; NONE if there is none.
-compute_dtype dtype_of_format(const char* format, Py_ssize_t size) {
-  std::string_view text(format != nullptr ? format : "B");
-  if (!text.empty() && (text[0] == '@' || text[0] == '=' || text[0] == '<')) text.remove_prefix(1);
-  const auto sized = [size](compute_dtype first) {  // the integers of 1, 2, 4 and 8 bytes
-    return size == 1 ? first : size == 2 ? first + 1 : size == 4 ? first + 2 : size == 8 ? first + 3 : 0;
-  };
-  const auto fixed = [size](compute_dtype dtype) {
-    return size == compute_dtype_size(dtype) ? dtype : COMPUTE_DTYPE_NONE;
-  };
-  if (text == "Zf") return fixed(COMPUTE_DTYPE_COMPLEX64);
-  if (text == "Zd") return fixed(COMPUTE_DTYPE_COMPLEX128);
-  if (text.size() != 1) return COMPUTE_DTYPE_NONE;
-  switch (text[0]) {
-    case '?':
-      return fixed(COMPUTE_DTYPE_BOOL);
-    case 'e':
-      return fixed(COMPUTE_DTYPE_FLOAT16);
-    case 'f':
-      return fixed(COMPUTE_DTYPE_FLOAT32);
-    case 'd':
-      return fixed(COMPUTE_DTYPE_FLOAT64);
-    case 'F':  // of Python 3.14
-      return fixed(COMPUTE_DTYPE_COMPLEX64);
-    case 'D':
-      return fixed(COMPUTE_DTYPE_COMPLEX128);
-    case 'b':
-    case 'h':
-    case 'i':
-    case 'l':
-    case 'q':
-    case 'n':
-      return sized(COMPUTE_DTYPE_INT8);
-    case 'B':
-    case 'H':
-    case 'I':
-    case 'L':
-    case 'Q':
-    case 'N':
-      return sized(COMPUTE_DTYPE_UINT8);
-    default:
-      return COMPUTE_DTYPE_NONE;
-  }
-}
-
 void free_buffer(void* object) {
   auto* const view = static_cast<Py_buffer*>(object);
   PyBuffer_Release(view);
@@ -455,6 +410,50 @@ PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
                            {}};
 
 }  // namespace
+
+compute_dtype dtype_of_format(const char* format, Py_ssize_t size) {
+  std::string_view text(format != nullptr ? format : "B");
+  if (!text.empty() && (text[0] == '@' || text[0] == '=' || text[0] == '<')) text.remove_prefix(1);
+  const auto sized = [size](compute_dtype first) {  // the integers of 1, 2, 4 and 8 bytes
+    return size == 1 ? first : size == 2 ? first + 1 : size == 4 ? first + 2 : size == 8 ? first + 3 : 0;
+  };
+  const auto fixed = [size](compute_dtype dtype) {
+    return size == compute_dtype_size(dtype) ? dtype : COMPUTE_DTYPE_NONE;
+  };
+  if (text == "Zf") return fixed(COMPUTE_DTYPE_COMPLEX64);
+  if (text == "Zd") return fixed(COMPUTE_DTYPE_COMPLEX128);
+  if (text.size() != 1) return COMPUTE_DTYPE_NONE;
+  switch (text[0]) {
+    case '?':
+      return fixed(COMPUTE_DTYPE_BOOL);
+    case 'e':
+      return fixed(COMPUTE_DTYPE_FLOAT16);
+    case 'f':
+      return fixed(COMPUTE_DTYPE_FLOAT32);
+    case 'd':
+      return fixed(COMPUTE_DTYPE_FLOAT64);
+    case 'F':  // of Python 3.14
+      return fixed(COMPUTE_DTYPE_COMPLEX64);
+    case 'D':
+      return fixed(COMPUTE_DTYPE_COMPLEX128);
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+      return sized(COMPUTE_DTYPE_INT8);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q':
+    case 'N':
+      return sized(COMPUTE_DTYPE_UINT8);
+    default:
+      return COMPUTE_DTYPE_NONE;
+  }
+}
 
 void return_garbage(void (*free)(void*), void* object) {
   bool first = false;

@@ -286,6 +286,8 @@ PyObject* run_elementwise(const compute_op* op, bool is_inexact, PyObject* const
 /// one of the operands must be float64: returns its place and the new operand, or -1. A bit of `numbers` stands for an
 /// operand that is a number of Python. With an exception *out is NULL and the place is not -1.
 int double_operand(bool is_inexact, compute_tensor* const* tensors, int count, unsigned numbers, compute_tensor** out);
+/// The default dtype of floating-point numbers: the setting COMPUTE_FLOAT.
+compute_dtype default_real();
 /// The number of Python that an object is or stands for, such as an integer of NumPy; empty, perhaps with an exception,
 /// if it is none.
 Ref number_from(PyObject* object);
@@ -321,6 +323,9 @@ bool add_groups(PyObject* module);
 void end_transports();
 bool add_watches(PyObject* module);
 bool add_sequences(PyObject* module);
+
+/// The dtype of elements of `size` bytes with a format of the module struct; NONE if there is none.
+compute_dtype dtype_of_format(const char* format, Py_ssize_t size);
 
 /// Notes that a call writes to an array, in front of the call.
 void note_write(compute_tensor* tensor);

@@ -115,7 +115,7 @@ class Operands {
   int count_ = 0;
 };
 
-/// The default dtype of floating-point numbers: the setting COMPUTE_FLOAT.
+/// Reads the setting COMPUTE_FLOAT.
 compute_dtype read_default_real() {
   compute_text* text = nullptr;
   if (compute_error* const error = compute_config_get("COMPUTE_FLOAT", &text, nullptr)) {
@@ -126,11 +126,6 @@ compute_dtype read_default_real() {
   state.real = value == "float64" ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
   compute_text_free(text);
   return state.real;
-}
-compute_dtype default_real() {
-  if (state.real != COMPUTE_DTYPE_NONE) [[likely]]
-    return state.real;
-  return read_default_real();
 }
 
 /// Whether the integer `number` is in the range of an integer dtype. Other numbers are the library's to judge.
@@ -283,6 +278,12 @@ PyType_Slot slot(int id, F* call) {
 }
 
 }  // namespace
+
+compute_dtype default_real() {
+  if (state.real != COMPUTE_DTYPE_NONE) [[likely]]
+    return state.real;
+  return read_default_real();
+}
 
 bool is_brief(compute_tensor* tensor) {
   constexpr int64_t kElements = 4096;
