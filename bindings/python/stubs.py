@@ -46,7 +46,7 @@ PARAMETERS = {
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
     "norm": 'Literal["backward", "ortho", "forward"] | None', "s": "Sequence[int] | None", "d": "float",
     "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "dim": "int | None", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
-    "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "transport": "Any", "group": "Any", "key": "Any", "size_bytes": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None"
+    "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "transport": "Any", "group": "Any", "key": "Any", "size_bytes": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None", "right": "bool | None", "index": "int | None"
 }
 # Where a name means something else.
 SPECIAL = {
@@ -60,7 +60,7 @@ SPECIAL = {
     ("digitize", "bins"): LIKE, ("trapezoid", "y"): LIKE, ("trapezoid", "x"): f"{LIKE} | None",
     ("cov", "y"): f"{LIKE} | None", ("corrcoef", "y"): f"{LIKE} | None",
     ("convolve", "mode"): 'Literal["full", "same", "valid"]', ("correlate", "mode"): 'Literal["full", "same", "valid"]',
-    ("searchsorted", "x2"): f"{LIKE} | int | float",
+    ("searchsorted", "x2"): f"{LIKE} | int | float", ("set_default_device", "device"): "Device | str | None", ("gather_nd", "indices"): LIKE,
     ("einsum", "equation"): f"str | {LIKE}", ("isin", "x1"): f"{LIKE} | {NUMBER}", ("isin", "x2"): f"{LIKE} | {NUMBER}",
     **{(name, "rtol"): f"float | {LIKE} | None" for name in ("lstsq", "matrix_rank", "pinv")}, ("qr", "mode"): 'Literal["reduced", "complete"]',
     **{(name, x): LIKE for name in ("lstsq", "solve", "triangular_solve") for x in ("x1", "x2")},
@@ -88,7 +88,12 @@ SPECIAL.update({(name, "n"): "int | None" for name in ("fft", "hfft", "ifft", "i
 SPECIAL.update({(name, "axis"): "int" for name in ("fft", "irfft", "rfft")})
 SPECIAL.update({(name, "axes"): "Sequence[int] | None" for name in ("fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn")})
 SPECIAL.update({(name, "axes"): "int | Sequence[int] | None" for name in ("fftshift", "ifftshift")})
-SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...]"
+SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...] | None"
+SPECIAL["permute_dims", "axes"] = "int | Sequence[Any] | None"
+SPECIAL["tile", "repetitions"] = "int | Sequence[int] | None"
+SPECIAL["scatter", "operands"] = f"{LIKE} | {NUMBER}"
+SPECIAL["full", "fill_value"] = f"{NUMBER} | None"
+SPECIAL.update({(name, "shape"): "int | Sequence[int] | None" for name in ("empty", "full", "ones", "zeros")})
 SPECIAL.update({(name, "axis"): "int | tuple[int, ...] | None" for name in (
     "Expression.reduce", "average", "flip", "gradient", "median", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
     "nanquantile", "nanstd", "nansum",
@@ -99,7 +104,7 @@ RESULTS = {
     "broadcast_arrays": f"tuple[{ARRAY}, ...]", "broadcast_shapes": "tuple[int | None, ...]",
     "unique_all": "UniqueAll", "unique_counts": "UniqueCounts", "unique_inverse": "UniqueInverse", "device": "Device",
     "devices": "tuple[Device, ...]", "device_list": "list[dict[str, Any]]", "which": "str", "stream": "Stream",
-    "set_default_dtype": "None", "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
+    "set_default_dtype": "None", "set_default_device": "None", "save": "None", "load": "Any", "config": "Any", "load_report": "str", "placement_report": "dict[str, Any]", "profile": "Profile",
     "scope": "ContextManager[None]",
     "expression": "Expression", "kernel": "Kernel", "reads": "Any", "__array_namespace_info__": "Any",
     "eig": "EigResult", "eigh": "EighResult", "lstsq": "LstsqResult", "lu": "LUResult", "qr": "QRResult", "slogdet": "SlogdetResult",
@@ -142,7 +147,7 @@ class _HasArray(Protocol):
     @property
     def __array__(self) -> Any: ...
 
-ArrayLike: TypeAlias = Array | _HasArray | list[Any] | tuple[Any, ...] | range
+ArrayLike: TypeAlias = Array | _HasArray | list[Any] | tuple[Any, ...] | builtins.range
 
 class DType:
     name: str
@@ -219,6 +224,25 @@ class TopK(NamedTuple):
     values: Array
     indices: Array
 
+class Flag(int):
+    def __call__(self, **options: Any) -> builtins.bool: ...
+
+class no_grad:
+    def __init__(self, *arguments: Any) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]: ...
+
+class enable_grad(no_grad): ...
+class inference_mode(no_grad): ...
+class set_grad_enabled(no_grad): ...
+
+class Generator(random.Generator):
+    device: Any
+    def __init__(self, device: Any = None) -> None: ...
+    def manual_seed(self, seed: int) -> Generator: ...
+    def initial_seed(self) -> int: ...
+
 class ElementCount(int):
     @overload
     def __call__(self, dim: None = None) -> tuple[int, ...]: ...
@@ -233,9 +257,10 @@ OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul",
 
 def array_class():
     """The class Array: attributes, operators and methods."""
-    lines = ["class Array:"]
+    lines = ["class Array:", "    def __init__(self, *data: Any, device: Any = None) -> None: ..."]
     for name, kind in {"shape": "tuple[int, ...]", "strides": "tuple[int, ...]", "dtype": "DType", "device": "Device",
-                       "ndim": "int", "size": "ElementCount", "nbytes": "int", "itemsize": "int", "is_contiguous": "bool",
+                       "ndim": "int", "size": "ElementCount", "nbytes": "int", "itemsize": "int", "is_contiguous": "Flag", "is_cpu": "bool",
+                       "requires_grad": "bool", "data": "Array", "H": "Array", "mH": "Array",
                        "label": "str", "is_cuda": "bool", "T": "Array", "mT": "Array", "real": "Array", "imag": "Array", "flat": "Array",
                        "__array_interface__": "dict[str, Any]"}.items():
         lines.append(f"    {name}: {kind}")
@@ -283,7 +308,7 @@ def array_class():
     methods = {name: getattr(_functions, name) for name in ("all", "any", "argmax", "argmin", "astype", "clip", "max", "mean", "min", "prod", "std", "sum", "var")}
     for name, function in sorted((methods | {"squeeze": compute.squeeze} | _names.METHODS | _names.ARRAY_METHODS).items()):
         if name in special or name in _names.ARRAY_METHODS or getattr(function, "__name__", "") in ("_t", "run", "_detach"):
-            shown = special.get(name, "")
+            shown = special.get(name, "*arguments: Any, **options: Any" if name[-1] == "_" else "")
             lines.append(f"    def {name}(self{', ' if shown else ''}{shown}) -> {results.get(name, ARRAY)}: ...")
         else:
             lines.append("    " + declaration(name, function, inspect.isbuiltin(function), method=True).rstrip())
@@ -406,7 +431,8 @@ def main_stub():
                       constants + "__version__: str\n__array_api_version__: str\n" + dtypes])
     kinds = "".join(f"{name}: {'str' if isinstance(value, str) else 'Any'}\n" for name, value in sorted(_names.COMPUTE.items())
                     if isinstance(value, (str, tuple)) or not callable(value))
-    return HEAD + "import builtins\n" + builtin_types(text) + kinds + "ndarray = Array\nTensor = Array\n"
+    text = re.sub(r"-> (\w+Result)\b", r"-> linalg.\1", text)
+    return HEAD + "import builtins\n" + builtin_types(text) + kinds + "ndarray = Array\nTensor = Array\nSize: type[tuple[Any, ...]]\n"
 
 
 def main():

@@ -13,7 +13,7 @@ from case import NARROW, Case
 OTHERS = {
     "arange", "asarray", "bernoulli", "bits", "broadcast_shapes", "can_cast", "concat", "config", "device", "device_list", "devices", "empty", "expression", "eye",
     "fftfreq", "finfo", "from_dlpack", "full", "iinfo", "integers", "isdtype", "kernel", "linspace", "load", "load_report", "normal", "ones", "permutation",
-    "placement_report", "profile", "reads", "result_type", "rfftfreq", "save", "scope", "seed", "set_default_dtype", "stack", "stream", "truncated_normal", "uniform", "which",
+    "placement_report", "profile", "reads", "result_type", "rfftfreq", "save", "scope", "seed", "set_default_device", "set_default_dtype", "stack", "stream", "truncated_normal", "uniform", "which",
     "zeros"}
 
 

@@ -224,12 +224,17 @@ class Elementwise(Case):
         floats[integers - 1] = integers
         floats[flags] = True
         self.assert_same(floats, np.float32([1, 2]))
+        for index in (0, [0], slice(0, 1), cp.asarray([0]), cp.asarray([True, False])):  # 0 and 1 are elements of bool
+            for value in (1, 0):
+                flags[index] = value
+                self.assertEqual(bool(flags[0]), bool(value))
+        flags[0] = True
         for call in (lambda: integers.__iadd__(floats), lambda: integers.__itruediv__(2), lambda: floats.__imul__(1j),
                      lambda: flags.__iadd__(1)):
             with self.assertRaisesRegex((TypeError, ValueError), "keeps its shape and dtype"):
                 call()
         for call in (lambda: integers.__setitem__(0, 0.5), lambda: integers.__setitem__(0, floats[0]),
-                     lambda: floats.__setitem__(flags, 1j), lambda: flags.__setitem__(0, 1)):
+                     lambda: floats.__setitem__(flags, 1j), lambda: flags.__setitem__(0, 2)):
             with self.assertRaisesRegex(TypeError, "cannot be set to"):
                 call()
 

@@ -251,7 +251,7 @@ class Statements(Case):
             self.assertEqual(found.shape, shape)
             self.assertTrue((found >= bounds[0]).all() and (found <= bounds[1]).all(), (found, bounds))
         self.assertEqual(random.default_rng(5).random(3).tolist(), random.default_rng(5).random(3).tolist())
-        for wrong in (lambda: random.uniform(0, 1, wide=3), lambda: random.normal(low=3), lambda: cp.sum(cp.ones(2), dimension=0), lambda: cp.sum(cp.ones(2), axis=0, dim=0), lambda: cp.std(cp.ones((2, 2)), dim=0)):
+        for wrong in (lambda: random.uniform(0, 1, wide=3), lambda: random.normal(low=3), lambda: cp.sum(cp.ones(2), dimension=0), lambda: cp.sum(cp.ones(2), axis=0, dim=0)):
             with self.assertRaises(TypeError):
                 wrong()
 
@@ -301,7 +301,10 @@ class Statements(Case):
         file.seek(0)
         self.assertEqual(cp.load(file)["x"].tolist(), x.tolist())
         with self.assertRaisesRegex(TypeError, "^save: the first argument is Array; expected a path"):
-            cp.save(x, "x.npy")
+            cp.save(x, 3)
+        with tempfile.TemporaryDirectory() as folder:
+            cp.save(x, folder + "/x.npy")  # PyTorch's order
+            self.assertEqual(cp.load(folder + "/x.npy").tolist(), x.tolist())
         with self.assertRaisesRegex(ValueError, "^loadtxt: line 2 has 1 columns"):
             cp.loadtxt(["1 2", "3"])
 
@@ -328,14 +331,14 @@ class Names(Case):
                 self.assertFalse(hasattr(module, name))
             with self.assertRaisesRegex(AttributeError, "no attribute 'nosuch'$"):
                 module.nosuch
-        for call, message in ((lambda: cp.median(cp.ones((2, 2)), dim=0), "use kthvalue"), (lambda: cp.min(cp.ones(2), cp.ones(2)), "minimum"), (lambda: cp.std(cp.ones((2, 2)), dim=0), "correction=1 or correction=0"),
+        for call, message in ((lambda: cp.min(cp.ones(2), cp.ones(2), keepdims=True, where=True), "minimum"),
                               (lambda: cp.errstate(all="raise"), "can only be ignored"), (lambda: cp.max(cp.ones(2), where=[True, False]), "where needs initial"),
                               (lambda: cp.nan_to_num(cp.ones(2), 0.0), "nan=0.0"), (lambda: cp.exp(cp.ones(2), where=[True, False]), "where needs out"), (lambda: cp.exp(cp.ones(2), cp.ones(2), 3), "exp takes 1 argument, not 3"),
                               (lambda: cp.array([1], order="F"), "row-major"), (lambda: cp.asarray(["a"]), "arrays hold numbers"), (lambda: cp.dtype("S10"), "expected bool"), (lambda: setattr(cp.ones(2), "imag", 1), "imaginary parts"),
                               (lambda: cp.sum(cp.ones(2), dimension=0), "expected axis, dtype, out, keepdims"), (lambda: cp.load("x.npy", mmap_mode="r"), "numpy.load"),
                               (lambda: cp.pad(cp.ones(2), 1, "reflect", reflect_type="odd"), "expected mode"), (lambda: cp.array([1], ndmax=2), "expected dtype"), (lambda: cp.set_printoptions(sign="+"), "expected precision"),
-                              (lambda: cp.loadtxt(["1"], quotechar="'"), "expected dtype"), (lambda: cp.Tensor([1.0]), "use compute.asarray"), (lambda: cp.add.at(cp.ones(2), [True, False], 1), "use nonzero"), (lambda: cp.add.reduceat(cp.ones(2), [0]), "segment_reduce"), (lambda: cp.hypot.reduce(cp.ones(2)), "use a loop"),
-                              (lambda: cp.randn(2, requires_grad=True), "use compute.grad"), (lambda: cp.arange(3, requires_grad=True), "use compute.grad"), (lambda: nn.functional.interpolate(cp.ones((1, 1, 2)), size=3), "use nearest")):
+                              (lambda: cp.loadtxt(["1"], quotechar="'"), "expected dtype"), (lambda: cp.Array([1.0]), "use compute.asarray"), (lambda: cp.add.at(cp.ones(2), [True, False], 1), "use nonzero"), (lambda: cp.add.reduceat(cp.ones(2), [0]), "segment_reduce"), (lambda: cp.hypot.reduce(cp.ones(2)), "use a loop"),
+                              (lambda: cp.randn(2, requires_grad=True), "use compute.grad"), (lambda: cp.arange(3, requires_grad=True), "use compute.grad")):
             with self.assertRaisesRegex((TypeError, NotImplementedError), message):
                 call()
 

@@ -24,7 +24,7 @@ from ._version import __version__
 from . import _array, _functions, _indexing, _manipulation, _numpy
 from ._creation import (arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones,
                         ones_like, tril, triu, zeros, zeros_like)
-from ._devices import device, device_list, devices, stream, which
+from ._devices import device, device_list, devices, set_default_device, stream, which
 from ._process import Profile, config, load_report, placement_report, profile, scope
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type, set_default_dtype
 from ._files import load, save

@@ -9,6 +9,7 @@ import weakref
 
 from . import _core, _creation, _dtypes, _ops, _printing
 from ._core import Array
+from ._errors import no_gradient
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 _CPU = 1
@@ -126,6 +127,24 @@ def _array_interface(self):
             "strides": tuple(stride * self.itemsize for stride in self.strides)}
 
 
+class Flag(int):
+    """Whether something is so, which can also be called: x.is_contiguous and x.is_contiguous() are the same."""
+
+    def __call__(self, **options):
+        return bool(self)
+
+    def __repr__(self):
+        return repr(bool(self))
+
+    __str__ = __repr__
+
+    def __reduce__(self):
+        return bool, (bool(self),)
+
+
+_FALSE, _TRUE = Flag(0), Flag(1)
+
+
 class ElementCount(int):
     """The number of elements of an array. Calls return its extents, or one of them, as in PyTorch: x.size(0)."""
 
@@ -218,9 +237,13 @@ def _flags(self):
     expected = 1
     for extent, stride in zip(reversed(self.shape), reversed(self.strides)):
         if extent != 1 and stride != expected:
-            return False
+            return _FALSE
         expected *= extent
-    return True
+    return _TRUE
+
+
+def _no_gradient(self, value):
+    no_gradient(value)
 
 
 def _round(self, digits=None):
@@ -251,6 +274,7 @@ for _name, _method in {
     "__cuda_array_interface__": property(_cuda_interface), "__array_interface__": property(_array_interface),
     "real": property(_real, lambda self, value: _set_part(self, value, "real")),
     "imag": property(_imag, lambda self, value: _set_part(self, value, "imag")), "flat": property(_flat),
-    "is_cuda": property(lambda self: self.device.type == "cuda"),
+    "is_cuda": property(lambda self: self.device.type == "cuda"), "is_cpu": property(lambda self: self.device.type == "cpu"),
+    "requires_grad": property(lambda self: False, _no_gradient), "data": property(lambda self: self),
 }.items():
     setattr(Array, _name, _named(_name, _method))

@@ -45,7 +45,18 @@ def _also(shape, more, dtype):
     return (shape, *more), dtype
 
 
-def empty(shape, *more, dtype=None, device=None, requires_grad=False):
+def _extents_of(name, shape, names):
+    """The shape of a call with PyTorch's `size`, and what it ignores."""
+    for one in names:
+        if one not in ("size", "layout", "memory_format", "pin_memory", "names", "generator"):
+            raise TypeError(f"{name}() got an unexpected keyword argument {one!r}")
+    shape = names.get("size", shape)
+    if shape is None:
+        raise TypeError(f"{name}() needs a shape")
+    return shape
+
+
+def empty(shape=None, *more, dtype=None, device=None, requires_grad=False, **names):
     """An array with undefined elements. For `more` see zeros.
 
     shape    the extents, or a single one
@@ -59,12 +70,14 @@ def empty(shape, *more, dtype=None, device=None, requires_grad=False):
     """
     if requires_grad:
         no_gradient(requires_grad)
+    if names or shape is None:
+        shape = _extents_of("empty", shape, names)
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
 
 
-def full(shape, fill_value, dtype=None, *, device=None, requires_grad=False):
+def full(shape=None, fill_value=None, dtype=None, *, device=None, requires_grad=False, **names):
     """An array whose elements all are `fill_value`, which may also be an array or a list that broadcasts to the shape.
 
     shape        the extents, or a single one
@@ -80,6 +93,10 @@ def full(shape, fill_value, dtype=None, *, device=None, requires_grad=False):
     """
     if requires_grad:
         no_gradient(requires_grad)
+    if names or shape is None:
+        shape = _extents_of("full", shape, names)
+    if fill_value is None:
+        raise TypeError("full() needs a value")
     if hasattr(fill_value, "backward"):  # a variable of compute.grad
         return _repeated(fill_value, _shape(shape), dtype or fill_value.dtype, device or fill_value.device)
     if not isinstance(fill_value, _dtypes.NUMBERS):
@@ -107,7 +124,7 @@ def _fill(out, value):
     return _ops.fill(shape=out.shape, value=value, dtype=out.dtype, out=out)
 
 
-def zeros(shape, *more, dtype=None, device=None, requires_grad=False):
+def zeros(shape=None, *more, dtype=None, device=None, requires_grad=False, **names):
     """An array of zeros. Behind the shape there may be a dtype, or more extents.
 
     shape    the extents, or a single one
@@ -121,12 +138,14 @@ def zeros(shape, *more, dtype=None, device=None, requires_grad=False):
     """
     if requires_grad:
         no_gradient(requires_grad)
+    if names or shape is None:
+        shape = _extents_of("zeros", shape, names)
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 0)
 
 
-def ones(shape, *more, dtype=None, device=None, requires_grad=False):
+def ones(shape=None, *more, dtype=None, device=None, requires_grad=False, **names):
     """An array of ones. For `more` see zeros.
 
     >>> compute.ones(2, dtype=compute.int32)
@@ -134,46 +153,60 @@ def ones(shape, *more, dtype=None, device=None, requires_grad=False):
     """
     if requires_grad:
         no_gradient(requires_grad)
+    if names or shape is None:
+        shape = _extents_of("ones", shape, names)
     if more:
         shape, dtype = _also(shape, more, dtype)
     return _fill(_core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device), 1)
 
 
-def empty_like(x, /, dtype=None, *, device=None):
+def empty_like(x, /, dtype=None, *, device=None, requires_grad=False, **names):
     """An array of the shape of `x` with undefined elements.
 
     >>> compute.empty_like([1.5, 2.5]).shape
     (2,)
     """
+    if requires_grad or names:
+        no_gradient(requires_grad)
+        _extents_of("empty_like", (), names)
     x = array_of(x)
     return _core.empty(x.shape, dtype or x.dtype, device or x.device)
 
 
-def full_like(x, /, fill_value, dtype=None, *, device=None):
+def full_like(x, /, fill_value, dtype=None, *, device=None, requires_grad=False, **names):
     """An array of the shape of `x` whose elements all are `fill_value`.
 
     >>> compute.full_like(compute.asarray([1, 2]), 7)
     Array([7, 7], dtype=int64)
     """
+    if requires_grad or names:
+        no_gradient(requires_grad)
+        _extents_of("full_like", (), names)
     x = array_of(x)
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def zeros_like(x, /, dtype=None, *, device=None):
+def zeros_like(x, /, dtype=None, *, device=None, requires_grad=False, **names):
     """An array of zeros of the shape of `x`.
 
     >>> compute.zeros_like([1.5, 2.5])
     Array([0., 0.], dtype=float32)
     """
+    if requires_grad or names:
+        no_gradient(requires_grad)
+        _extents_of("zeros_like", (), names)
     return _fill(empty_like(x, dtype=dtype, device=device), 0)
 
 
-def ones_like(x, /, dtype=None, *, device=None):
+def ones_like(x, /, dtype=None, *, device=None, requires_grad=False, **names):
     """An array of ones of the shape of `x`.
 
     >>> compute.ones_like([1.5, 2.5])
     Array([1., 1.], dtype=float32)
     """
+    if requires_grad or names:
+        no_gradient(requires_grad)
+        _extents_of("ones_like", (), names)
     return _fill(empty_like(x, dtype=dtype, device=device), 1)
 
 

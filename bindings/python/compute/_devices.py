@@ -12,8 +12,10 @@ from ._errors import Error
 _previous = threading.local()
 
 
-def device(selector=None, /):
+def device(selector=None, index=None, /):
     """Opens a device. Without a selector, the one that COMPUTE_DEVICE names, or the best one.
+
+    device("cuda", 0) is device("cuda0"), as in PyTorch.
 
     `with device("cuda0"):` makes it the default device of the thread.
 
@@ -28,7 +30,18 @@ def device(selector=None, /):
     >>> x.device.name
     'cpu'
     """
-    return _core.device(selector)
+    return _core.device(selector if index is None else f"{selector}{index}")
+
+
+def set_default_device(device=None, /):
+    """Makes a device the default of the thread for new arrays, for good; None ends that. A `with` statement does it for a block.
+
+    >>> compute.set_default_device("cpu")
+    >>> compute.ones(2).device
+    Device('cpu')
+    >>> compute.set_default_device(None)
+    """
+    _core.set_thread_device(None if device is None else _core.device(device))
 
 
 def devices():

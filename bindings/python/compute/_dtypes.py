@@ -295,6 +295,8 @@ def _promote_number(dtype, number):
 def check_stored(value, dtype):
     """Refuses an array's dtype or a number whose kind is too high to be stored in elements of `dtype`."""
     is_number = not isinstance(value, DType)
+    if dtype is bool and type(value) is int and 0 <= value <= 1:
+        return  # the numbers that bool has
     if kinds_mix():
         stored = kind(value) <= kind(dtype)
     else:

@@ -158,7 +158,8 @@ def _exception(number, name, message, op, argument, attribute, native_code, devi
 
 # Keywords of NumPy and PyTorch, and the parameters of this package that mean the same.
 _KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "ddof": "correction", "input": "x", "steps": "num", "diagonal": "k",
-             "num_classes": "depth", "shifts": "shift", "rcond": "rtol", "size": "shape", "a_min": "min", "a_max": "max", "end": "stop", "dim1": "axis1", "dim2": "axis2"}
+             "num_classes": "depth", "shifts": "shift", "rcond": "rtol", "size": "shape", "a_min": "min", "a_max": "max", "end": "stop", "dim1": "axis1", "dim2": "axis2",
+             "dim0": "axis1", "axis0": "axis1", "reps": "repetitions"}
 
 
 def resolved(function, names, known):
@@ -173,9 +174,11 @@ def resolved(function, names, known):
         if name == "requires_grad":
             no_gradient(value)
             continue
+        if name in ("layout", "memory_format", "non_blocking", "pin_memory"):  # of no consequence here
+            continue
         own = _KEYWORDS.get(name)
-        if name == "dims" and "axes" in known:
-            own = "axes"
+        if name == "dims":
+            own = "axes" if "axes" in known else "repetitions" if "repetitions" in known else own
         if own not in known:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}; expected {', '.join(known) or 'none'}")
         if known[own] is not parameters[own].default:

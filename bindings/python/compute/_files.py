@@ -41,7 +41,8 @@ def _is_file(path):
 def save(path, arrays, /):
     """Writes an array to a .npy file, or a dict of arrays to a .safetensors file.
 
-    `path` is a path, whose suffix is that of the format, or none for .npy; or a binary file, which stays open. Raises
+    `path` is a path, whose suffix is that of the format, or none for .npy; or a binary file, which stays open. It may also
+    come second, as in PyTorch. Raises
     TypeError for other objects than arrays, and for dtypes that the format does not have.
 
     >>> file = io.BytesIO()
@@ -50,6 +51,8 @@ def save(path, arrays, /):
     >>> compute.load(file)
     Array([1, 2], dtype=int64)
     """
+    if isinstance(path, (Array, dict)) and (isinstance(arrays, (str, bytes, os.PathLike)) or _is_file(arrays)):
+        path, arrays = arrays, path  # PyTorch's order
     if not isinstance(path, (str, bytes, os.PathLike)) and not _is_file(path):
         raise TypeError(f"save: the first argument is {type(path).__name__}; expected a path or a file, and then what is saved")
     if isinstance(arrays, dict):

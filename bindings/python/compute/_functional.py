@@ -10,11 +10,21 @@ import functools
 import sys
 from typing import Any, Sequence
 
-from . import _dtypes, _functions, _manipulation, _names, _ops, grad, linalg, nn
+from . import _creation, _dtypes, _functions, _manipulation, _names, _ops, grad, linalg, nn, random
 from ._core import Array, array_of as _array_of
+from ._creation import arrays_of as _arrays_of
+from ._functional_images import (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
+                                 adaptive_max_pool2d, adaptive_max_pool3d, affine_grid, channel_shuffle, fold,
+                                 grid_sample, interpolate, lp_pool1d, lp_pool2d, pixel_shuffle, pixel_unshuffle, unfold,
+                                 upsample)
+from ._functional_losses import (cosine_embedding_loss, gaussian_nll_loss, hinge_embedding_loss, margin_ranking_loss,
+                                 multi_margin_loss, multilabel_soft_margin_loss, poisson_nll_loss, soft_margin_loss,
+                                 triplet_margin_loss, triplet_margin_with_distance_loss,
+                                 weighted_cross_entropy as _weighted_cross_entropy)
 from ._names_axes import chunk as _chunk, sliding_window_view as _sliding_window_view
 from ._names_common import Values
 from ._names_products import _loss
+from ._names_torch import pdist
 
 def _activation(name):
     row = _ops.ROWS[name]
@@ -29,28 +39,102 @@ hardsigmoid, hardswish, logsigmoid, mish, relu, selu, sigmoid, silu, softsign, t
     "hard_sigmoid", "hard_swish", "log_sigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softsign", "tanh"))
 for _name in ("hardsigmoid", "hardswish", "logsigmoid", "mish", "relu", "selu", "sigmoid", "silu", "softsign", "tanh"):
     globals()[_name].__name__ = globals()[_name].__qualname__ = _name
-(adaptive_avg_pool2d, avg_pool2d, conv1d, conv2d, conv3d, cosine_similarity, kl_div, l1_loss, max_pool2d, mse_loss, nll_loss, normalize, pad,
+(avg_pool2d, conv1d, conv2d, conv3d, cosine_similarity, kl_div, l1_loss, max_pool2d, mse_loss, nll_loss, normalize, pad,
  scaled_dot_product_attention) = (_names.NN[name] for name in (
-     "adaptive_avg_pool2d", "avg_pool2d", "conv1d", "conv2d", "conv3d", "cosine_similarity", "kl_div", "l1_loss", "max_pool2d", "mse_loss",
+     "avg_pool2d", "conv1d", "conv2d", "conv3d", "cosine_similarity", "kl_div", "l1_loss", "max_pool2d", "mse_loss",
      "nll_loss", "normalize", "pad", "scaled_dot_product_attention"))
 
 
-def relu6(input: Values) -> Array:
+def relu6(input: Values, inplace: bool = False) -> Array:
     """x in [0, 6].
 
     >>> compute.nn.functional.relu6([-1.0, 7.0])
     Array([0., 6.], dtype=float32)
     """
-    return _functions.clip(_array_of(input), 0, 6)
+    return _stored(_functions.clip(_array_of(input), 0, 6), input, inplace)
 
 
-def hardtanh(input: Values, min_val: float = -1.0, max_val: float = 1.0) -> Array:
+def hardtanh(input: Values, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
     """x in [min_val, max_val].
 
     >>> compute.nn.functional.hardtanh([-3.0, 0.5])
     Array([-1. ,  0.5], dtype=float32)
     """
-    return _functions.clip(_array_of(input), min_val, max_val)
+    return _stored(_functions.clip(_array_of(input), min_val, max_val), input, inplace)
+
+
+def celu(input: Values, alpha: float = 1.0, inplace: bool = False) -> Array:
+    """x, or alpha (exp(x / alpha) - 1) for x below 0.
+
+    >>> compute.nn.functional.celu([-1000.0, 2.0])
+    Array([-1.,  2.], dtype=float32)
+    """
+    x = _array_of(input)
+    return _stored(_functions.where(x > 0, x, alpha * _ops.expm1(_ops.minimum(x, 0) / alpha)), input, inplace)
+
+
+def _stored(found, x, inplace):
+    """A result, or with `inplace` the array that has it afterwards."""
+    if inplace and isinstance(x, Array):
+        x[...] = found
+        return x
+    return found
+
+
+def hardshrink(input: Values, lambd: float = 0.5) -> Array:
+    """x, or 0 for x in [-lambd, lambd].
+
+    >>> compute.nn.functional.hardshrink([0.25, 2.0])
+    Array([0., 2.], dtype=float32)
+    """
+    x = _array_of(input)
+    return _functions.where(_ops.abs(x) > lambd, x, 0)
+
+
+def softshrink(input: Values, lambd: float = 0.5) -> Array:
+    """x nearer to 0 by `lambd`, or 0.
+
+    >>> compute.nn.functional.softshrink([0.25, 2.0])
+    Array([0. , 1.5], dtype=float32)
+    """
+    x = _array_of(input)
+    return _functions.where(x > lambd, x - lambd, _functions.where(x < -lambd, x + lambd, 0))
+
+
+def tanhshrink(input: Values) -> Array:
+    """x - tanh(x).
+
+    >>> compute.nn.functional.tanhshrink([0.0])
+    Array([0.], dtype=float32)
+    """
+    x = _array_of(input)
+    return x - _ops.tanh(x)
+
+
+def rrelu(input: Values, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Array:
+    """x, or for x below 0 x times a random number in [lower, upper), or unless `training` times their mean.
+
+    >>> compute.nn.functional.rrelu([-4.0, 2.0], 0.0, 1.0)
+    Array([-2.,  2.], dtype=float32)
+    """
+    x = _array_of(input)
+    slope = random.uniform(x.shape, lower, upper, dtype=x.dtype, device=x.device) if training else (lower + upper) / 2
+    return _stored(_functions.where(x < 0, x * slope, x), input, inplace)
+
+
+def gumbel_softmax(logits: Values, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Array:
+    """softmax of logits with random noise, over `tau`; with `hard` one-hot vectors.
+
+    >>> compute.nn.functional.gumbel_softmax([[0.0, 100.0]], hard=True)
+    Array([[0., 1.]], dtype=float32)
+    """
+    x = _array_of(logits)
+    noise = -_ops.log(-_ops.log(random.uniform(x.shape, 1e-7, 1.0, dtype=x.dtype, device=x.device)))
+    soft = nn.softmax((x + noise) / tau, axis=dim)
+    if not hard:
+        return soft
+    found = grad.constant(nn.one_hot(_functions.argmax(grad.constant(soft), axis=dim), x.shape[dim], axis=dim, dtype=x.dtype))
+    return found - grad.constant(soft) + soft if hasattr(soft, "backward") else found
 
 
 def gelu(input: Values, approximate: str = "none") -> Array:
@@ -62,22 +146,22 @@ def gelu(input: Values, approximate: str = "none") -> Array:
     return nn.gelu_tanh(input) if approximate == "tanh" else nn.gelu(input)
 
 
-def elu(input: Values, alpha: float = 1.0) -> Array:
+def elu(input: Values, alpha: float = 1.0, inplace: bool = False) -> Array:
     """x, or alpha (exp(x) - 1) for x below 0.
 
     >>> compute.nn.functional.elu([-1000.0, 2.0])
     Array([-1.,  2.], dtype=float32)
     """
-    return nn.elu(input, alpha)
+    return _stored(nn.elu(input, alpha), input, inplace)
 
 
-def leaky_relu(input: Values, negative_slope: float = 0.01) -> Array:
+def leaky_relu(input: Values, negative_slope: float = 0.01, inplace: bool = False) -> Array:
     """x, or negative_slope x for x below 0.
 
     >>> compute.nn.functional.leaky_relu([-4.0, 2.0], 0.25)
     Array([-1.,  2.], dtype=float32)
     """
-    return nn.leaky_relu(input, negative_slope)
+    return _stored(nn.leaky_relu(input, negative_slope), input, inplace)
 
 
 def softplus(input: Values, beta: float = 1.0) -> Array:
@@ -107,13 +191,13 @@ def log_softmax(input: Values, dim: int = -1, dtype: Any = None) -> Array:
     return nn.log_softmax(_as(input, dtype), axis=dim)
 
 
-def softmin(input: Values, dim: int = -1) -> Array:
+def softmin(input: Values, dim: int = -1, dtype: Any = None) -> Array:
     """softmax of -x.
 
     >>> compute.nn.functional.softmin([[0.0, 0.0]], dim=1)
     Array([[0.5, 0.5]], dtype=float32)
     """
-    return nn.softmax(-_array_of(input), axis=dim)
+    return nn.softmax(-_as(input, dtype), axis=dim)
 
 
 def glu(input: Values, dim: int = -1) -> Array:
@@ -136,14 +220,14 @@ def prelu(input: Values, weight: Values) -> Array:
     return nn.leaky_relu(x, _manipulation.reshape(weight, (weight.size, *(1,) * max(x.ndim - 2, 0))) if weight.size > 1 else weight)
 
 
-def threshold(input: Values, threshold: float, value: float) -> Array:
+def threshold(input: Values, threshold: float, value: float, inplace: bool = False) -> Array:
     """x where it is greater than a threshold, elsewhere a value.
 
     >>> compute.nn.functional.threshold([0.0, 2.0], 1.0, -1.0)
     Array([-1.,  2.], dtype=float32)
     """
     x = _array_of(input)
-    return _functions.where(x > threshold, x, value)
+    return _stored(_functions.where(x > threshold, x, value), input, inplace)
 
 
 def pairwise_distance(x1: Values, x2: Values, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
@@ -169,13 +253,17 @@ def linear(input: Values, weight: Values, bias: Values | None = None) -> Array:
     return nn.linear(input, weight, bias, transpose_weight=True) if weight.ndim == 2 else _functions.matmul(input, weight)
 
 
-def embedding(input: Values, weight: Values) -> Array:
-    """The rows of the table `weight` at the indices `input`.
+def embedding(input: Values, weight: Values, padding_idx: int | None = None) -> Array:
+    """The rows of the table `weight` at the indices `input`. With `padding_idx`, that row gets no gradient.
 
     >>> compute.nn.functional.embedding([1], [[1.0, 2.0], [3.0, 4.0]])
     Array([[3., 4.]], dtype=float32)
     """
-    return nn.embedding(weight, input)
+    found = nn.embedding(weight, input)
+    if padding_idx is None or not hasattr(found, "backward"):
+        return found
+    is_padding = _ops.equal(_manipulation.expand_dims(_array_of(input), -1), padding_idx % weight.shape[0])
+    return _functions.where(is_padding, grad.constant(found), found)
 
 
 def one_hot(tensor: Values, num_classes: int = -1) -> Array:
@@ -197,6 +285,74 @@ def dropout(input: Values, p: float = 0.5, training: bool = True, inplace: bool 
     Array([1.], dtype=float32)
     """
     return nn.dropout(input, p) if training and p else _array_of(input)
+
+
+def _channels_dropped(count):
+    def run(input: Values, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
+        x = _array_of(input)
+        if not training or not p:
+            return x
+        shape = (*x.shape[:-count], *(1,) * count)
+        return x * nn.dropout(_creation.ones(shape, dtype=x.dtype, device=x.device), p)
+    run.__doc__ = f"dropout of whole channels, whose last {count} ax{'i' if count == 1 else 'e'}s are dropped together."
+    run.__name__ = run.__qualname__ = f"dropout{count}d"
+    return run
+
+
+dropout1d, dropout2d, dropout3d = map(_channels_dropped, (1, 2, 3))
+
+
+def alpha_dropout(input: Values, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
+    """dropout that keeps mean 0 and variance 1 behind selu: with probability `p` an element becomes selu's least value.
+
+    >>> compute.nn.functional.alpha_dropout([1.0])
+    Array([1.], dtype=float32)
+    """
+    x = _array_of(input)
+    if not training or not p:
+        return x
+    least = -1.7580993408473766
+    a = ((1 - p) * (1 + p * least * least)) ** -0.5
+    kept = random.bernoulli(x.shape, 1 - p, device=x.device)
+    return _functions.where(kept, x, least) * a - a * p * least
+
+
+def instance_norm(input: Values, running_mean: Values | None = None, running_var: Values | None = None, weight: Values | None = None,
+                  bias: Values | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Array:
+    """x with mean 0 and variance 1 in each channel of each image, times weight, plus bias.
+
+    >>> compute.nn.functional.instance_norm([[[1.0, 3.0]]], eps=0.0)
+    Array([[[-1.,  1.]]], dtype=float32)
+    """
+    if not use_input_stats:
+        return nn.batch_norm_inference(input, running_mean, running_var, weight, bias, epsilon=eps)
+    x = _array_of(input)
+    return nn.group_norm(x, weight, bias, groups=x.shape[1], epsilon=eps)
+
+
+def local_response_norm(input: Values, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Array:
+    """x / (k + alpha mean(x^2))^beta, with the mean over `size` channels around each.
+
+    >>> compute.nn.functional.local_response_norm([[[3.0], [4.0]]], 1, alpha=0.0)
+    Array([[[3.],
+            [4.]]], dtype=float32)
+    """
+    x = _array_of(input)
+    widths = [(0, 0)] * x.ndim
+    widths[1] = (size // 2, (size - 1) // 2)
+    squares = _manipulation.pad(x * x, widths)
+    total = _functions.sum(_sliding_window_view(squares, size, axis=1), axis=-1)
+    return x / _ops.pow(total * (alpha / size) + k, beta)
+
+
+def bilinear(input1: Values, input2: Values, weight: Values, bias: Values | None = None) -> Array:
+    """x1 weight[i] x2 for each i, plus bias.
+
+    >>> compute.nn.functional.bilinear([[1.0, 2.0]], [[3.0]], [[[1.0], [1.0]]])
+    Array([[9.]], dtype=float32)
+    """
+    found = _functions.einsum("...i,kij,...j->...k", *_arrays_of(input1, weight, input2))
+    return found if bias is None else found + bias
 
 
 def layer_norm(input: Values, normalized_shape: Sequence[int], weight: Values | None = None, bias: Values | None = None, eps: float = 1e-5) -> Array:
@@ -262,13 +418,33 @@ def max_pool1d(input: Values, kernel_size: Any, stride: Any = None, padding: Any
     return nn.max_pool(input, kernel_size, strides=stride, padding=padding)
 
 
-def avg_pool1d(input: Values, kernel_size: Any, stride: Any = None, padding: int = 0) -> Array:
-    """The means of windows along the last axis, where zeros in the padding count.
+def max_pool3d(input: Values, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Array:
+    """The greatest elements of windows along the last three axes.
+
+    >>> compute.nn.functional.max_pool3d(compute.ones((1, 1, 2, 2, 2)), 2).shape
+    (1, 1, 1, 1, 1)
+    """
+    return nn.max_pool(input, kernel_size, strides=stride, padding=padding)
+
+
+def avg_pool3d(input: Values, kernel_size: Any, stride: Any = None, padding: int = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Array:
+    """The means of windows along the last three axes, where zeros in the padding count unless `count_include_pad` is false.
+
+    >>> compute.nn.functional.avg_pool3d(compute.ones((1, 1, 2, 2, 2)), 2).shape
+    (1, 1, 1, 1, 1)
+    """
+    return avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool1d(input: Values, kernel_size: Any, stride: Any = None, padding: int = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Array:
+    """The means of windows along the last axis, where zeros in the padding count unless `count_include_pad` is false.
 
     >>> compute.nn.functional.avg_pool1d([[[1.0, 5.0, 2.0, 4.0]]], 2)
     Array([[[3., 3.]]], dtype=float32)
     """
-    return avg_pool2d(input, kernel_size, stride, padding)
+    return avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
 def _conv_transpose(count):
@@ -284,57 +460,25 @@ def _conv_transpose(count):
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_conv_transpose, (1, 2, 3))
 
 
-def interpolate(input: Values, size: Any = None, scale_factor: Any = None, mode: str = "nearest") -> Array:
-    """The images with other extents, each element repeated.
-
-    Raises NotImplementedError for other modes than "nearest", and for extents that are no multiples.
-
-    >>> compute.nn.functional.interpolate([[[1.0, 2.0]]], scale_factor=2)
-    Array([[[1., 1., 2., 2.]]], dtype=float32)
-    """
-    x = _array_of(input)
-    extents = x.shape[2:]
-    given = scale_factor if size is None else size
-    given = (given,) * len(extents) if isinstance(given, (int, float)) else tuple(given)
-    factors = given if size is None else tuple(new / old for new, old in zip(given, extents))
-    if mode != "nearest" or any(factor != int(factor) for factor in factors):
-        raise NotImplementedError(f"interpolate: mode={mode!r} with the factors {factors}; use nearest with whole factors, or take")
-    for axis, factor in enumerate(factors, 2):
-        x = _manipulation.repeat(x, int(factor), axis=axis)
-    return x
-
-
-def unfold(input: Values, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Array:
-    """The windows of images as columns: [n, channels * height * width of a window, windows].
-
-    >>> compute.nn.functional.unfold(compute.ones((1, 2, 4, 4)), 3).shape
-    (1, 18, 4)
-    """
-    kernel, spread, pads, steps = ((one, one) if isinstance(one, int) else tuple(one) for one in (kernel_size, dilation, padding, stride))
-    x = _manipulation.pad(_array_of(input), ((0, 0), (0, 0), (pads[0],) * 2, (pads[1],) * 2))
-    windows = _sliding_window_view(x, tuple((n - 1) * step + 1 for n, step in zip(kernel, spread)), axis=(2, 3))
-    windows = windows[:, :, ::steps[0], ::steps[1], ::spread[0], ::spread[1]]
-    n, channels, rows, columns = windows.shape[:4]
-    return _manipulation.reshape(_manipulation.permute_dims(windows, (0, 1, 4, 5, 2, 3)), (n, channels * kernel[0] * kernel[1], rows * columns))
-
-
 def cross_entropy(input: Values, target: Values, weight: Values | None = None, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Array:
     """-log softmax(x) of the class `target`, with the classes along axis 1, or of probabilities of the shape of x.
 
-    The mean is over the targets that are not `ignore_index`. Raises NotImplementedError for `weight`.
+    The mean is over the targets that are not `ignore_index`; with `weight`, one number for each class, it is weighted.
 
     >>> compute.nn.functional.cross_entropy([[0.0, 0.0]], [1])
     Array(0.6931472, dtype=float32)
     """
-    if weight is not None:
-        raise NotImplementedError("cross_entropy: weight; use reduction='none' and multiply the losses")
     x, target = _array_of(input), _array_of(target)
     axis = 1 if x.ndim > 1 else 0
     if target.dtype not in _dtypes.INTEGERS:
+        if weight is not None:
+            raise NotImplementedError("cross_entropy: weight of probabilities; multiply these by the weights")
         if label_smoothing:
             target = target * (1 - label_smoothing) + label_smoothing / x.shape[axis]
         return _loss(nn.cross_entropy_soft(x, target, axis=axis), reduction)
+    if weight is not None:
+        return _weighted_cross_entropy(x, target, weight, ignore_index, reduction, label_smoothing, axis)
     losses = nn.cross_entropy(x, target, axis=axis, label_smoothing=label_smoothing, ignore_index=ignore_index)
     if reduction != "mean":
         return _loss(losses, reduction)
@@ -386,7 +530,26 @@ def smooth_l1_loss(input: Values, target: Values, reduction: str = "mean", beta:
     return huber_loss(input, target, reduction, beta) / beta if beta else l1_loss(input, target, reduction)
 
 
+def _always_in_place(name, function):
+    def run(input: Values, *arguments: Any) -> Array:
+        return _stored(function(input, *arguments), input, True)
+    run.__doc__ = f"{name}, in place."
+    run.__name__ = run.__qualname__ = f"{name}_"
+    return run
+
+
+celu_, elu_, hardtanh_, leaky_relu_, relu_, selu_, threshold_ = (_always_in_place(name, globals()[name]) for name in (
+    "celu", "elu", "hardtanh", "leaky_relu", "relu", "selu", "threshold"))
+
 __getattr__ = functools.partial(_names._refuse, "compute.nn")
 __dir__ = functools.partial(_names.offered, globals())
 __all__ = [_name for _name, _value in list(globals().items()) if _name[0] != "_" and callable(_value) and _name not in ("Any", "Array", "Sequence", "Values")]
+# Functions that PyTorch also has without nn.functional.
+_names.COMPUTE.update({_name: globals()[_name] for _name in (
+    "adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "avg_pool1d", "bilinear",
+    "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity",
+    "hardshrink", "hinge_embedding_loss", "layer_norm", "margin_ranking_loss", "max_pool1d", "max_pool2d",
+    "max_pool3d", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu_",
+    "rms_norm", "rrelu", "selu", "selu_", "threshold", "threshold_", "triplet_margin_loss")})
 nn.functional = sys.modules["compute.nn.functional"] = sys.modules[__name__]

@@ -299,8 +299,8 @@ Selected = namedtuple("Selected", ["values", "indices"])
 def max(x, /, axis=None, out=None, keepdims=False, **names):
     """The greatest element; NaN if there is one.
 
-    For the parameters see sum. Along `dim` the result is a named tuple (values, indices), as in PyTorch. Raises
-    ValueError if there are no elements.
+    For the parameters see sum. Along `dim` the result is a named tuple (values, indices), as in PyTorch, and with an array
+    in the place of the axis it is maximum(x, axis). Raises ValueError if there are no elements.
 
     >>> compute.max(compute.asarray([[1, 5], [7, 2]]), axis=1)
     Array([5, 7], dtype=int64)
@@ -313,8 +313,8 @@ def max(x, /, axis=None, out=None, keepdims=False, **names):
 def min(x, /, axis=None, out=None, keepdims=False, **names):
     """The least element; NaN if there is one.
 
-    For the parameters see sum. Along `dim` the result is a named tuple (values, indices), as in PyTorch. Raises
-    ValueError if there are no elements.
+    For the parameters see sum. Along `dim` the result is a named tuple (values, indices), as in PyTorch, and with an array
+    in the place of the axis it is minimum(x, axis). Raises ValueError if there are no elements.
 
     >>> compute.min(compute.asarray([[1, 5], [7, 2]]), axis=0)
     Array([1, 2], dtype=int64)
@@ -325,7 +325,11 @@ def min(x, /, axis=None, out=None, keepdims=False, **names):
 
 
 def _extreme(name, elementwise, function, x, axis, out, keepdims, names):
-    """Refuses what PyTorch means by max and min of two arrays. Along `dim` there are values and indices."""
+    """What PyTorch means by max and min of two arrays, and along `dim`: values and indices."""
+    if isinstance(axis, Array) and not names:
+        return _ops.TABLE[elementwise]["run"](x, axis, out=out)
+    if "other" in names and len(names) == 1 and axis is None:
+        return _ops.TABLE[elementwise]["run"](x, names["other"], out=out)
     if isinstance(axis, Array):
         raise TypeError(f"{name}: axis is an array; the {name} of two arrays is {elementwise}(x, y)")
     if "dim" in names:
@@ -381,8 +385,8 @@ _POPULATION = 0.0  # the default object: a program that says 0.0 has another one
 def var(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=False, **names):
     """The variance; sums of squares are divided by the number of elements less `correction`.
 
-    `ddof` is another name of `correction`. For the other parameters see sum. Integers and bool are computed in the default
-    dtype.
+    `ddof` is another name of `correction`. With PyTorch's `dim` or `keepdim` it is 1 unless given. For the other parameters
+    see sum. Integers and bool are computed in the default dtype.
 
     axis         an axis, a tuple of axes, or None for all elements
     correction   is subtracted from the number of elements: 0 as in NumPy, 1 for samples
@@ -413,11 +417,13 @@ def std(x, /, axis=None, dtype=None, out=None, correction=_POPULATION, keepdims=
 
 
 def _divisor(name, names, correction):
-    """The names of a call of var or std, with ddof for PyTorch's `unbiased`. PyTorch's default is not ours."""
+    """The names of a call of var or std, with ddof for PyTorch's `unbiased`, which is its default where `dim` is said."""
     if "unbiased" in names:
         names["ddof"] = 1 if names.pop("unbiased") else 0
     elif ("dim" in names or "keepdim" in names) and correction is _POPULATION and "ddof" not in names:
-        raise TypeError(f"{name}: PyTorch divides by n - 1, NumPy by n; say correction=1 or correction=0")
+        names["ddof"] = 1
+    if isinstance(names.get("dim"), list):
+        names["dim"] = tuple(names["dim"])
     return names
 
 
@@ -601,13 +607,21 @@ def _between(low, high, share):
 def median(x, /, axis=None, keepdims=False, *, out=None, overwrite_input=False, **names):
     """The median along an axis, or of all elements: of an even number the mean of the middle two. NaN if one is NaN.
 
-    `out` and `overwrite_input` are as of quantile.
+    `out` and `overwrite_input` are as of quantile. Along `dim` the result is a named tuple (values, indices) of the lower
+    of the middle two, as in PyTorch.
 
     >>> compute.median(compute.asarray([1.0, 9.0, 2.0, 4.0]))
     Array(3., dtype=float32)
     """
     if "dim" in names:
-        raise TypeError("median: with dim, PyTorch returns the lower of the middle two and its index; use kthvalue(x, (n + 1) // 2, dim) for n elements, or axis")
+        x, keepdim = array_of(x), names.get("keepdim", keepdims)
+        order = argsort(x, axis=names["dim"])
+        place = _core.broadcast_view(_creation.asarray((x.shape[names["dim"]] - 1) // 2, device=x.device),
+                                     [1 if i == names["dim"] % x.ndim else n for i, n in enumerate(x.shape)])
+        place = _ops.take_along_axis(order, place, axis=names["dim"])
+        found = _ops.take_along_axis(x, place, axis=names["dim"])
+        shape = [n for i, n in enumerate(place.shape) if keepdim or i != names["dim"] % x.ndim]
+        return Selected(_core.reshape_view(found, shape), _core.reshape_view(place, shape))
     if names:
         return renamed(median, names, x, axis=axis, keepdims=keepdims)
     return _stored(quantiles("median", x, 0.5, 1, axis, keepdims), out)
@@ -705,32 +719,36 @@ def _edge(part, x, axis):
 
 
 def nonzero(x, /, *, as_tuple=True):
-    """The indices along each axis of the elements that are not zero, as a tuple. PyTorch's nonzero is argwhere.
+    """The indices along each axis of the elements that are not zero, as a tuple; with `as_tuple` false, argwhere.
 
-    Raises ValueError for an array without axes, and for `as_tuple` false.
+    Raises ValueError for an array without axes.
 
     >>> compute.nonzero(compute.asarray([0, 3, 0, 4]))
     (Array([1, 3], dtype=int64),)
     """
     x = array_of(x)
-    if x.ndim == 0 or not as_tuple:
-        raise ValueError("nonzero: an array without axes has no indices; use atleast_1d" if as_tuple else "nonzero: the result is a tuple; use argwhere")
+    if x.ndim == 0:
+        raise ValueError("nonzero: an array without axes has no indices; use atleast_1d")
     indices, count = _ops.nonzero(x)
     used = int(count)
+    if not as_tuple:
+        return _ops.copy(indices[:, :used].T)
     return tuple(indices[i, :used] for i in range(x.ndim))
 
 
-def searchsorted(x1, x2, /, side="left", sorter=None):
+def searchsorted(x1, x2, /, side="left", sorter=None, *, right=None):
     """The positions at which the elements of `x2` would be inserted into the sorted vector `x1`.
 
     x1       a sorted vector
     x2       an array or a number
     side     "left": in front of equal elements, "right": behind them
     sorter   indices that sort `x1`, if it is not sorted
+    right    PyTorch's name for a side: true is "right"
 
     >>> compute.searchsorted([1, 3, 5], compute.asarray([0, 3, 9]))
     Array([0, 1, 3], dtype=int64)
     """
+    side = side if right is None else "right" if right else "left"
     x1, x2 = arrays_of(x1, x2)
     dtype = _dtypes.common("searchsorted", x1, x2)
     if not isinstance(x2, Array):
@@ -1082,4 +1100,6 @@ def einsum(equation, /, *operands, optimize=False, precision="default"):
     """
     if not isinstance(equation, str):
         equation, operands = _equation(equation, *operands)
+    elif len(operands) == 1 and isinstance(operands[0], (list, tuple)) and ("," in equation or isinstance(operands[0][0], Array)):
+        operands = operands[0]  # a list of operands, as PyTorch takes it
     return _ops.einsum(*arrays_of(*operands), equation=equation, precision=precision)

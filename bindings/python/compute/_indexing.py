@@ -167,7 +167,7 @@ def _as_value(value, target):
     value = _dtypes.number(value)
     if isinstance(value, _dtypes.NUMBERS):
         _dtypes.check_stored(value, target.dtype)
-        return value
+        return builtins.bool(value) if target.dtype is _dtypes.bool else value
     if not isinstance(value, Array):
         numbers = isinstance(value, (list, tuple))  # whose range is checked
         value = _creation.asarray(value, dtype=target.dtype if numbers else None, device=target.device)
@@ -324,17 +324,23 @@ def _updates(updates, x, shape):
     return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
 
 
-def scatter(x, indices, updates, /, *, axis=-1, reduction="set"):
+def scatter(x, /, *operands, axis=-1, reduction="set", **names):
     """`x` with `updates` written at `indices` along `axis`, as a new array: the opposite of take_along_axis.
 
     `indices` has as many axes as `x`, and is no longer along the other axes. `updates` broadcasts to its shape. It is
     written ("set"), or combined with what is there by "add", "mul", "min" or "max". Of several updates of one element
-    "set" keeps any one. Negative indices count from the end.
+    "set" keeps any one. Negative indices count from the end. With an axis in front of the indices it is PyTorch's
+    scatter(x, dim, index, src).
 
     >>> compute.scatter(compute.asarray([1, 2, 3]), [0, 2], 10, reduction="add")
     Array([11,  2, 13], dtype=int64)
     """
     x = array_of(x)
+    if names or len(operands) == 3:
+        known = dict(zip(("dim", "index", "src"), operands)) | names
+        found = _ops.copy(x) if isinstance(x, Array) else x
+        return found.scatter(**known)
+    indices, updates = operands
     axis, indices = _whole(axis, "scatter"), _placed(indices, x)
     return _ops.scatter(x, indices, _updates(updates, x, array_of(indices).shape), axis=axis, reduction=reduction)
 

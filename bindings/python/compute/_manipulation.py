@@ -7,7 +7,7 @@ import operator
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of, is_values
-from ._errors import called, no_array, renamed
+from ._errors import called, no_array, renamed, resolved
 
 
 def _whole(value, name, argument="axis"):
@@ -192,12 +192,14 @@ def unstack(x, /, axis=0):
     return tuple(x[before + (i,)] for i in range(x.shape[axis]))
 
 
-def expand_dims(x, /, axis):
+def expand_dims(x, /, axis=None, **names):
     """A view with new axes of extent 1 at the positions `axis` of the result.
 
     >>> compute.expand_dims([1, 2], 0).shape
     (1, 2)
     """
+    if names:
+        return renamed(expand_dims, names, x, axis=axis)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     x = array_of(x)
     rank = x.ndim + len(axes)
@@ -208,7 +210,7 @@ def expand_dims(x, /, axis):
 def squeeze(x, /, axis=None, **names):
     """A view without the axes `axis`, which have extent 1, or without all such axes.
 
-    axis   an axis or a tuple of axes
+    axis   an axis or a tuple of axes; PyTorch's `dim` keeps axes with another extent
 
     Raises ValueError for an axis with another extent.
 
@@ -216,7 +218,8 @@ def squeeze(x, /, axis=None, **names):
     (3,)
     """
     if names:
-        return renamed(squeeze, names, x, axis=axis)
+        x, known = array_of(x), resolved(squeeze, names, {"axis": axis})
+        return squeeze(x, tuple(i for i in _axes(known["axis"], x.ndim, "squeeze") if x.shape[i] == 1))
     x = array_of(x)
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else _axes(axis, x.ndim, "squeeze")
     for one in axes:
@@ -239,7 +242,7 @@ def flip(x, /, axis=None, **names):
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(rank))]
 
 
-def permute_dims(x, /, axes):
+def permute_dims(x, /, axes=None, **names):
     """A view whose axis i is axis `axes[i]` of `x`.
 
     Raises ValueError if `axes` does not name each axis once.
@@ -247,6 +250,8 @@ def permute_dims(x, /, axes):
     >>> compute.permute_dims(compute.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
+    if names:
+        return renamed(permute_dims, names, x, axes=axes)
     x = array_of(x)
     if sorted(_axes(axes, x.ndim, "permute_dims")) != list(range(x.ndim)):
         raise ValueError(f"permute_dims: {axes} does not name each of {x.ndim} axes")
@@ -345,12 +350,14 @@ def repeat(x, /, repeats, axis=None):
     return _ops.take(x, _ops.searchsorted(ends, positions, side="right"), axis=axis)
 
 
-def tile(x, repetitions, /):
+def tile(x, /, repetitions=None, **names):
     """Copies of `x` side by side.
 
     >>> compute.tile([1, 2], 2)
     Array([1, 2, 1, 2], dtype=int64)
     """
+    if names:
+        return renamed(tile, names, x, repetitions=repetitions)
     repetitions = tuple(repetitions) if isinstance(repetitions, (tuple, list)) else (repetitions,)
     x = array_of(x)
     rank = max(x.ndim, len(repetitions))

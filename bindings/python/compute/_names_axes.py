@@ -27,6 +27,9 @@ def sliding_window_view(x: Values, window_shape: Any, axis: Any = None) -> Array
     axes = tuple(range(x.ndim)) if axis is None else _axes(axis, x.ndim, "sliding_window_view")
     if len(axes) != len(sizes):
         raise ValueError(f"sliding_window_view: {len(sizes)} extents of windows for {len(axes)} axes")
+    if not isinstance(x, Array):  # a variable of compute.grad: no view, but the elements at these positions
+        places = _core.reshape_view(_creation.arange(x.size, device=x.device), x.shape)
+        return _ops.take(_flat(x), sliding_window_view(places, sizes, tuple(axes)), axis=0)
     extents = list(x.shape)
     for one, n in zip(axes, sizes):
         if not 0 < n <= extents[one]:
@@ -41,13 +44,26 @@ def _as_strided(x: Values, shape: Sequence[int], strides: Sequence[int]) -> Arra
     return _core.strided_view(x, x.dtype, tuple(shape), tuple(stride // x.itemsize for stride in strides), 0)
 
 
-def transpose(x: Values, *axes: Any) -> Array:
+def as_strided(x: Values, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
+    """PyTorch's as_strided: a view of another shape, with strides in elements.
+
+    >>> compute.as_strided([1, 2, 3], (2, 2), (1, 1))
+    Array([[1, 2],
+           [2, 3]], dtype=int64)
+    """
+    x = array_of(x)
+    return _core.strided_view(x, x.dtype, tuple(size), tuple(stride), (storage_offset or 0) * x.itemsize)
+
+
+def transpose(x: Values, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Array:
     """A view with the axes reversed, or in the order of a tuple; of two integers, these two exchanged as in PyTorch.
 
     >>> compute.transpose(compute.zeros((2, 3, 4)), (1, 2, 0)).shape
     (3, 4, 2)
     """
     x = array_of(x)
+    if dim0 is not None or dim1 is not None:
+        axes = (*axes, *(one for one in (dim0, dim1) if one is not None))
     if len(axes) == 2:
         return swapaxes(x, *axes)
     if len(axes) > 1:
@@ -55,12 +71,14 @@ def transpose(x: Values, *axes: Any) -> Array:
     return _manipulation.permute_dims(x, tuple(reversed(range(x.ndim))) if not axes or axes[0] is None else axes[0])
 
 
-def swapaxes(x: Values, axis1: int, axis2: int, /) -> Array:
+def swapaxes(x: Values, axis1: int | None = None, axis2: int | None = None, **names: int) -> Array:
     """A view with two axes exchanged.
 
     >>> compute.swapaxes(compute.zeros((2, 3)), 0, 1).shape
     (3, 2)
     """
+    if names:  # PyTorch's dim0 and dim1
+        return swapaxes(x, names.get("dim0", names.get("axis0", axis1)), names.get("dim1", names.get("axis1", axis2)))
     x = array_of(x)
     order = list(range(x.ndim))
     first, second = _axis(axis1, x.ndim, "swapaxes"), _axis(axis2, x.ndim, "swapaxes")
@@ -158,14 +176,14 @@ def fliplr(x: Values) -> Array:
     return _manipulation.flip(x, axis=1)
 
 
-def rot90(x: Values, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
+def rot90(x: Values, k: int = 1, axes: Sequence[int] = (0, 1), *, dims: Sequence[int] | None = None) -> Array:
     """A view turned `k` times by a right angle, from the first of two axes towards the second.
 
     >>> compute.rot90([[1, 2], [3, 4]])
     Array([[2, 4],
            [1, 3]], dtype=int64)
     """
-    first, second = axes
+    first, second = axes if dims is None else dims
     for _ in range(k % 4):
         x = swapaxes(_manipulation.flip(x, axis=second), first, second)
     return array_of(x)

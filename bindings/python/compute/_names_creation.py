@@ -46,6 +46,30 @@ def tensor(data: Values, dtype: DType | None = None, device: Any = None, require
     return array(data, dtype=dtype, device=device)
 
 
+class _TensorType(type):
+    """Whose instances are the arrays."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, Array)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(Array, name)
+
+
+class Tensor(metaclass=_TensorType):
+    """PyTorch's constructor: Tensor([1, 2]) and Tensor(2, 3) make arrays of the default dtype. All arrays are its instances."""
+
+    def __new__(cls, *data: Any, device: Any = None) -> Any:
+        return _from_data(_dtypes.DEFAULT_FLOAT, data, device)
+
+
+def _from_data(kind, data, device=None):
+    """Numbers as an array, or an array of the extents that several integers are."""
+    if len(data) == 1 and not isinstance(data[0], int):
+        return _creation.asarray(data[0], dtype=kind, device=device, copy=None)
+    return _creation.empty(data or (0,), dtype=kind, device=device)
+
+
 def from_numpy(x: Values) -> Array:
     """An array on cpu over the memory of an array of NumPy.
 
@@ -164,7 +188,7 @@ def _stacked(arrays, dtype):
     return x if dtype is None else _functions.astype(x, dtype, copy=False)
 
 
-def logspace(start: float, stop: float | None = None, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DType | None = None, **names: Any) -> Array:
+def logspace(start: float, stop: float | None = None, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: DType | None = None, *, device: Any = None, **names: Any) -> Array:
     """`num` numbers from base ** start to base ** stop, whose logarithms are evenly spaced.
 
     PyTorch's `end` is `stop`, and `steps` is `num`.
@@ -173,8 +197,8 @@ def logspace(start: float, stop: float | None = None, num: int = 50, endpoint: b
     Array([  1.,  10., 100.], dtype=float32)
     """
     if names:
-        return renamed(logspace, names, start, stop=stop, num=num, endpoint=endpoint, base=base, dtype=dtype)
-    return _powers(float(base), _creation.linspace(start, stop, num, endpoint, dtype=_wide()), dtype)
+        return renamed(logspace, names, start, stop=stop, num=num, endpoint=endpoint, base=base, dtype=dtype, device=device)
+    return _powers(float(base), _creation.linspace(start, stop, num, endpoint, dtype=_wide(), device=device), dtype)
 
 
 def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: DType | None = None) -> Array:
@@ -227,15 +251,18 @@ def diag(x: Values, k: int = 0, **names: int) -> Array:
     return _ops.where(_creation.eye(size, k=k, dtype=_dtypes.bool, device=x.device), _core.reshape_view(rows, (size, 1)), 0)
 
 
-def diag_embed(x: Values) -> Array:
-    """Matrices with the vectors along the last axis on their diagonals.
+def diag_embed(x: Values, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    """Matrices, along two axes, with the vectors along the last axis on a diagonal.
 
     >>> compute.diag_embed([[1, 2]])
     Array([[[1, 0],
             [0, 2]]], dtype=int64)
     """
     x = array_of(x)
-    return _ops.where(_creation.eye(x.shape[-1], dtype=_dtypes.bool, device=x.device), _manipulation.expand_dims(x, -1), 0)
+    size = x.shape[-1] + builtins.abs(offset)
+    rows = _manipulation.pad(x, [(0, 0)] * (x.ndim - 1) + [(builtins.max(-offset, 0), builtins.max(offset, 0))]) if offset else x
+    found = _ops.where(_creation.eye(size, k=offset, dtype=_dtypes.bool, device=x.device), _manipulation.expand_dims(rows, -1), 0)
+    return found if (dim1, dim2) == (-2, -1) else _manipulation.moveaxis(found, (-2, -1), (dim1, dim2))
 
 
 def diagflat(x: Values, k: int = 0) -> Array:
@@ -248,7 +275,7 @@ def diagflat(x: Values, k: int = 0) -> Array:
     return diag(_flat(x), k)
 
 
-def vander(x: Values, n: int | None = None, increasing: bool = False) -> Array:
+def vander(x: Values, n: int | None = None, increasing: bool = False, *, N: int | None = None) -> Array:
     """A matrix with the powers of a vector as columns, the highest first.
 
     >>> compute.vander([1, 2, 3], 3)
@@ -256,9 +283,30 @@ def vander(x: Values, n: int | None = None, increasing: bool = False) -> Array:
            [4, 2, 1],
            [9, 3, 1]], dtype=int64)
     """
-    x = array_of(x)
+    x, n = array_of(x), N if n is None else n
     powers = _creation.arange(x.size if n is None else n, device=x.device)
     return _ops.pow(_core.reshape_view(x, (x.size, 1)), powers if increasing else powers[::-1])
+
+
+def _vander_ascending(x: Values, N: int | None = None) -> Array:
+    """PyTorch's vander: a matrix with the powers of a vector as columns, the lowest first.
+
+    >>> compute.linalg.vander([1, 2])
+    Array([[1, 1],
+           [1, 2]], dtype=int64)
+    """
+    return vander(x, N, increasing=True)
+
+
+def _range(start: float = 0, end: float | None = None, step: float = 1, dtype: DType | None = None) -> Array:
+    """PyTorch's range: evenly spaced floating-point numbers up to `end`, which is among them.
+
+    >>> compute.range(1, 3)
+    Array([1., 2., 3.], dtype=float32)
+    """
+    start, end = (0, start) if end is None else (start, end)
+    found = _creation.arange(math.floor((end - start) / step + 1e-9) + 1) * step + start
+    return _functions.astype(found, dtype or _dtypes.DEFAULT_FLOAT, copy=False)
 
 
 def _window(size, *factors):
@@ -393,27 +441,59 @@ def _extents(size, single):
     return single[0] if len(single) == 1 and not hasattr(single[0], "__index__") else single if size is None else size
 
 
-def rand(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Array:
+def _source(generator):
+    """What draws numbers: a generator, or the one of the process."""
+    return random if generator is None else getattr(generator, "generator", generator)
+
+
+class Generator(random.Generator):
+    """PyTorch's generator: a compute.random.Generator whose seed comes later."""
+
+    def __init__(self, device: Any = None) -> None:
+        super().__init__(0)
+        self.device = device
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Starts over with a seed. Returns the generator."""
+        self.seed(seed % 2 ** 63)
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed."""
+        return self.state[0]
+
+
+def manual_seed(seed: int) -> Any:
+    """random.seed. Returns the generator of the process.
+
+    >>> _ = compute.manual_seed(1)
+    """
+    random.seed(seed % 2 ** 63)
+    return random._generator
+
+
+def rand(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, generator: Any = None, **names: Any) -> Array:
     """Uniformly distributed numbers in [0, 1), of the shape of the arguments.
 
     >>> compute.rand(2, 3).shape
     (2, 3)
     """
     no_gradient(requires_grad)
-    return random.uniform(_extents(None, size), dtype=dtype, device=device)
+    return _source(generator).uniform(_creation._extents_of("rand", _extents(None, size), names), dtype=dtype, device=device)
 
 
-def randn(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Array:
+def randn(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, generator: Any = None, **names: Any) -> Array:
     """Normally distributed numbers with mean 0 and deviation 1, of the shape of the arguments.
 
     >>> compute.randn(2, 3).shape
     (2, 3)
     """
     no_gradient(requires_grad)
-    return random.normal(_extents(None, size), dtype=dtype, device=device)
+    return _source(generator).normal(_creation._extents_of("randn", _extents(None, size), names), dtype=dtype, device=device)
 
 
-def randint(low: int, high: Any = None, size: Any = None, dtype: DType | None = None, device: Any = None) -> Array:
+def randint(low: int = 0, high: Any = None, size: Any = None, dtype: DType | None = None, device: Any = None, *, generator: Any = None,
+            requires_grad: bool = False) -> Array:
     """Random integers in [low, high), or in [0, low); the shape is the third argument, or as PyTorch has it the second of two.
 
     >>> compute.randint(0, 10, (2, 3)).shape
@@ -422,50 +502,73 @@ def randint(low: int, high: Any = None, size: Any = None, dtype: DType | None = 
     if high is not None and not hasattr(high, "__index__"):
         high, size = None, high
     low, high = (0, low) if high is None else (low, high)
-    return random.integers(() if size is None else size, low, high, dtype=dtype, device=device)
+    no_gradient(requires_grad)
+    return _source(generator).integers(() if size is None else size, low, high, dtype=dtype, device=device)
 
 
-def rand_like(x: Values, *, dtype: DType | None = None) -> Array:
+def randint_like(x: Values, low: int = 0, high: int | None = None, *, dtype: DType | None = None, device: Any = None) -> Array:
+    """randint of the shape, the dtype and the device of `x`.
+
+    >>> compute.randint_like(compute.ones((2, 3)), 5).shape
+    (2, 3)
+    """
+    x = array_of(x)
+    found = randint(low, high, x.shape, device=device or x.device)
+    return _functions.astype(found, dtype or x.dtype, copy=False)
+
+
+def randperm(n: int, *, generator: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Array:
+    """The integers in [0, n) in random order.
+
+    >>> compute.sort(compute.randperm(3))
+    Array([0, 1, 2], dtype=int64)
+    """
+    no_gradient(requires_grad)
+    found = _source(generator).permutation(n, device=device)
+    return found if dtype is None else _functions.astype(found, dtype, copy=False)
+
+
+def rand_like(x: Values, *, dtype: DType | None = None, device: Any = None) -> Array:
     """rand of the shape, the dtype and the device of `x`.
 
     >>> compute.rand_like(compute.ones((2, 3))).shape
     (2, 3)
     """
     x = array_of(x)
-    return random.uniform(x.shape, dtype=dtype or x.dtype, device=x.device)
+    return random.uniform(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def randn_like(x: Values, *, dtype: DType | None = None) -> Array:
+def randn_like(x: Values, *, dtype: DType | None = None, device: Any = None) -> Array:
     """randn of the shape, the dtype and the device of `x`.
 
     >>> compute.randn_like(compute.ones((2, 3))).shape
     (2, 3)
     """
     x = array_of(x)
-    return random.normal(x.shape, dtype=dtype or x.dtype, device=x.device)
+    return random.normal(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Array:
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Array:
     """PyTorch's normal: normally distributed numbers of a shape, by default that of `mean` and `std`, which may be arrays.
 
     >>> compute.normal(0.0, 1.0, size=(2, 3)).shape
     (2, 3)
     """
     extents = _manipulation.broadcast_shapes(shape(mean), shape(std)) if size is None else size
-    return random.normal(extents) * std + mean
+    return _source(generator).normal(extents) * std + mean
 
 
-def bernoulli(p: Values) -> Array:
+def bernoulli(p: Values, *, generator: Any = None) -> Array:
     """1 with the probabilities `p`, else 0, in the dtype of `p`.
 
     >>> compute.bernoulli(compute.asarray([0.0, 1.0]))
     Array([0., 1.], dtype=float32)
     """
     p = _inexact(array_of(p))
-    return _ops.cast(random.uniform(p.shape, dtype=p.dtype, device=p.device) < p, dtype=p.dtype)
+    return _ops.cast(_source(generator).uniform(p.shape, dtype=p.dtype, device=p.device) < p, dtype=p.dtype)
 
 
-def multinomial(weights: Values, num_samples: int, replacement: bool = False) -> Array:
+def multinomial(weights: Values, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Array:
     """Random positions along the last axis, with probabilities in the proportion of `weights`. Waits for them without `replacement`.
 
     >>> compute.multinomial([0.0, 1.0], 2, replacement=True)
@@ -473,10 +576,10 @@ def multinomial(weights: Values, num_samples: int, replacement: bool = False) ->
     """
     weights = _inexact(array_of(weights))
     if replacement:
-        return random.categorical(_ops.log(weights), samples=num_samples)
+        return _source(generator).categorical(_ops.log(weights), samples=num_samples)
     if weights.ndim == 1:
-        return random.choice(weights.size, num_samples, replace=False, p=weights)
-    return _manipulation.stack([multinomial(row, num_samples) for row in _manipulation.unstack(weights)])
+        return _source(generator).choice(weights.size, num_samples, replace=False, p=weights)
+    return _manipulation.stack([multinomial(row, num_samples, generator=generator) for row in _manipulation.unstack(weights)])
 
 
 def _uniform_numbers(size: Any = None) -> Array:

@@ -209,18 +209,32 @@ def around(x: Values, decimals: int = 0, out: Array | None = None) -> Array:
     return _ops.TABLE["multiply"]["run"](_ops.round(x / scale), scale, out=out)
 
 
-def _add(x1, x2, *out, alpha=None, **options):
+_MISSING = object()
+
+
+def _second(name, x2, other):
+    """The second operand, which PyTorch calls `other`."""
+    x2 = other if x2 is _MISSING else x2
+    if x2 is _MISSING:
+        raise TypeError(f"{name}() missing 1 required positional argument: 'x2'")
+    return x2
+
+
+def _add(x1, x2=_MISSING, *out, alpha=None, other=_MISSING, **options):
     """x1 + alpha x2."""
+    x2 = _second("add", x2, other)
     return _with_options("add", (x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), *out), options)
 
 
-def _subtract(x1, x2, *out, alpha=None, **options):
+def _subtract(x1, x2=_MISSING, *out, alpha=None, other=_MISSING, **options):
     """x1 - alpha x2."""
+    x2 = _second("subtract", x2, other)
     return _with_options("subtract", (x1, x2 if alpha is None else _ops.multiply(array_of(x2), alpha), *out), options)
 
 
-def _divide(x1, x2, *out, rounding_mode=None, **options):
+def _divide(x1, x2=_MISSING, *out, rounding_mode=None, other=_MISSING, **options):
     """x1 / x2, rounded as PyTorch's `rounding_mode` says."""
+    x2 = _second("divide", x2, other)
     if rounding_mode not in (None, "floor", "trunc"):
         raise ValueError(f"divide: rounding_mode is {rounding_mode!r}; expected None, 'floor' or 'trunc'")
     if rounding_mode != "trunc":
@@ -233,9 +247,16 @@ def _divide(x1, x2, *out, rounding_mode=None, **options):
     return _with_options("add", (down, is_negative, *out), options)
 
 
+def _logit(x, *out, eps=None, **options):
+    """log(x / (1 - x)), of x limited to [eps, 1 - eps]."""
+    return _with_options("logit", (x if eps is None else _functions.clip(_inexact(array_of(x)), eps, 1 - eps), *out), options)
+
+
 def _with_options(name, inputs, options):
     """An elementwise function with what it has in NumPy: `dtype`, `where`, and an array for the result behind the operands. A hook of the extension."""
     run, count = _ops.TABLE[name]["run"], len(_ops.TABLE[name]["inputs"].split())
+    inputs = (*(options.pop(key) for key in ("input", "self") if key in options), *inputs)
+    inputs = (*inputs, *(options.pop(key) for key in ("other", "exponent", "divisor", "value", "values") if key in options))
     if len(inputs) == count + 1 and "out" not in options and isinstance(inputs[-1], (Array, types.NoneType)):
         *inputs, options["out"] = inputs
     if len(inputs) != count:

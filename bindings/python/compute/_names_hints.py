@@ -6,26 +6,24 @@ from __future__ import annotations
 # Names that mean something else here, or nothing: what to use.
 _HINTS = {
     "compute": {
-        "scatter_reduce": 'scatter(x, i, y, axis=..., reduction="add"), "mul", "min" or "max"',
-        "index_put": "x[i, j] = y, or scatter_nd", "conv1d": "nn.convolution", "conv2d": "nn.convolution", "conv3d": "nn.convolution",
-        "conv_transpose2d": "nn.convolution_transpose", "vectorize": "a function of whole arrays, or compute.expression",
+        "vectorize": "a function of whole arrays, or compute.expression",
         "frompyfunc": "a function of whole arrays, or compute.expression",
-        "apply_over_axes": "the function itself with axis=(...)", "no_grad": "nothing: gradients are recorded inside compute.grad alone; compute.grad.constant(x) is a constant",
-        "autograd": "compute.grad", "Generator": "random.Generator", "ufunc": "any function of the package", "matrix": "an array with two axes",
+        "apply_over_axes": "the function itself with axis=(...)", 
+        "autograd": "compute.grad", "ufunc": "any function of the package", "matrix": "an array with two axes",
         "bmat": "block", "vmap": "a function of whole arrays, which broadcast", "genfromtxt": "loadtxt", "fromfile": "frombuffer(file.read(), dtype)", "memmap": "asarray(numpy.memmap(...))",
         "nditer": "a function of whole arrays", "object_": "nothing: arrays hold numbers", "str_": "nothing: arrays hold numbers",
-        "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "std_mean": "std and mean", "var_mean": "var and mean", "jit": "compute.graph.record",
+        "poly1d": "polyfit and polyval", "shares_memory": "may_share_memory, which compares buffers", "jit": "compute.graph.record",
         "compile": "compute.graph.record", "grad_fn": "compute.grad", "logical_reduce": "all or any",
-        "logcumsumexp": "log(cumulative_sum(exp(x - max(x)))) + max(x)", "Parameter": "any array", "char": "nothing: arrays hold numbers",
+        "Parameter": "any array", "char": "nothing: arrays hold numbers",
         "ma": "where(mask, x, 0), with the mask in an array of its own", "recarray": "an array for each field", "datetime64": "nothing: arrays hold numbers, such as seconds in int64",
         "timedelta64": "nothing: arrays hold numbers, such as seconds in int64", "bytes_": "nothing: arrays hold numbers", "exceptions": "numpy.exceptions", "testing": "numpy.testing, which takes arrays of this package", "asmatrix": "an array with two axes",
-        "einsum_path": "nothing: operands are contracted from left to right", "dist": "linalg.vector_norm(x - y)",
+        "einsum_path": "nothing: operands are contracted from left to right",
         "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros",
         "packbits": "sum(x.reshape(-1, 8) * 2 ** arange(7, -1, -1), axis=1)", "unpackbits": "(x[..., None] >> arange(7, -1, -1, dtype=uint8)) & 1", "require": "ascontiguousarray",
-        "unique_consecutive": "x[concat([asarray([True]), x[1:] != x[:-1]])]", "stft": "not implemented yet"},
+        "stft": "not implemented yet", "distributions": "compute.random for samples, and the formula of a density", "sparse_coo_tensor": "zeros(shape) with x[i, j] = y", "i0": "not implemented",
+        "kaiser_window": "hamming_window, hann_window or blackman_window", "triangular_solve": "linalg.solve_triangular or linalg.triangular_solve", "set_default_tensor_type": "set_default_dtype", "set_float32_matmul_precision": "the setting COMPUTE_MATH", "lu": "linalg.lu", "lstsq": "linalg.lstsq", "solve": "linalg.solve", "backends": "settings, see compute.config()", "utils": "the modules of Python's that load data; arrays are indexed by arrays", "typename": "x.dtype", "poisson": "not implemented", "igamma": "not implemented", "polygamma": "digamma", "symeig": "linalg.eigh", "autocast": "astype(x, float16)", "use_deterministic_algorithms": "the setting COMPUTE_DETERMINISTIC"},
     "compute.linalg": {
-        "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays",
-        "matrix_exp": "expm"},
+        "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays"},
     "compute.random": {
         "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "poisson": "not implemented",
         "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented"},
@@ -36,15 +34,16 @@ _HINTS = {
         "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "Softmax": "softmax", "Dropout": "dropout", "LayerNorm": "layer_norm", "BatchNorm2d": "batch_norm",
         "Embedding": "embedding", "Module": "functions of arrays, and lists or dicts of parameters", "Sequential": "functions of arrays", "Parameter": "any array",
         "CrossEntropyLoss": "cross_entropy, and compute.mean of it", "MSELoss": "mse_loss",
-        "interpolate": "not implemented", "binary_cross_entropy": "binary_cross_entropy_with_logits",
+        "interpolate": "not implemented", 
         "MultiheadAttention": "attention", "LSTM": "not implemented", "tanh": "compute.tanh"},
     "compute.Array": {
-        "median": "compute.median(x), the mean of the middle two, where PyTorch takes the lower one",
-        "backward": "compute.grad.value_and_gradients, which takes a function", "requires_grad": "compute.grad, whose functions take arrays", "requires_grad_": "compute.grad, whose functions take arrays",
-        "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad", "data": "the array itself", "index_put_": "x[i, j] = y",
+        
+        "backward": "compute.grad.value_and_gradients, which takes a function",
+        "grad": "the second result of compute.grad.value_and_gradients", "grad_fn": "compute.grad",
         "resize": "compute.reshape, or concat with zeros", "resize_": "compute.reshape, or concat with zeros", "base": "nothing: views keep their memory themselves", "ctypes": "__array_interface__",
         "setflags": "nothing: arrays can be written", "flags": "is_contiguous", "put": "compute.put(x, i, y)", "choose": "compute.choose(x, choices)", "compress": "compute.compress(mask, x)",
-        "storage": "native_handle", "data_ptr": "native_handle", "retain_grad": "compute.grad, whose functions take arrays", "storage_offset": "native_handle", "is_leaf": "compute.grad, whose functions take arrays", "register_hook": "compute.grad, whose functions take arrays", "dump": "compute.save", "tofile": "compute.save",
+        "t_": "x.t(), a view", "unsqueeze_": "x.unsqueeze(dim), a view", "squeeze_": "x.squeeze(), a view", "transpose_": "x.transpose(...), a view", "swapaxes_": "x.swapaxes(...), a view", "set_": "x.copy_(y)", "lu": "compute.linalg.lu(x)",
+        "is_sparse": "nothing: arrays are dense", "layout": "nothing: arrays are dense", "storage": "native_handle", "data_ptr": "native_handle", "retain_grad": "compute.grad, whose functions take arrays", "storage_offset": "native_handle", "is_leaf": "compute.grad, whose functions take arrays", "register_hook": "compute.grad, whose functions take arrays", "dump": "compute.save", "tofile": "compute.save",
         "byteswap": "nothing: elements have the order of the host", "item_": "item", "get": "numpy", "map_": "compute.expression", "apply_": "compute.expression"},
 }
 

@@ -290,10 +290,15 @@ def choose(x: Values, choices: Sequence[Values]) -> Array:
 def select(condlist: Sequence[Values], choicelist: Sequence[Values], default: Any = 0) -> Array:
     """The elements of the choice of the first condition that is true, or the default.
 
+    PyTorch's select(x, dim, index) is the part of `x` at an index of an axis.
+
     >>> x = compute.asarray([1.0, 2.0, 3.0])
     >>> compute.select([x > 2, x > 1], [x, -x])
     Array([ 0., -2.,  3.], dtype=float32)
     """
+    if isinstance(choicelist, int):  # PyTorch's select(x, dim, index)
+        x = array_of(condlist)
+        return x[(slice(None),) * _axis(choicelist, x.ndim, "select") + (default,)]
     if len(condlist) != len(choicelist):
         raise ValueError(f"select: {len(condlist)} conditions and {len(choicelist)} choices")
     found = default
@@ -351,21 +356,37 @@ def ravel_multi_index(multi_index: Sequence[Values], dims: Sequence[int]) -> Arr
     return found
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+def tril_indices(n: int = 0, k: int = 0, m: int | None = None, **names: Any) -> Any:
     """The indices on and below the `k`-th diagonal of a matrix with `n` rows and `m` columns.
+
+    With PyTorch's `row`, `col` or `offset`, tril_indices(row, col, offset=0) is a matrix with two rows.
 
     >>> compute.tril_indices(2)
     (Array([0, 1, 1], dtype=int64), Array([0, 0, 1], dtype=int64))
     """
+    if names:
+        return _index_matrix(tril_indices, n, k, **names)
     return _functions.nonzero(tri(n, m, k, dtype=_dtypes.bool))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+def _index_matrix(function, n, k, *, offset=0, dtype=None, device=None, **names):
+    """The indices of a call with PyTorch's parameters, as a matrix."""
+    found = function(names.pop("row", n), offset, names.pop("col", k))
+    if names:
+        raise TypeError(f"{function.__name__}() got an unexpected keyword argument {next(iter(names))!r}")
+    return _functions.astype(_ops.stack(*found, axis=0), dtype or _dtypes.int64, copy=False)
+
+
+def triu_indices(n: int = 0, k: int = 0, m: int | None = None, **names: Any) -> Any:
     """The indices on and above the `k`-th diagonal of a matrix with `n` rows and `m` columns.
+
+    With PyTorch's `row`, `col` or `offset`, triu_indices(row, col, offset=0) is a matrix with two rows.
 
     >>> compute.triu_indices(2)
     (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
     """
+    if names:
+        return _index_matrix(triu_indices, n, k, **names)
     return _functions.nonzero(_ops.logical_not(tri(n, m, k - 1, dtype=_dtypes.bool)))
 
 

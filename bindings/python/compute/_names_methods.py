@@ -6,16 +6,20 @@ import builtins
 import math
 from typing import Any, Sequence
 
-from . import _core, _dtypes, _files, _functions, _indexing, _manipulation, _numeric, _ops, grad, random
+from . import _core, _creation, _dtypes, _files, _functions, _indexing, _manipulation, _numeric, _ops, grad
 from ._core import Array, array_of
+from ._errors import no_gradient
 from ._manipulation import _axis
 from ._names_common import Values
-from ._names_elementwise import nan_to_num
+from ._names_creation import _source, bernoulli
+from ._names_elementwise import _divide, nan_to_num
+from ._names_indices import fill_diagonal
+from ._names_torch import index_put
 
 
 def _new(function):
-    def run(x, *arguments, dtype=None, device=None):
-        return function(*arguments, dtype=dtype or x.dtype, device=device or x.device)
+    def run(x, *arguments, dtype=None, device=None, **options):
+        return function(*arguments, dtype=dtype or x.dtype, device=device or x.device, **options)
     run.__doc__ = f"{function.__name__} with the dtype and the device of the array."
     return run
 
@@ -30,15 +34,15 @@ def _expanded_as(x, other):
     return _core.broadcast_view(x, other.shape)
 
 
-def _normal_in_place(x, mean=0.0, std=1.0):
+def _normal_in_place(x, mean=0.0, std=1.0, *, generator=None):
     """Sets the elements to normally distributed numbers, in place. Returns the array."""
-    x[...] = random.normal(x.shape, mean, std, dtype=x.dtype, device=x.device)
+    x[...] = _source(generator).normal(x.shape, mean, std, dtype=x.dtype, device=x.device)
     return x
 
 
-def _uniform_in_place(x, low=0.0, high=1.0):
+def _uniform_in_place(x, low=0.0, high=1.0, *, generator=None):
     """Sets the elements to uniformly distributed numbers, in place. Returns the array."""
-    x[...] = random.uniform(x.shape, low, high, dtype=x.dtype, device=x.device)
+    x[...] = _source(generator).uniform(x.shape, low, high, dtype=x.dtype, device=x.device)
     return x
 
 
@@ -46,6 +50,7 @@ def _to(x, *arguments, **options):
     """The array on another device, with another dtype, or both; as another array has them."""
     copy = options.pop("copy", False)
     options.pop("non_blocking", None)
+    options.pop("memory_format", None)
     known = {"device": options.pop("device", None), "dtype": options.pop("dtype", None)}
     if options:
         raise TypeError(f"to() got an unexpected keyword argument {next(iter(options))!r}")
@@ -85,8 +90,9 @@ def _expand(x, *sizes):
     return _core.broadcast_view(x, [old if new == -1 else new for old, new in zip(kept, sizes)])
 
 
-def _permute(x, *axes):
+def _permute(x, *axes, dims=None):
     """A view with the axes in the order of the arguments."""
+    axes = axes if dims is None else tuple(dims)
     return _manipulation.permute_dims(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
 
 
@@ -119,7 +125,7 @@ def _cpu(x):
     return _core.to_device(x, "cpu")
 
 
-def _cuda(x, device=None):
+def _cuda(x, device=None, non_blocking=False):
     """The array on a CUDA device."""
     return _core.to_device(x, "cuda" if device is None else f"cuda{device}" if isinstance(device, int) else device)
 
@@ -129,7 +135,7 @@ def _detach(x):
     return grad.constant(x)
 
 
-def _contiguous(x):
+def _contiguous(x, *, memory_format=None):
     """The array in row-major order without gaps: itself, or a copy."""
     return x if x.is_contiguous else _ops.copy(x)
 
@@ -154,6 +160,107 @@ def _in_place(name):
     return run
 
 
+def _in_place_scaled(name):
+    def run(x, other, *, alpha=1):
+        return _ops.TABLE[name]["run"](x, other if alpha == 1 else _ops.multiply(array_of(other), alpha), out=x)
+    run.__doc__ = f"{name} with `alpha` times the operand, in place. Returns the array."
+    return run
+
+
+def _stored(function, name):
+    def run(x, *operands, **options):
+        x[...] = function(x, *operands, **options)
+        return x
+    run.__doc__ = f"{name}, in place. Returns the array."
+    return run
+
+
+def _div_in_place(x, other, *, rounding_mode=None):
+    """divide, in place. Returns the array."""
+    if rounding_mode is None:
+        return _ops.divide(x, other, out=x)
+    x[...] = _divide(x, other, rounding_mode=rounding_mode)
+    return x
+
+
+def _bernoulli(x, p=None, *, generator=None):
+    """1 with the probabilities of the elements, or with `p`, else 0, in the dtype of the array."""
+    return bernoulli(x if p is None else _creation.full(x.shape, float(p), dtype=x.dtype, device=x.device), generator=generator)
+
+
+def _random_in_place(x, low=0, high=None, *, generator=None):
+    """Sets the elements to random integers in [low, high), or in [0, low), in place. Returns the array."""
+    low, high = (0, low) if high is None and low else (low, high)
+    limit = 2 ** 24 if x.dtype in _dtypes.FLOATS else _dtypes.iinfo(x.dtype).max if x.dtype in _dtypes.INTEGERS else 2
+    x[...] = _source(generator).integers(x.shape, low, limit if high is None else high, device=x.device)
+    return x
+
+
+def _exponential_in_place(x, lambd=1.0, *, generator=None):
+    """Sets the elements to exponentially distributed numbers, in place. Returns the array."""
+    x[...] = _ops.log1p(-_source(generator).uniform(x.shape, dtype=x.dtype, device=x.device)) / -lambd
+    return x
+
+
+def _fill_diagonal_in_place(x, value, wrap=False):
+    """Sets the elements of the diagonal to a number, in place. Returns the array."""
+    fill_diagonal(x, value, wrap)
+    return x
+
+
+def _put_in_place(x, indices, values, accumulate=False):
+    """Writes values at positions in row-major order, or adds them, in place. Returns the array."""
+    x[...] = _manipulation.reshape(index_put(_manipulation.reshape(x, (-1,)), (indices,), values, accumulate), x.shape)
+    return x
+
+
+def _select(x: Values, dim: int, index: int) -> Array:
+    """The part of the array at an index of an axis, a view."""
+    return x[(slice(None),) * _axis(dim, x.ndim, "select") + (index,)]
+
+
+def _median(x: Values, *arguments: Any, **options: Any) -> Any:
+    """compute.median along `dim`, with PyTorch's values and indices."""
+    if "dim" not in options and not arguments:
+        raise AttributeError("'compute.Array' object has no attribute 'median'; here it is compute.median(x), the mean of the middle two, "
+                             "where PyTorch takes the lower one, x.quantile(0.5, ...) or x.median(dim=0)")
+    return _functions.median(x, dim=options.pop("dim", arguments[0] if arguments else None), **options)
+
+
+def _repeated(x: Values, *repeats: Any, axis: int | None = None) -> Array:
+    """repeat, with NumPy's arguments; with more integers than these, tile, as in PyTorch."""
+    is_tile = len(repeats) > 2 or (len(repeats) == 2 and isinstance(repeats[1], int) and not -x.ndim <= repeats[1] < x.ndim)
+    if is_tile:
+        return _manipulation.tile(x, repeats)
+    return _manipulation.repeat(x, repeats[0], repeats[1] if len(repeats) == 2 else axis)
+
+
+def _sum_to_size(x: Values, *size: Any) -> Array:
+    """The sum over the axes along which an array of a size would be broadcast to the array."""
+    size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+    extra = x.ndim - len(size)
+    axes = tuple(i for i in range(x.ndim) if i < extra or (size[i - extra] == 1 and x.shape[i] != 1))
+    return _manipulation.reshape(_functions.sum(x, axis=axes, keepdims=True) if axes else x, size)
+
+
+def _itself(x, *arguments, **options):
+    """The array itself."""
+    return x
+
+
+def _requires_grad_in_place(x, requires_grad=True):
+    """The array itself; an error unless `requires_grad` is false."""
+    no_gradient(requires_grad)
+    return x
+
+
+def _type(x, dtype=None, non_blocking=False):
+    """The array converted to a dtype."""
+    if dtype is None:
+        raise TypeError("type: the name of PyTorch's type; here it is x.dtype")
+    return _functions.astype(x, dtype, copy=False)
+
+
 def _zero_in_place(x):
     """Sets all elements to 0, in place. Returns the array."""
     x[...] = 0
@@ -166,15 +273,15 @@ def _fill_in_place(x, value):
     return x
 
 
-def _copy_in_place(x, source):
+def _copy_in_place(x, source, non_blocking=False):
     """Sets the elements to those of another array, which broadcasts, in place. Returns the array."""
     x[...] = source
     return x
 
 
-def _scatter(x, dim, index, src, *, reduce=None):
+def _scatter(x, dim, index, src=None, *, value=None, reduce=None):
     """compute.scatter along an axis, with PyTorch's order of arguments."""
-    return _scatter_in_place(_ops.copy(x), dim, index, src) if reduce is None else _scattered(_ops.copy(x), dim, index, src, _REDUCTIONS[reduce])
+    return _scatter_in_place(_ops.copy(x), dim, index, src, value=value, reduce=reduce)
 
 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
@@ -195,8 +302,9 @@ def _numbers_for_nan(x: Values, nan: float = 0.0, posinf: float | None = None, n
     return nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
-def _tiled(x: Values, *repetitions: int | Sequence[int]) -> Array:
+def _tiled(x: Values, *repetitions: int | Sequence[int], dims: Sequence[int] = ()) -> Array:
     """tile, with the repetitions as a tuple or as several integers."""
+    repetitions = repetitions or tuple(dims)
     return _manipulation.tile(x, repetitions[0] if len(repetitions) == 1 else repetitions)
 
 
@@ -230,9 +338,9 @@ def _unfold(x, dim, size, step):
     return _core.strided_view(x, x.dtype, (*shape, size), (*(stride * step if i == at else stride for i, stride in enumerate(x.strides)), x.strides[at]), 0)
 
 
-def _scatter_in_place(x, dim, index, src):
+def _scatter_in_place(x, dim, index, src=None, *, value=None, reduce=None):
     """compute.scatter along an axis, in place. Returns the array."""
-    return _scattered(x, dim, index, src, "set")
+    return _scattered(x, dim, index, value if src is None else src, "set" if reduce is None else _REDUCTIONS[reduce])
 
 
 def _scatter_add_in_place(x, dim, index, src):
@@ -261,8 +369,12 @@ def _clamp_in_place(x, min=None, max=None):
 
 
 def _masked_fill_in_place(x, mask, value):
-    """Sets the elements where `mask` is true to a number, in place. Returns the array."""
-    x[mask] = value
+    """Sets the elements where `mask`, which broadcasts, is true to a number, in place. Returns the array."""
+    mask = array_of(mask)
+    if mask.shape == x.shape:
+        x[mask] = value
+    else:
+        x[...] = _functions.where(mask, value, x)
     return x
 
 

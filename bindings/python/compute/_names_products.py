@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any, Sequence
 
 from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _numeric, _ops, linalg, nn
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
 from ._errors import renamed
-from ._manipulation import _axes, _flat
+from ._manipulation import _axes, _axis, _flat
 from ._names_axes import append, atleast_1d
 from ._names_common import Values, _INEXACT, _inexact
 from ._names_creation import _has_float64
@@ -70,12 +71,15 @@ def vdot(x1: Values, x2: Values) -> Array:
 
 
 def addmm(c: Values, a: Values, b: Values, *, beta: float = 1.0, alpha: float = 1.0) -> Array:
-    """linalg.gemm: beta c + alpha a b.
+    """linalg.gemm: beta c + alpha a b, where c broadcasts.
 
     >>> compute.addmm(compute.eye(2), compute.ones((2, 1)), compute.ones((1, 2)))
     Array([[2., 1.],
            [1., 2.]], dtype=float32)
     """
+    c, a, b = arrays_of(c, a, b)
+    if getattr(c, "ndim", 0) < 2:
+        return _ops.matmul(a, b) * alpha + c * beta
     return linalg.gemm(c, a, b, alpha=alpha, beta=beta)
 
 
@@ -318,50 +322,76 @@ def _least_squares(columns, y):
     return _ops.stack(*(side / scale for side, scale in zip(sides, scales)), axis=0)
 
 
+def logdet(x: Values) -> Array:
+    """The logarithm of the determinant of matrices; NaN where it is negative.
+
+    >>> compute.logdet([[1.0, 0.0], [0.0, 1.0]])
+    Array(0., dtype=float32)
+    """
+    sign, size = linalg.slogdet(_inexact(array_of(x)))
+    return _functions.where(sign < 0, math.nan, size)
+
+
+def _solve_triangular(a: Values, b: Values, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
+    """PyTorch's solve_triangular: x with a x = b, or x a = b unless `left`, for a triangular matrix.
+
+    >>> compute.linalg.solve_triangular([[2.0]], [[4.0]], upper=True)
+    Array([[2.]], dtype=float32)
+    """
+    a, b = (_inexact(x) for x in arrays_of(a, b))
+    if not left:
+        return _solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
+    return linalg.triangular_solve(a, b, upper=upper, unit_diagonal=unitriangular)
+
+
+def cumulative_trapezoid(y: Values, x: Values | None = None, *, dx: float = 1.0, dim: int = -1) -> Array:
+    """The integrals up to each position but the first along an axis, by the trapezoidal rule.
+
+    >>> compute.cumulative_trapezoid([1.0, 3.0, 5.0])
+    Array([2., 6.], dtype=float32)
+    """
+    y = _inexact(array_of(y))
+    before = (slice(None),) * _axis(dim, y.ndim, "cumulative_trapezoid")
+    means = (y[before + (slice(1, None),)] + y[before + (slice(None, -1),)]) * 0.5
+    return _functions.cumulative_sum(means * (dx if x is None else _functions.diff(array_of(x), axis=dim)), axis=dim)
+
+
 # ---- Networks -------------------------------------------------------------------------------------------------------
 
 
 def _conv(count):
-    def run(x: Values, weight: Values, bias: Values | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Array:
-        return nn.convolution(x, weight, bias, strides=stride, dilations=dilation, padding=padding, groups=groups)
+    def run(input: Values, weight: Values, bias: Values | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Array:
+        return nn.convolution(input, weight, bias, strides=stride, dilations=dilation, padding=padding, groups=groups)
     run.__doc__ = f"convolution over {count} spatial ax{'i' if count == 1 else 'e'}s."
     run.__name__ = run.__qualname__ = f"conv{count}d"
     return run
 
 
-def _max_pool2d(x: Values, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Array:
+def _max_pool2d(input: Values, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Array:
     """max_pool.
 
     >>> compute.nn.max_pool2d(compute.ones((1, 1, 4, 4)), 2).shape
     (1, 1, 2, 2)
     """
-    return nn.max_pool(x, kernel_size, strides=stride, padding=padding)
+    if dilation not in (1, (1, 1)) or ceil_mode:
+        raise NotImplementedError("max_pool2d: dilation and ceil_mode; use pad")
+    return nn.max_pool(input, kernel_size, strides=stride, padding=padding)
 
 
-def _avg_pool2d(x: Values, kernel_size: Any, stride: Any = None, padding: int = 0) -> Array:
-    """average_pool, where zeros in the padding count.
+def _avg_pool2d(input: Values, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Array:
+    """average_pool, where zeros in the padding count unless `count_include_pad` is false.
 
     >>> compute.nn.avg_pool2d(compute.ones((1, 1, 2, 2)), 2, padding=1)[0, 0]
     Array([[0.25, 0.25],
            [0.25, 0.25]], dtype=float32)
     """
-    x = array_of(x)
-    return nn.average_pool(_manipulation.pad(x, ((0, 0),) * 2 + ((padding, padding),) * (x.ndim - 2)) if padding else x, kernel_size, strides=stride)
-
-
-def _adaptive_avg_pool2d(x: Values, output_size: Any) -> Array:
-    """average_pool to so many windows along the last two axes.
-
-    Raises ValueError if an axis does not divide into so many windows.
-
-    >>> compute.nn.adaptive_avg_pool2d(compute.ones((1, 3, 4, 6)), 2).shape
-    (1, 3, 2, 2)
-    """
-    x = array_of(x)
-    sizes = (output_size,) * 2 if isinstance(output_size, int) else output_size
-    if any_uneven := [n for n, size in zip(x.shape[-2:], sizes) if n % size]:
-        raise ValueError(f"adaptive_avg_pool2d: an axis of extent {any_uneven[0]} does not divide into {sizes} windows of one extent; use average_pool")
-    return nn.average_pool(x, [n // size for n, size in zip(x.shape[-2:], sizes)])
+    x = array_of(input)
+    if ceil_mode:
+        raise NotImplementedError("avg_pool2d: ceil_mode; use pad")
+    if not count_include_pad or padding in (0, (0, 0)):
+        return nn.average_pool(x, kernel_size, strides=stride, padding=padding)
+    widths = ((padding, padding),) * (x.ndim - 2) if isinstance(padding, int) else tuple((n, n) for n in padding)
+    return nn.average_pool(_manipulation.pad(x, ((0, 0),) * 2 + widths), kernel_size, strides=stride)
 
 
 def _scaled_dot_product_attention(query: Values, key: Values, value: Values, attn_mask: Values | None = None, dropout_p: float = 0.0, is_causal: bool = False,
@@ -385,51 +415,62 @@ def _loss(values, reduction):
     return total / values.shape[0] if reduction == "batchmean" else total
 
 
-def _mse_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+def _mse_loss(input: Values, target: Values, reduction: str = "mean") -> Array:
     """The mean, the sum, or with "none" each of the squares of differences.
 
     >>> compute.nn.mse_loss([1.0, 5.0], [1.0, 3.0])
     Array(2., dtype=float32)
     """
-    return _loss(nn.squared_difference(*arrays_of(x, target)), reduction)
+    return _loss(nn.squared_difference(*arrays_of(input, target)), reduction)
 
 
-def _l1_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+def _l1_loss(input: Values, target: Values, reduction: str = "mean") -> Array:
     """The mean, the sum, or with "none" each of the distances.
 
     >>> compute.nn.l1_loss([1.0, 5.0], [1.0, 3.0])
     Array(1., dtype=float32)
     """
-    return _loss(_ops.abs(_ops.subtract(*arrays_of(x, target))), reduction)
+    return _loss(_ops.abs(_ops.subtract(*arrays_of(input, target))), reduction)
 
 
-def _nll_loss(x: Values, target: Values, reduction: str = "mean") -> Array:
+def _nll_loss(input: Values, target: Values, weight: Values | str | None = None, ignore_index: int = -100, reduction: str = "mean") -> Array:
     """The mean, the sum, or with "none" each of the negative logarithms `x` of the probabilities of the classes `target`, along axis 1.
+
+    The mean is over the targets that are not `ignore_index`; with `weight`, one number for each class, it is weighted.
 
     >>> compute.nn.nll_loss([[-1.0, -2.0], [-3.0, -4.0]], [1, 0])
     Array(2.5, dtype=float32)
     """
-    x, target = array_of(x), array_of(target)
-    return _loss(-_manipulation.squeeze(_indexing.take_along_axis(x, _manipulation.expand_dims(target, 1), axis=1), 1), reduction)
+    if isinstance(weight, str):
+        weight, reduction = None, weight
+    x, target = array_of(input), array_of(target)
+    axis = 1 if x.ndim > 1 else 0
+    kept = _ops.not_equal(target, ignore_index)
+    places = _manipulation.expand_dims(_functions.where(kept, target, 0), axis)
+    share = _ops.cast(kept, dtype=x.dtype) if weight is None else _functions.where(kept, _ops.take(array_of(weight), _functions.where(kept, target, 0), axis=0), 0)
+    losses = -share * _manipulation.squeeze(_indexing.take_along_axis(x, places, axis=axis), axis)
+    return _loss(losses, reduction) if reduction != "mean" else _functions.sum(losses) / _functions.sum(share)
 
 
-def _kl_div(x: Values, target: Values, reduction: str = "mean") -> Array:
+def _kl_div(input: Values, target: Values, reduction: str = "mean", *, log_target: bool = False) -> Array:
     """The divergences of probabilities `target` from those with the logarithms `x`; "batchmean" is the sum over the extent of the first axis.
+
+    With `log_target`, `target` has logarithms, too.
 
     >>> compute.nn.kl_div([[0.0, 0.0]], [[1.0, 1.0]], reduction="batchmean")
     Array(0., dtype=float32)
     """
-    x, target = arrays_of(x, target)
-    return _loss(_ops.xlogy(target, target) - target * x, reduction)
+    x, target = arrays_of(input, target)
+    return _loss(_ops.exp(target) * (target - x) if log_target else _ops.xlogy(target, target) - target * x, reduction)
 
 
-def _normalize(x: Values, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
+def _normalize(input: Values, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Array:
     """Vectors along an axis over their norms.
 
     >>> compute.nn.normalize([[3.0, 4.0]])
     Array([[0.6, 0.8]], dtype=float32)
     """
-    x = array_of(x)
+    x = array_of(input)
     return x / _ops.maximum(linalg.vector_norm(x, axis=dim, ord=p, keepdims=True), eps)
 
 
@@ -445,12 +486,12 @@ def _cosine_similarity(x1: Values, x2: Values, dim: int = 1, eps: float = 1e-8) 
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def _pad(x: Values, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
+def _pad(input: Values, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Array:
     """compute.pad, where `pad` has the widths in front of and behind the last axis, then those of the axis before, and so on.
 
     >>> compute.nn.pad([[1, 2]], (1, 0))
     Array([[0, 1, 2]], dtype=int64)
     """
-    x = array_of(x)
+    x = array_of(input)
     widths = [(0, 0)] * (x.ndim - len(pad) // 2) + list(zip(pad[::2], pad[1::2]))[::-1]
     return _manipulation.pad(x, widths, mode=_PAD_MODES.get(mode, mode), constant_values=value or 0)

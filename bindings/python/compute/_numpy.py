@@ -296,11 +296,14 @@ def _raveled(self, order="C"):
     return _manipulation._flat(self, order)
 
 
-def _transposed(self, *axes):
+def _transposed(self, *axes, dim0=None, dim1=None):
     """A view with the axes in the order `axes`, given as a tuple or as several integers; without them, reversed.
 
     Of an array that is no matrix, two integers are exchanged, as in PyTorch.
     """
+    if dim0 is not None or dim1 is not None:
+        axes = (*axes, *(one for one in (dim0, dim1) if one is not None))
+        return _core.permute_view(self, [1, 0]) if self.ndim == 2 and axes[0] % 2 != axes[1] % 2 else self if self.ndim == 2 else _transposed(self, *axes)
     if len(axes) == 2 and self.ndim != 2:
         order = list(range(self.ndim))
         first, second = _manipulation._axes(axes, self.ndim, "transpose")

@@ -19,6 +19,7 @@ op. Changes by recorded graphs and by other libraries that share the memory are 
 from __future__ import annotations
 
 import collections
+import threading
 
 from . import _core, _creation, _dtypes, _numpy, _ops
 from ._core import Array
@@ -64,6 +65,8 @@ class Variable:
     def __getitem__(self, key):
         x = self.value
         key = tuple(_plain(one) for one in key) if isinstance(key, tuple) else _plain(key)
+        if not _is_recording():
+            return x[key]
         if isinstance(key, Array) and key.dtype in _dtypes.INTEGERS and x.ndim > 0:
             return _ops.take(self, key, axis=0)
 
@@ -106,6 +109,8 @@ class Variable:
     def to_device(self, device, /, *, stream=None):
         """The variable on another device."""
         home = self.device
+        if not _is_recording():
+            return self.value.to_device(device, stream=stream)
         return Variable(self.value.to_device(device, stream=stream), (self,), lambda dy: [dy.to_device(home)])
 
     def __repr__(self):
@@ -298,6 +303,8 @@ def _plain(x):
 
 def _view(name, x, argument):
     value = getattr(_core, name)(x.value, argument)
+    if not _is_recording():
+        return value
     if name == "reshape_view":
         return Variable(value, (x,), lambda dy: [_reshaped(dy, x.shape)])
     if name == "broadcast_view":
@@ -325,10 +332,25 @@ def _dispatch(name, inputs, attributes):
     return _record(name, _ops.TABLE[name]["run"], [_dtypes.number(x) for x in inputs], attributes)
 
 
+_paused = threading.local()
+
+
+def _is_recording():
+    """Whether this thread records what is computed from variables."""
+    return getattr(_paused, "records", True)
+
+
+def _set_recording(records):
+    """Lets this thread record, or not, what is computed from variables; compute.no_grad is made of it."""
+    _paused.records = records
+
+
 def _record(name, function, inputs, attributes):
     """Runs a function on the values of the inputs; what it returns remembers where it came from."""
     values = [_plain(x) for x in inputs]
     outputs = function(*values, **attributes)
+    if not _is_recording():
+        return outputs
     listed = outputs if isinstance(outputs, tuple) else (outputs,)
     sources = tuple(x if isinstance(x, Variable) and x.dtype in _INEXACT else None for x in inputs)
     wanted = tuple(i for i, x in enumerate(sources) if x is not None)
@@ -381,7 +403,7 @@ def _expression(expression, values):
         raise TypeError("the gradient of an expression with several results is not known; make one of each")
     wanted = tuple(name for name in expression.names
                    if isinstance(values[name], Variable) and values[name].dtype in _INEXACT)
-    if result.dtype not in _INEXACT or not wanted:
+    if result.dtype not in _INEXACT or not wanted or not _is_recording():
         return result
 
     def backward(dy):

@@ -223,12 +223,14 @@ bool number_as_element(PyObject* number, compute_dtype dtype, void* element) {
     if (dtype == COMPUTE_DTYPE_FLOAT32) return store<float>(element, value);
     return dtype == COMPUTE_DTYPE_FLOAT64 && store<double>(element, value);
   }
-  if (dtype == COMPUTE_DTYPE_BOOL) return PyBool_Check(number) != 0 && store<bool>(element, number == Py_True);
-  if (PyLong_CheckExact(number) == 0) return false;
+  const bool is_flag = dtype == COMPUTE_DTYPE_BOOL && PyBool_Check(number) != 0;
+  if (!is_flag && PyLong_CheckExact(number) == 0) return false;
   int overflow = 0;
   const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
   if (overflow != 0) return false;
   switch (dtype) {
+    case COMPUTE_DTYPE_BOOL:  // 0 and 1 are its numbers
+      return (value == 0 || value == 1) && store<bool>(element, value);
     case COMPUTE_DTYPE_FLOAT32:
       return store<float>(element, static_cast<double>(value));
     case COMPUTE_DTYPE_FLOAT64:

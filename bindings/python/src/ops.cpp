@@ -413,14 +413,15 @@ PyObject* other_form(const OpObject& op) {
   return forms != nullptr ? PyDict_GetItemString(forms, op.name) : nullptr;
 }
 
-/// Whether the names of the arguments of a call have one that elementwise functions have in NumPy alone.
+/// Whether the names of the arguments of a call have one that elementwise functions have in NumPy or PyTorch alone.
 bool has_option(PyObject* names) {
+  constexpr const char* kOptions[] = {"where", "dtype", "input", "other", "exponent", "divisor", "value", "values"};
   static PyObject* const out = PyUnicode_InternFromString("out");
   for (Py_ssize_t i = 0; names != nullptr && i < PyTuple_Size(names); ++i) {
     PyObject* const name = PyTuple_GetItem(names, i);
     if (name == out) continue;
-    if (PyUnicode_CompareWithASCIIString(name, "where") == 0 || PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
-      return true;
+    for (const char* const option : kOptions) {
+      if (PyUnicode_CompareWithASCIIString(name, option) == 0) return true;
     }
   }
   return false;
