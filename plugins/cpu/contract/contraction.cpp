@@ -96,7 +96,8 @@ class ContractionPlan final : public Plan {
     matmul.epilogue_scalars = run.scalars + (is_scaled_ ? 2 : 0);
     matmul.workspace = address(run.workspace);
     matmul.parallel_for = &parallel_tasks;
-    matmul_.run(matmul);
+    matmul.cancel = cancel_request;
+    matmul_.run(matmul);  // which a cancelled stream reports
   }
 
  private:

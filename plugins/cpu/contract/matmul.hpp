@@ -5,6 +5,7 @@
 
 #include <compute/plugin.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -65,8 +66,11 @@ struct MatmulRun {
       nullptr;  // of the accumulator's dtype: float32 for float16 and bfloat16, else the dtype; NULL is 1
   const void* beta = nullptr;  // the same; NULL is 1 with an addend
   const compute_plugin_scalar* epilogue_scalars = nullptr;
-  void* workspace = nullptr;           // workspace_bytes(), 64-byte aligned
-  ParallelFor parallel_for = nullptr;  // NULL: the calling thread does all work
+  void* workspace = nullptr;                  // workspace_bytes(), 64-byte aligned
+  ParallelFor parallel_for = nullptr;         // NULL: the calling thread does all work
+  const std::atomic<bool>* cancel = nullptr;  // once it is true, no further tasks begin, and results are undefined
+
+  [[nodiscard]] bool is_cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
 };
 
 /// A prepared product. Results do not depend on the number of threads.

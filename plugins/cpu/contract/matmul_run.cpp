@@ -180,7 +180,7 @@ void MatmulPlan::run(const MatmulRun& run) const {
   if (cuts_ > 1 && !execution.alpha.zero) return run_split(execution);
   if (tasks_ == 1) return run_task(execution, 0, run.workspace);
   if (slots_ == 1 || run.parallel_for == nullptr) {
-    for (int64_t task = 0; task < tasks_; ++task) run_task(execution, task, run.workspace);
+    for (int64_t task = 0; task < tasks_ && !run.is_cancelled(); ++task) run_task(execution, task, run.workspace);
   } else if (slot_bytes_ > 0) {
     run_in_slots(execution);
   } else {
@@ -213,7 +213,7 @@ void MatmulPlan::run_in_slots(Execution& execution) const {
       void* const scratch = offset(all.execution.run->workspace, slot * plan.slot_bytes_);
       for (int64_t step = 0; step < all.count; ++step) {
         TaskRange& range = all.ranges[(slot + step) % all.count];
-        while (range.next.load(std::memory_order_relaxed) < range.end) {
+        while (range.next.load(std::memory_order_relaxed) < range.end && !all.execution.run->is_cancelled()) {
           const int64_t task = range.next.fetch_add(1, std::memory_order_relaxed);
           if (task >= range.end) break;
           plan.run_task(all.execution, task, scratch);
