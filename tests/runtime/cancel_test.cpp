@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work that is cancelled: what ends, and what has values afterwards.
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -72,6 +74,35 @@ TEST(Cancel, ACallOnTheDefaultStreamOfCpuReturns) {
   EXPECT_EQ(y.to_vector<double>()[kCount - 1], -2.5);
   own.cancel();  // nothing is running
   EXPECT_EQ(compute::negative(x).to_vector<double>()[0], -2.5);
+}
+
+// Products run in tasks, between which they end.
+TEST(Cancel, AProductEndsEarly) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const Tensor small = host().full({768, 768}, 1.0), large = host().full({3072, 3072}, 1.0);
+  EXPECT_EQ(compute::matmul(small, small).to_vector<double>()[0], 768.0);
+  double time = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto start = Clock::now();
+    static_cast<void>(compute::matmul(small, small));
+    time = std::max(time, seconds_since(start));
+  }
+  const Stream own = Stream::default_of(host());
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    while (!ends) {
+      own.cancel();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  const auto cancelled = Clock::now();
+  EXPECT_EQ(thrown_by([&] { static_cast<void>(compute::matmul(large, large)); }).code, COMPUTE_ERROR_CANCELLED);
+  EXPECT_LT(seconds_since(cancelled), 48 * time);  // all of it takes 64 times as long
+  ends = true;
+  other.join();
 }
 
 compute_stream* interrupted_stream = nullptr;
