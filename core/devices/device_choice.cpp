@@ -229,7 +229,7 @@ class Chooser {
     for (const PluginProblem& problem : problems_) {
       if (problem.plugin == plugin) return ": " + problem.problem;
     }
-    return ": the plugin is not installed";
+    return ": the plugin is not installed (the package compute-plugin-" + std::string(plugin) + ")";
   }
 
   std::string plugin_problems() const {

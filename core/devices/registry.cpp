@@ -124,7 +124,8 @@ class Catalogue {
     }
     if (!setting(SettingId::kPluginFiles).text.empty())
       return "the cpu plugin is not among the files that COMPUTE_PLUGIN_FILES names; run compute doctor for details";
-    return "the cpu plugin is not installed; run compute doctor to see where it was searched for";
+    return "the cpu plugin is not installed (the package compute-plugin-cpu); run compute doctor to see where it was "
+           "searched for";
   }
 
   // Kept once no plugin lacks anything.

@@ -3,7 +3,7 @@
 //! for bool, int32, int64, uint32 and float32. Build and try it:
 //!
 //!     rustc --edition 2021 -O --crate-type cdylib -o compute_plugin_rust.so lib.rs
-//!     COMPUTE_PLUGIN_PATH=. compute doctor
+//!     COMPUTE_PLUGIN_PATH=$PWD compute doctor
 //!     compute-cts --plugin compute_plugin_rust.so --level quick
 //!
 //! The device is the host's memory and the calling thread: work has finished when the function that submits it returns.

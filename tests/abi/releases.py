@@ -18,14 +18,16 @@ import sys
 import frozen
 
 LATER = [
-    ("compute/compute.h", "#define COMPUTE_INTERFACE_MINOR 0", "#define COMPUTE_INTERFACE_MINOR 1"),
-    ("compute/compute.h", "COMPUTE_API void compute_version(",
+    ("api/compute/compute.h", "#define COMPUTE_INTERFACE_MINOR 0", "#define COMPUTE_INTERFACE_MINOR 1"),
+    ("api/compute/compute.h", "COMPUTE_API void compute_version(",
      "COMPUTE_API int32_t compute_later(void);\nCOMPUTE_API void compute_version("),
-    ("compute/compute.h", "} compute_launch;", "  int64_t later;\n} compute_launch;"),
-    ("compute/compute.h", "} compute_graph_info;", "  int64_t later;\n} compute_graph_info;"),
-    ("compute/plugin.h", "} compute_plugin_device_table;", "  void (*later)(uint64_t device);\n} compute_plugin_device_table;"),
-    ("compute/plugin.h", "} compute_plugin_caps;", "  int64_t later;\n} compute_plugin_caps;"),
-    ("compute/plugin.h", "} compute_plugin_run;", "  int64_t later;\n} compute_plugin_run;"),
+    ("api/compute/compute.h", "} compute_launch;", "  int64_t later;\n} compute_launch;"),
+    ("api/compute/compute.h", "} compute_graph_info;", "  int64_t later;\n} compute_graph_info;"),
+    ("api/compute/plugin.h", "} compute_plugin_device_table;", "  void (*later)(uint64_t device);\n} compute_plugin_device_table;"),
+    ("api/compute/plugin.h", "} compute_plugin_caps;", "  int64_t later;\n} compute_plugin_caps;"),
+    ("api/compute/plugin.h", "} compute_plugin_run;", "  int64_t later;\n} compute_plugin_run;"),
+    ("core/loading/plugin_slots.def", "COMPUTE_PLUGIN_SLOT(compute_plugin_device_table, caps, ",
+     "COMPUTE_PLUGIN_SLOT(compute_plugin_device_table, later, OPTIONAL)\nCOMPUTE_PLUGIN_SLOT(compute_plugin_device_table, caps, "),
 ]
 PROGRAM = """
 #include <compute/compute.h>
@@ -53,7 +55,7 @@ def later_tree(root, tree):
         (tree / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / file, tree / file)
     for file, old, new in LATER:
-        path = tree / "api" / file
+        path = tree / file
         text = path.read_text(encoding="utf-8")
         if old not in text:
             sys.exit(f"{file} has no {old!r}")
@@ -79,7 +81,7 @@ def build(tree, folder):
 class Side:
     def __init__(self, name, tree, folder):
         self.name, self.tree = name, tree
-        self.library, = folder.glob("lib/libcompute.so.?")
+        self.library = folder / "lib/libcompute.so"
         self.plugin = folder / "lib/compute/plugins/compute_plugin_cpu.so"
         self.cts = folder / "bin/compute-cts"
 

@@ -45,7 +45,7 @@ endforeach()
 
 # ---- The template ----
 set(new "${TREE}/${BINDIR}/compute-new-plugin")
-foreach(name cuda Vega 2vega "ve ga")
+foreach(name cuda vulkan Vega 2vega "ve ga")
   execute_process(COMMAND "${new}" "${name}" "${WORK}/refused" RESULT_VARIABLE result ERROR_QUIET)
   if(NOT result EQUAL 2 OR EXISTS "${WORK}/refused")
     message(SEND_ERROR "compute-new-plugin takes the name ${name}")

@@ -171,13 +171,14 @@ TEST(DeviceChoice, SaysWhatAPluginWithoutDevicesLacks) {
   const std::vector<DeviceRecord> devices = {machine()[0]};
   EXPECT_EQ(failure("cuda", devices, {{"cuda", "NVIDIA driver: libcuda.so.1 was not found"}}),
             R"(COMPUTE_DEVICE "cuda": cuda has no device: NVIDIA driver: libcuda.so.1 was not found)");
-  EXPECT_EQ(failure("opencl", devices),
-            R"(COMPUTE_DEVICE "opencl": opencl has no device: the plugin is not installed)");
+  EXPECT_EQ(
+      failure("opencl", devices),
+      R"(COMPUTE_DEVICE "opencl": opencl has no device: the plugin is not installed (the package compute-plugin-opencl))");
   EXPECT_EQ(failure("gpu", devices, {{"cuda", "no driver"}}),
             R"(COMPUTE_DEVICE "gpu": no GPU was found: cuda: no driver)");
   EXPECT_EQ(failure("cuda,opencl0", devices, {{"cuda", "no driver"}}),
             R"(COMPUTE_DEVICE "cuda,opencl0": cuda has no device: no driver; )"
-            "opencl0: opencl has no device: the plugin is not installed");
+            "opencl0: opencl has no device: the plugin is not installed (the package compute-plugin-opencl)");
   EXPECT_EQ(failure("auto,-cpu", devices), R"(COMPUTE_DEVICE "auto,-cpu": every device is excluded (cpu))");
 }
 

@@ -143,7 +143,7 @@ class Doctor {
         // Without its plugin `cpu` has memory and no arithmetic.
         const bool has_plugin = name != "cpu" || info.supports(compute::float32, compute::DTypeSupport::arithmetic);
         fault(fmt::format("device {} {}; {}, or exclude it with COMPUTE_DEVICE=auto,-{}", info.name, attempt.problem,
-                          has_plugin ? "update its driver" : "install compute_plugin_cpu.so beside libcompute",
+                          has_plugin ? "update its driver" : "install its plugin (the package compute-plugin-cpu)",
                           info.name));
       }
     }
