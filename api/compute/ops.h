@@ -1237,6 +1237,29 @@ COMPUTE_API compute_error* compute_cumulative_sum_into(compute_stream* stream, c
                                                        const compute_cumulative_sum_options* options,
                                                        compute_tensor* y);
 
+/* dequantize: scale q + offset for each number q that `quantize` packed, computed in float32, or in float64 for a
+ * result of float64; without offsets the offset is -2^(bits - 1) scale; size is the extent of the last axis, 0 for
+ * all numbers that are packed; dtype is that of scales if it is not given. Dtype: the attribute dtype if it is
+ * given, else that of x or scales; packed numbers are uint8. Shape: the shape of packed with size in place of the
+ * last extent; that is ceil(size / 32) * 4 * bits, and the last extent of scales is ceil(size / group_size). Exact
+ * or correctly rounded. */
+typedef struct compute_dequantize_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* bits;       /* NULL: 4 */
+  const int64_t* group_size; /* NULL: 32 */
+  int64_t size;              /* 0 */
+  compute_dtype dtype;       /* 0: by the rule */
+  int32_t reserved;
+} compute_dequantize_options;
+COMPUTE_API compute_error* compute_dequantize(compute_stream* stream, compute_tensor* packed, compute_tensor* scales,
+                                              compute_tensor* offsets, const compute_dequantize_options* options,
+                                              compute_tensor** out_result);
+COMPUTE_API compute_error* compute_dequantize_into(compute_stream* stream, compute_tensor* packed,
+                                                   compute_tensor* scales, compute_tensor* offsets,
+                                                   const compute_dequantize_options* options, compute_tensor* result);
+
 /* det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x,
  * floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices,
  * complex for eig and eigvals, int64 for pivots and ranks. Shape: [...], without the last two axes of x. Error
@@ -1951,6 +1974,52 @@ COMPUTE_API compute_error* compute_qr(compute_stream* stream, compute_tensor* x,
                                       compute_tensor** out_q, compute_tensor** out_r);
 COMPUTE_API compute_error* compute_qr_into(compute_stream* stream, compute_tensor* x, const compute_qr_options* options,
                                            compute_tensor* q, compute_tensor* r);
+
+/* quantize: x as numbers q from 0 to 2^bits - 1 with a scale and an offset for each group of group_size along the
+ * last axis: x is about scale q + offset; scale is (max - min) / (2^bits - 1) and offset min, or with symmetric
+ * max|x| / (2^(bits - 1) - 1) and -2^(bits - 1) scale; bits is 4 or 8, group_size 16, 32, 64 or 128; with 4 bits,
+ * byte j of the 16 of a block of 32 has the numbers j and j + 16; computed in float32; scales and offsets are of
+ * dtype, or else of that of x, or float32 if that is float64, and max - min must be finite in it. Dtype: the
+ * attribute dtype if it is given, else that of x or scales; packed numbers are uint8. Shape: the shape of x with
+ * another last extent: ceil(k / 32) * 4 * bits bytes of packed, ceil(k / group_size) scales and offsets. Exact or
+ * correctly rounded. */
+typedef struct compute_quantize_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* bits;       /* NULL: 4 */
+  const int64_t* group_size; /* NULL: 32 */
+  int64_t symmetric;         /* 0 */
+  compute_dtype dtype;       /* 0: by the rule */
+  int32_t reserved;
+} compute_quantize_options;
+COMPUTE_API compute_error* compute_quantize(compute_stream* stream, compute_tensor* x,
+                                            const compute_quantize_options* options, compute_tensor** out_packed,
+                                            compute_tensor** out_scales, compute_tensor** out_offsets);
+COMPUTE_API compute_error* compute_quantize_into(compute_stream* stream, compute_tensor* x,
+                                                 const compute_quantize_options* options, compute_tensor* packed,
+                                                 compute_tensor* scales, compute_tensor* offsets);
+
+/* quantized_matmul: the product of x with the transpose of `dequantize`d weights; float16 and bfloat16 accumulate in
+ * float32; the bound is relative to the sum of |x| (|scale q| + |offset|), and with x of float16 or bfloat16 weights
+ * may be rounded to its dtype. Dtype: the dtype of x; indices are integers. Shape: the shape of x with n in place of
+ * the last extent. Error bound: n. */
+typedef struct compute_quantized_matmul_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* bits;       /* NULL: 4 */
+  const int64_t* group_size; /* NULL: 32 */
+} compute_quantized_matmul_options;
+COMPUTE_API compute_error* compute_quantized_matmul(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                                    compute_tensor* scales, compute_tensor* offsets,
+                                                    const compute_quantized_matmul_options* options,
+                                                    compute_tensor** out_y);
+COMPUTE_API compute_error* compute_quantized_matmul_into(compute_stream* stream, compute_tensor* x,
+                                                         compute_tensor* weight, compute_tensor* scales,
+                                                         compute_tensor* offsets,
+                                                         const compute_quantized_matmul_options* options,
+                                                         compute_tensor* y);
 
 /* random_bernoulli: 1 with probability p, else 0: 24 random bits are less than p 2^24, with p as float32. Dtype: the
  * value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded. */

@@ -2114,6 +2114,41 @@ inline void cumulative_sum_into(const Tensor& x, const Tensor& y, Integer axis =
   check(compute_cumulative_sum_into(stream.get(), x.get(), &options, y.get()));
 }
 
+/// dequantize: scale q + offset for each number q that `quantize` packed, computed in float32, or in float64 for a
+/// result of float64; without offsets the offset is -2^(bits - 1) scale; size is the extent of the last axis, 0 for all
+/// numbers that are packed; dtype is that of scales if it is not given. Dtype: the attribute dtype if it is given, else
+/// that of x or scales; packed numbers are uint8. Shape: the shape of packed with size in place of the last extent;
+/// that is ceil(size / 32) * 4 * bits, and the last extent of scales is ceil(size / group_size). Exact or correctly
+/// rounded.
+[[nodiscard]] inline Tensor dequantize(const Tensor& packed, const Tensor& scales, const Tensor& offsets = {},
+                                       Integer bits = 4, Integer group_size = 32, Integer size = 0, DType dtype = none,
+                                       const Stream& stream = {}) {
+  compute_dequantize_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_bits = bits.value();
+  options.bits = &given_bits;
+  const int64_t given_group_size = group_size.value();
+  options.group_size = &given_group_size;
+  options.size = size.value();
+  options.dtype = dtype.id();
+  compute_tensor* out = nullptr;
+  check(compute_dequantize(stream.get(), packed.get(), scales.get(), offsets.get(), &options, &out));
+  return Tensor(out);
+}
+inline void dequantize_into(const Tensor& packed, const Tensor& scales, const Tensor& offsets, const Tensor& result,
+                            Integer bits = 4, Integer group_size = 32, Integer size = 0, DType dtype = none,
+                            const Stream& stream = {}) {
+  compute_dequantize_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_bits = bits.value();
+  options.bits = &given_bits;
+  const int64_t given_group_size = group_size.value();
+  options.group_size = &given_group_size;
+  options.size = size.value();
+  options.dtype = dtype.id();
+  check(compute_dequantize_into(stream.get(), packed.get(), scales.get(), offsets.get(), &options, result.get()));
+}
+
 /// det: the determinants of square matrices, by lu; 1 of matrices without elements. Dtype: the dtype of x,
 /// floating-point or complex; real for norms, singular values, logabsdet and eigenvalues of Hermitian matrices, complex
 /// for eig and eigvals, int64 for pivots and ranks. Shape: [...], without the last two axes of x. Error bound:
@@ -3078,6 +3113,74 @@ inline void qr_into(const Tensor& x, const Tensor& q, const Tensor& r, std::stri
   options.mode = mode.data();
   options.mode_size = static_cast<int64_t>(mode.size());
   check(compute_qr_into(stream.get(), x.get(), &options, q.get(), r.get()));
+}
+
+/// quantize: x as numbers q from 0 to 2^bits - 1 with a scale and an offset for each group of group_size along the last
+/// axis: x is about scale q + offset; scale is (max - min) / (2^bits - 1) and offset min, or with symmetric max|x| /
+/// (2^(bits - 1) - 1) and -2^(bits - 1) scale; bits is 4 or 8, group_size 16, 32, 64 or 128; with 4 bits, byte j of the
+/// 16 of a block of 32 has the numbers j and j + 16; computed in float32; scales and offsets are of dtype, or else of
+/// that of x, or float32 if that is float64, and max - min must be finite in it. Dtype: the attribute dtype if it is
+/// given, else that of x or scales; packed numbers are uint8. Shape: the shape of x with another last extent: ceil(k /
+/// 32) * 4 * bits bytes of packed, ceil(k / group_size) scales and offsets. Exact or correctly rounded.
+struct QuantizeResult {
+  Tensor packed, scales, offsets;
+};
+[[nodiscard]] inline QuantizeResult quantize(const Tensor& x, Integer bits = 4, Integer group_size = 32,
+                                             Integer symmetric = 0, DType dtype = none, const Stream& stream = {}) {
+  compute_quantize_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_bits = bits.value();
+  options.bits = &given_bits;
+  const int64_t given_group_size = group_size.value();
+  options.group_size = &given_group_size;
+  options.symmetric = symmetric.value();
+  options.dtype = dtype.id();
+  compute_tensor* out[3] = {};
+  check(compute_quantize(stream.get(), x.get(), &options, &out[0], &out[1], &out[2]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2])};
+}
+inline void quantize_into(const Tensor& x, const Tensor& packed, const Tensor& scales, const Tensor& offsets,
+                          Integer bits = 4, Integer group_size = 32, Integer symmetric = 0, DType dtype = none,
+                          const Stream& stream = {}) {
+  compute_quantize_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_bits = bits.value();
+  options.bits = &given_bits;
+  const int64_t given_group_size = group_size.value();
+  options.group_size = &given_group_size;
+  options.symmetric = symmetric.value();
+  options.dtype = dtype.id();
+  check(compute_quantize_into(stream.get(), x.get(), &options, packed.get(), scales.get(), offsets.get()));
+}
+
+/// quantized_matmul: the product of x with the transpose of `dequantize`d weights; float16 and bfloat16 accumulate in
+/// float32; the bound is relative to the sum of |x| (|scale q| + |offset|), and with x of float16 or bfloat16 weights
+/// may be rounded to its dtype. Dtype: the dtype of x; indices are integers. Shape: the shape of x with n in place of
+/// the last extent. Error bound: n.
+[[nodiscard]] inline Tensor quantized_matmul(const Tensor& x, const Tensor& weight, const Tensor& scales,
+                                             const Tensor& offsets = {}, Integer bits = 4, Integer group_size = 32,
+                                             const Stream& stream = {}) {
+  compute_quantized_matmul_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_bits = bits.value();
+  options.bits = &given_bits;
+  const int64_t given_group_size = group_size.value();
+  options.group_size = &given_group_size;
+  compute_tensor* out = nullptr;
+  check(compute_quantized_matmul(stream.get(), x.get(), weight.get(), scales.get(), offsets.get(), &options, &out));
+  return Tensor(out);
+}
+inline void quantized_matmul_into(const Tensor& x, const Tensor& weight, const Tensor& scales, const Tensor& offsets,
+                                  const Tensor& y, Integer bits = 4, Integer group_size = 32,
+                                  const Stream& stream = {}) {
+  compute_quantized_matmul_options options{};
+  options.struct_size = sizeof options;
+  const int64_t given_bits = bits.value();
+  options.bits = &given_bits;
+  const int64_t given_group_size = group_size.value();
+  options.group_size = &given_group_size;
+  check(compute_quantized_matmul_into(stream.get(), x.get(), weight.get(), scales.get(), offsets.get(), &options,
+                                      y.get()));
 }
 
 /// random_bernoulli: 1 with probability p, else 0: 24 random bits are less than p 2^24, with p as float32. Dtype: the

@@ -276,6 +276,7 @@ int run(int argc, char** argv) {
   add_stream_tests(registry);
   add_elementwise_tests(registry);
   add_promotion_tests(registry);
+  add_quantized_tests(registry);
   add_expression_tests(registry);
   add_reduce_tests(registry);
   add_network_tests(registry);

@@ -73,6 +73,7 @@ void add_memory_tests(Registry& registry);
 void add_movement_tests(Registry& registry);
 void add_network_tests(Registry& registry);
 void add_promotion_tests(Registry& registry);
+void add_quantized_tests(Registry& registry);
 void add_random_tests(Registry& registry);
 void add_range_tests(Registry& registry);
 void add_sorting_tests(Registry& registry);
