@@ -46,7 +46,8 @@ PARAMETERS = {
     "arguments": "Any", "local_memory_bytes": "int", "names": "Any", "more": "Any", "out": f"{ARRAY} | None", "sorted": "bool",
     "norm": 'Literal["backward", "ortho", "forward"] | None', "s": "Sequence[int] | None", "d": "float",
     "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "dim": "int | None", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
-    "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "transport": "Any", "group": "Any", "key": "Any", "size_bytes": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None", "right": "bool | None", "index": "int | None"
+    "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "transport": "Any", "group": "Any", "key": "Any", "size_bytes": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None", "right": "bool | None", "index": "int | None",
+    "offsets": LIKE
 }
 # Where a name means something else.
 SPECIAL = {
@@ -88,6 +89,8 @@ SPECIAL.update({(name, "n"): "int | None" for name in ("fft", "hfft", "ifft", "i
 SPECIAL.update({(name, "axis"): "int" for name in ("fft", "irfft", "rfft")})
 SPECIAL.update({(name, "axes"): "Sequence[int] | None" for name in ("fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn")})
 SPECIAL.update({(name, "axes"): "int | Sequence[int] | None" for name in ("fftshift", "ifftshift")})
+SPECIAL.update({(name, "offsets"): f"{LIKE} | None" for name in ("dequantize", "quantized_matmul")})
+SPECIAL.update({("dequantize", "size"): "int | None", ("quantize", "symmetric"): "bool"})
 SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...] | None"
 SPECIAL["permute_dims", "axes"] = "int | Sequence[Any] | None"
 SPECIAL["tile", "repetitions"] = "int | Sequence[int] | None"
@@ -111,7 +114,7 @@ RESULTS = {
     "svd": "SVDResult", "top_k": "TopK", "allclose": "bool", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
     "array_split": f"tuple[{ARRAY}, ...]", "split": f"tuple[{ARRAY}, ...]", "hsplit": f"tuple[{ARRAY}, ...]",
     "vsplit": f"tuple[{ARRAY}, ...]", "gradient": f"{ARRAY} | tuple[{ARRAY}, ...]",
-    "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "seed": "None", "shuffle": "None",
+    "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "quantize": f"tuple[{ARRAY}, {ARRAY}, {ARRAY} | None]", "seed": "None", "shuffle": "None",
     "value_and_gradients": "Callable[..., tuple[R, Any]]", "gradients": "Callable[..., Any]", "record": "Graph",
     "slot": "Any", "Graph.__enter__": "Graph", "Graph.run": "None", "Graph.set": "None", "Expression.__call__": "Any",
     "Expression.evaluator": f"Callable[..., tuple[{ARRAY}, ...]]", "Expression.reducer": f"Callable[..., {ARRAY}]",

@@ -25,6 +25,8 @@ def calls():
     matrices = "matmul tensordot matrix_transpose matrix_norm diagonal trace tril triu categorical cross_entropy_soft linear"
     table = {name: (x, x) for name in pairs.split()}
     table |= {name: (m, m) if name in ("matmul", "tensordot", "cross_entropy_soft", "linear") else (m,) for name in matrices.split()}
+    packed, scales = cp.zeros((2, 16), dtype=cp.uint8), cp.ones((2, 1))
+    table |= {"dequantize": (packed, scales), "quantized_matmul": (cp.ones((1, 32)), packed, scales)}
     positive = cp.asarray([[2.0, 1.0], [1.0, 3.0]])
     decompositions = "cholesky det eig eigh eigvals eigvalsh expm inv lu matrix_rank pinv qr slogdet svd svdvals"
     table |= {name: (m,) for name in ("fft2", "ifft2", "irfft2", "rfft2")}

@@ -85,6 +85,8 @@ CALLS = [
       for name in ("logsumexp", "max", "mean", "min", "prod", "std", "sum", "var")
       for attributes in ({}, {"axes": [1]}, {"axes": [2, 0], "keepdims": 1})),
     *((name, "g", [X], {"axes": [0], "correction": 1}) for name in ("std", "var")),
+    ("quantize", "c", [X], {}), ("dequantize", "--", [np.zeros((2, 16), np.uint8), np.ones((2, 1), np.float32)], {}),
+    ("quantized_matmul", "g--", [F(2, 20), np.arange(48, dtype=np.uint8).reshape(3, 16), np.ones((3, 2), np.float32)], {"group_size": 16}),
     ("matmul", "gg", [F(2, 3, 4), F(4, 2)], {}), ("tensordot", "gg", [F(2, 3, 4), F(4, 2)], {"axes_a": [0], "axes_b": [1]}),
     ("vecdot", "gg", [F(3, 4), F(4)], {}),
     ("nonzero", "c", [X], {}), ("one_hot", "-", [LABELS], {"depth": 4, "dtype": cp.float32}),

@@ -780,6 +780,14 @@ def _rotary(inputs, outputs, attributes, dy):
     return [_ops.rotary_embedding(dy, inputs[1], **attributes), None]
 
 
+@_rule("quantized_matmul")
+def _quantized_matmul(inputs, outputs, attributes, dy):
+    """The weights are constant by definition."""
+    x, *packed = inputs
+    weight = _ops.dequantize(*packed, size=x.shape[-1], dtype=x.dtype, **attributes)
+    return [_ops.matmul(dy, weight)] + [None] * len(packed)
+
+
 @_rule("take")
 def _take(inputs, outputs, attributes, dy):
     axis = attributes.get("axis") or 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _dtypes, _ops, random
 from ._core import array_of as _array_of
-from ._creation import arrays_of as _arrays_of
+from ._creation import arrays_of as _arrays_of, asarray as _asarray, is_values as _is_values
 from ._errors import renamed as _renamed
 from ._manipulation import _whole
 from ._ops import ROWS as _ROWS
@@ -244,6 +244,50 @@ def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
     (1, 1, 2, 4)
     """
     return _ops.rotary_embedding(x, positions, base=base, interleaved=interleaved)
+
+
+def quantize(x, /, *, bits=4, group_size=32, symmetric=False, dtype=None):
+    """x in few bits, as weights for quantized_matmul: packed numbers, scales, and offsets or None.
+
+    bits         4 or 8
+    group_size   the numbers along the last axis that share a scale and an offset: 16, 32, 64 or 128
+    symmetric    whether the offsets follow from the scales
+    dtype        of scales and offsets; None for that of x
+
+    >>> packed, scales, offsets = compute.nn.quantize([[0.0, 1.0, 15.0]])
+    >>> scales, offsets
+    (Array([[1.]], dtype=float32), Array([[0.]], dtype=float32))
+    """
+    packed, scales, offsets = _ops.quantize(x, bits=bits, group_size=group_size, symmetric=symmetric, dtype=dtype)
+    return packed, scales, None if symmetric else offsets
+
+
+def _packed(values):
+    """Packed numbers that may stand in a list."""
+    return _asarray(values, dtype=_dtypes.uint8) if _is_values(values) else values
+
+
+def dequantize(packed, scales, offsets=None, /, *, bits=4, group_size=32, size=None, dtype=None):
+    """The numbers that quantize packed: scale q + offset.
+
+    offsets   None for -2^(bits - 1) times the scales
+    size      the extent of the last axis; None for all numbers that are packed, which are a multiple of 32
+    dtype     of the result; None for that of the scales
+
+    >>> compute.nn.dequantize(*compute.nn.quantize([[0.0, 1.0, 15.0]]), size=3)
+    Array([[ 0.,  1., 15.]], dtype=float32)
+    """
+    packed = _packed(packed)
+    return _ops.dequantize(packed, scales, offsets, bits=bits, group_size=group_size, size=size or 0, dtype=dtype)
+
+
+def quantized_matmul(x, weight, scales, offsets=None, /, *, bits=4, group_size=32):
+    """x [..., k] times the transpose of quantised weights [n, k].
+
+    >>> compute.nn.quantized_matmul(compute.ones((1, 3)), *compute.nn.quantize([[0.0, 1.0, 15.0], [1.0, 1.0, 1.0]]))
+    Array([[16.,  3.]], dtype=float32)
+    """
+    return _ops.quantized_matmul(x, _packed(weight), scales, offsets, bits=bits, group_size=group_size)
 
 
 def cross_entropy(logits, labels, /, *, axis=-1, label_smoothing=0.0, ignore_index=None):
