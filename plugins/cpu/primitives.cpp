@@ -9,6 +9,7 @@
 #include "plugins/cpu/contract/attention.hpp"
 #include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/contract/convolution.hpp"
+#include "plugins/cpu/contract/quantized_matmul.hpp"
 #include "plugins/cpu/fourier/fourier.hpp"
 #include "plugins/cpu/linalg/decompositions.hpp"
 #include "plugins/cpu/map/map.hpp"
@@ -75,6 +76,7 @@ constexpr Primitive kPrimitives[] = {
     {"max_pool", refuse_pool, prepare_pool},
     {"max_pool_grad", refuse_max_pool_grad, prepare_max_pool_grad},
     {"nonzero", refuse_nonzero, prepare_nonzero},
+    {"quantized_matmul", refuse_quantized_matmul, prepare_quantized_matmul},
     {"random_permutation", refuse_permutation, prepare_permutation},
     {"rfft", refuse_fourier, prepare_fourier},
     {"row", refuse_row, prepare_row},

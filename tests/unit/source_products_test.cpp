@@ -146,6 +146,36 @@ TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   EXPECT_FALSE(has_few_lines(few.view(), opencl));
 }
 
+// Quantised weights: each width, group and dtype, with and without offsets, of matrices and rows of several sizes.
+TEST_F(GeneratedText, CompilesProductsWithQuantisedWeights) {
+  const auto product = [](compute_dtype dtype, compute_dtype scales, int64_t bits, int64_t group, int64_t lines,
+                          int64_t n, int64_t k, bool has_offsets) {
+    TestOp op("quantized_matmul");
+    const int64_t groups = (k + group - 1) / group;
+    op.tensor(dtype, {lines, k}).tensor(COMPUTE_DTYPE_UINT8, {n, (k + 31) / 32 * 4 * bits}).tensor(scales, {n, groups});
+    has_offsets ? op.tensor(scales, {n, groups}) : op.absent();
+    op.output(dtype, {lines, n}).integers("bits", {bits}).integers("group_size", {group});
+    return op;
+  };
+  constexpr compute_dtype kF16 = COMPUTE_DTYPE_FLOAT16, kBf16 = COMPUTE_DTYPE_BFLOAT16;
+  for (const compute_dtype dtype : {kF32, kF16, kBf16}) {
+    for (const int64_t bits : {4, 8}) {
+      TestOp one = product(dtype, kF16, bits, 32, 1, 2048, 2048, false),
+             few = product(dtype, kF32, bits, 16, 3, 600, 576, true);
+      expect_compiles(one);
+      expect_compiles(few);
+    }
+  }
+  TestOp wide = product(kF32, kBf16, 4, 128, 8, 60000, 4096, true),
+         narrow = product(kF32, kF32, 8, 64, 1, 40, 128, false);
+  expect_compiles(wide);
+  expect_compiles(narrow);
+  // More lines, and lines that end within a block, which cores take.
+  TestOp many = product(kF32, kF32, 4, 32, 9, 64, 64, false), odd = product(kF32, kF32, 4, 32, 2, 64, 100, false);
+  for (TestOp* op : {&many, &odd}) EXPECT_TRUE(refuse_op(op->view(), gpu()));
+  EXPECT_FALSE(refuse_op(odd.view(), cpu_cores()));
+}
+
 // Many small matrices: sides of 2 to 16, in each layout and dtype, with a right side of their own or a common one.
 TEST_F(GeneratedText, CompilesProductsOfSmallMatrices) {
   const auto is_taken = [](TestOp& op) {

@@ -136,6 +136,7 @@ constexpr Primitive kPrimitives[] = {
     {"arg_reduce", refuse_arg_reduce, build_arg_reduce},
     {"nonzero", refuse_select, build_select},
     {"qr", refuse_small_reflections, build_small_reflections},
+    {"quantized_matmul", refuse_quantized_matmul, build_quantized_matmul},
     {"random_permutation", refuse_permutation, build_sort},
     {"row", refuse_row, build_row},
     {"scan", refuse_scan, build_scan},

@@ -19,8 +19,8 @@ namespace compute::common {
 
 /// Why `op` is refused; nothing if plan_launches succeeds. Ops: map, copy, reduce, gather, scatter, contraction,
 /// convolution and its gradients, arg_reduce, row, scan, segmented_reduce, sort; by their own names attention,
-/// attention_grad, nonzero, random_permutation, searchsorted, take_grad, top_k, unique, the optimisers, and the pools
-/// and the gradients of pools that steps of core do worse.
+/// attention_grad, nonzero, quantized_matmul, random_permutation, searchsorted, take_grad, top_k, unique, the
+/// optimisers, and the pools and the gradients of pools that steps of core do worse.
 std::optional<Refusal> refuse_op(const Op& op, const Dialect& dialect);
 
 /// How to run `op`, which must not be refused.

@@ -11,6 +11,7 @@
 #include "plugins/cpu/kernels/network_kernel.hpp"
 #include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/kernels/pool_kernel.hpp"
+#include "plugins/cpu/kernels/quantized_kernel.hpp"
 #include "plugins/cpu/kernels/sets.hpp"
 #include "plugins/cpu/kernels/window_kernel.hpp"
 
@@ -60,7 +61,8 @@ const Isa& isa_of(InstructionSet set) {
                          &avx512::network_kernels,
                          &avx512::pool_kernels,
                          &avx512::order_kernels,
-                         &avx512::fourier_kernels};
+                         &avx512::fourier_kernels,
+                         &avx512::quantized_kernels};
     return isa;
   }
 #endif
@@ -75,7 +77,8 @@ const Isa& isa_of(InstructionSet set) {
                          &avx2::network_kernels,
                          &avx2::pool_kernels,
                          &avx2::order_kernels,
-                         &avx2::fourier_kernels};
+                         &avx2::fourier_kernels,
+                         &avx2::quantized_kernels};
     return isa;
   }
 #endif
@@ -84,7 +87,7 @@ const Isa& isa_of(InstructionSet set) {
                        &baseline::copy_kernels,         &baseline::gemm_kernels,
                        &baseline::window_kernels,       &baseline::network_kernels,
                        &baseline::pool_kernels,         &baseline::order_kernels,
-                       &baseline::fourier_kernels};
+                       &baseline::fourier_kernels,      &baseline::quantized_kernels};
   return isa;
 }
 

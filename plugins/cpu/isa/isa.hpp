@@ -12,6 +12,7 @@ struct FourierKernels;
 struct GemmKernels;
 struct NetworkKernels;
 struct PoolKernels;
+struct QuantizedKernels;
 struct ReduceKernels;
 struct OrderKernels;
 struct WindowKernels;
@@ -32,6 +33,7 @@ struct Isa {
   const PoolKernels* pool;
   const OrderKernels* order;
   const FourierKernels* fourier;
+  const QuantizedKernels* quantized;
 };
 
 /// The best instruction set of this processor.

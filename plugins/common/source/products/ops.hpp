@@ -10,6 +10,10 @@ namespace compute::common {
 BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_vector_product(const Op& op, const Dialect& dialect, bool with_text);
 
+/// quantized_matmul of a few lines.
+BuiltKernels build_quantized_matmul(const Op& op, const Dialect& dialect, bool with_text);
+std::optional<Refusal> refuse_quantized_matmul(const Op& op, const Dialect& dialect);
+
 /// cholesky, inv, lu, solve and triangular_solve.
 BuiltKernels build_small_matrices(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_small_reflections(const Op& op, const Dialect& dialect, bool with_text);
