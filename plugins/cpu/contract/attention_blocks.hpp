@@ -39,11 +39,17 @@ class BlockProduct {
 
   int64_t scratch_bytes() const { return scratch_bytes_; }
 
-  /// c [m, n] = alpha · a [m, k] · b [k, n], plus c if `accumulate`.
+  /// c [m, n] = alpha · a [m, k] · b [k, n], plus c if `accumulate`. With few rows b is read in place.
   void operator()(int64_t m, int64_t n, int64_t k, T alpha, BlockView<const T> a, BlockView<const T> b, bool accumulate,
                   BlockView<T> c, void* scratch) const {
-    kernel_.run({m, n, k, a.data, a.row, a.column, b.data, b.row, b.column, c.data, c.row, c.column, &alpha, accumulate,
-                 scratch});
+    const bool is_adjacent = a.column == 1 && b.row == 1;
+    if (m == 1 && a.column == 1 && (b.row == 1 || b.column == 1)) {
+      return kernel_.run_vector(
+          {n, 1, k, b.data, b.column, b.row, a.data, 1, 1, c.data, c.column, c.row, &alpha, accumulate, scratch});
+    }
+    const bool is_thin = m <= kThinRows && (b.column == 1 || (is_adjacent && m <= kThinAdjacentRows));
+    (m > 1 && is_thin ? kernel_.run_thin : kernel_.run)({m, n, k, a.data, a.row, a.column, b.data, b.row, b.column,
+                                                         c.data, c.row, c.column, &alpha, accumulate, scratch});
   }
 
  private:
