@@ -166,12 +166,12 @@ TEST_F(GeneratedText, CompilesProductsWithQuantisedWeights) {
       expect_compiles(few);
     }
   }
-  TestOp wide = product(kF32, kBf16, 4, 128, 8, 60000, 4096, true),
+  TestOp wide = product(kF32, kBf16, 4, 128, 4, 60000, 4096, true),
          narrow = product(kF32, kF32, 8, 64, 1, 40, 128, false);
   expect_compiles(wide);
   expect_compiles(narrow);
   // More lines, and lines that end within a block, which cores take.
-  TestOp many = product(kF32, kF32, 4, 32, 9, 64, 64, false), odd = product(kF32, kF32, 4, 32, 2, 64, 100, false);
+  TestOp many = product(kF32, kF32, 4, 32, 5, 64, 64, false), odd = product(kF32, kF32, 4, 32, 2, 64, 100, false);
   for (TestOp* op : {&many, &odd}) EXPECT_TRUE(refuse_op(op->view(), gpu()));
   EXPECT_FALSE(refuse_op(odd.view(), cpu_cores()));
 }

@@ -11,8 +11,8 @@ namespace {
 
 #include "plugins/common/source/products/quantized.inc"
 
-constexpr int64_t kMostLines = 8;
-constexpr int kPackedWord = 16, kLoadedX = 4;  // of weights; elements of x
+constexpr int64_t kMostLines = 8, kMostLinesOfGpu = 4;  // for more, a dequantised copy and its product are faster
+constexpr int kPackedWord = 16, kLoadedX = 4;           // of weights; elements of x
 
 enum { kX, kWeight, kScales, kOffsets };
 
@@ -52,7 +52,8 @@ std::optional<Refusal> refuse_quantized_matmul(const Op& op, const Dialect& dial
   const auto refused = [](int32_t reason, int32_t argument, const char* what) {
     return Refusal{reason, argument, cat("quantized_matmul: ", what), ""};
   };
-  if (p.m > kMostLines) return refused(COMPUTE_PLUGIN_REFUSE_SHAPE, kX, "more than 8 lines");
+  if (p.m > (dialect.is_host ? kMostLines : kMostLinesOfGpu))
+    return refused(COMPUTE_PLUGIN_REFUSE_SHAPE, kX, "too many lines");
   if (dialect.is_host) return std::nullopt;
   if (p.k % 32 != 0) return refused(COMPUTE_PLUGIN_REFUSE_SHAPE, kX, "lines that are not whole blocks of 32");
   if (dialect.group_size < kWarp) return refused(COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "groups are too small");
