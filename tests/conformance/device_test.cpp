@@ -168,6 +168,7 @@ void every_op_is_tested(const Session&) {
   add_softmax_tests(registry);
   add_linalg_tests(registry);
   add_matmul_tests(registry);
+  add_quantized_tests(registry);
   add_movement_tests(registry);
   add_fourier_tests(registry);
   add_creation_tests(registry);
