@@ -8,13 +8,26 @@ from keras.src.backend import config
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
 
+from . import recording
 from .variable import cast, convert_to_numpy, convert_to_tensor, dtype_of
 
 
-def _generator(seed):
-    """A generator for one call. Seeds of Keras are two integers of 32 bits."""
+def number(seed):
+    """The seed of the library that is drawn from one of Keras, which is two integers of 32 bits."""
     seed, count = convert_to_numpy(draw_seed(seed)).tolist()
-    return cp.random.Generator((int(count) & 0x7FFFFFFF) << 32 | int(seed) & 0xFFFFFFFF)
+    return (int(count) & 0x7FFFFFFF) << 32 | int(seed) & 0xFFFFFFFF
+
+
+def _generator(seed):
+    """A generator for one call."""
+    slots = recording.seeds()
+    if slots is None:
+        return cp.random.Generator(number(seed))
+    slot = cp.graph.slot(cp.int64)
+    slots.append((slot, seed))
+    generator = cp.random.Generator()
+    generator.state = (slot, 0)
+    return generator
 
 
 def _extents(shape):

@@ -17,6 +17,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
+from . import random, recording
 from .gradients import gradients_of
 
 
@@ -65,12 +66,20 @@ class ComputeTrainer(base_trainer.Trainer):
         return self._call_model(x, False)
 
     def _several_steps(self, step, join):
-        """A function of several batches, which joins what the steps give."""
+        """A function of several batches, which joins what the steps give. Keras' own steps are recorded."""
+        is_own = getattr(type(self), step.__name__) is getattr(ComputeTrainer, step.__name__)
+        if is_own and self.jit_compile and not self.run_eagerly:
+            step = recording.Steps(step, self._assignable, random.number)
+
         def run(data):
             found = [step(one) for one in data]
             return found[0] if len(found) == 1 else join(found)
 
         return run
+
+    def _assignable(self):
+        """The variables that a step may assign."""
+        return [*self.variables, *self.metrics_variables, *(self.optimizer.variables if self.optimizer else ())]
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:

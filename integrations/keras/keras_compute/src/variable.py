@@ -24,6 +24,8 @@ SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
 
+SEED_STATE = "seed_generator_state"  # what Keras calls the variable of a generator
+
 TENSORS = (cp.Array, grad.Variable)
 DTYPES = {name: getattr(cp, name) for name in (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
@@ -69,10 +71,13 @@ def device_scope(device_name):
 
 class Variable(KerasVariable):
     def _initialize(self, value):
-        self._value = convert_to_tensor(value, dtype=self._dtype)
+        self._direct_assign(value)
 
     def _direct_assign(self, value):
-        self._value = grad.constant(convert_to_tensor(value, dtype=self._dtype))
+        value = grad.constant(convert_to_tensor(value, dtype=self._dtype))
+        if self._name == SEED_STATE and value.device.name != "cpu":  # it is read for every draw
+            value = value.to_device("cpu")
+        self._value = value
 
     def _convert_to_tensor(self, value, dtype=None):
         return convert_to_tensor(value, dtype=dtype)
@@ -88,8 +93,31 @@ class Variable(KerasVariable):
         return value if dtype is None else value.astype(dtype)
 
 
+class Float8:
+    """Numbers of 8 bits, kept in float32. Keras only converts to and from them."""
+
+    # Bits of the mantissa, the least exponent, and the greatest number.
+    KINDS = {"float8_e4m3fn": (3, -6, 448.0), "float8_e5m2": (2, -14, 57344.0)}
+    _exponent = cp.expression("bitcast(bitcast(x, uint32) & 2139095040, float32)")
+
+    def __init__(self, x, name):
+        bits, least, most = self.KINDS[name]
+        x = grad.constant(cast(x, cp.float32))
+        step = cp.maximum(self._exponent(x=x), 2.0 ** least) * 2.0 ** -bits
+        rounded = cp.round(x / step) * step
+        beyond = cp.full((), float("nan") if name == "float8_e4m3fn" else float("inf"), dtype=cp.float32)
+        self.value = cp.where(cp.abs(rounded) <= most, rounded, cp.copysign(beyond, rounded))
+        self.dtype = name
+
+    shape = property(lambda self: self.value.shape)
+    ndim = property(lambda self: self.value.ndim)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.value).astype(dtype or self.dtype)
+
+
 def is_tensor(x):
-    return isinstance(x, TENSORS)
+    return isinstance(x, (*TENSORS, Float8))
 
 
 def _from_numpy(x, dtype):
@@ -112,6 +140,8 @@ def _from_number(x, dtype):
 
 
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+    if isinstance(x, Float8) or (isinstance(dtype, str) and dtype in Float8.KINDS):
+        return x if dtype is None else cast(x, dtype)
     if dtype is not None:
         dtype = dtype_of(dtype)
     if isinstance(x, TENSORS):
@@ -155,6 +185,10 @@ def shape(x):
 
 
 def cast(x, dtype):
+    if isinstance(x, Float8):
+        x = x.value
+    if isinstance(dtype, str) and dtype in Float8.KINDS:
+        return Float8(x, dtype)
     dtype = dtype_of(dtype)
     if isinstance(x, Variable):
         x = x.value
@@ -165,6 +199,20 @@ def cast(x, dtype):
     if x.dtype.name.startswith("complex") and not dtype.name.startswith(("complex", "bool")):
         x = cp.real(x)
     return cp.astype(x, dtype, copy=False)
+
+
+def in_row_major(x):
+    """Channels last that are a view of row-major channels first, as that; other tensors are None."""
+    memory = x.value if isinstance(x, grad.Variable) else x
+    if memory.is_contiguous or not 3 <= memory.ndim <= 5:
+        return None
+    found = cp.permute_dims(x, (0, memory.ndim - 1, *range(1, memory.ndim - 1)))
+    return found if (found.value if isinstance(found, grad.Variable) else found).is_contiguous else None
+
+
+def channels_last(x):
+    """Channels first as channels last, as a view."""
+    return cp.permute_dims(x, (0, *range(2, x.ndim), 1))
 
 
 def number_or_tensor(x):

@@ -7,6 +7,7 @@ import math
 import compute as cp
 from compute import grad
 from keras.src import tree
+from keras.src.backend.common.backend_utils import canonicalize_axis
 
 from ..variable import cast, common, constant, convert_to_tensor
 from . import numpy as knp
@@ -72,12 +73,13 @@ def norm(x, ord=None, axis=None, keepdims=False):
     if len(axis) == 1:
         if ord is not None and not isinstance(ord, (int, float)):
             raise ValueError(f"Invalid `ord` argument for vector norm. Received: ord={ord}")
-        return cp.linalg.vector_norm(x, axis=axis[0], keepdims=keepdims, ord=2 if ord is None else ord)
+        axis = canonicalize_axis(axis[0], x.ndim)
+        return cp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axis) != 2:
         raise ValueError(f"Improper number of dimensions to norm. Received: axis={axis}")
     if ord not in (None, "fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2):
         raise ValueError(f"Invalid `ord` argument for matrix norm. Received: ord={ord}")
-    axes = [one % x.ndim for one in axis]
+    axes = [canonicalize_axis(one, x.ndim) for one in axis]
     found = cp.linalg.matrix_norm(cp.moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
     if not keepdims:
         return found

@@ -16,7 +16,7 @@ from keras.src.backend.common.backend_utils import (canonicalize_axis, check_con
                                                     compute_conv_transpose_output_crops_for_torch)
 from keras.src.utils.argument_validation import standardize_tuple
 
-from ..variable import cast, common, convert_to_numpy, convert_to_tensor, dtype_of
+from ..variable import cast, channels_last, common, convert_to_numpy, convert_to_tensor, dtype_of, in_row_major
 from . import numpy as knp
 
 _FLOATS = (cp.float16, cp.bfloat16, cp.float32, cp.float64)
@@ -35,21 +35,27 @@ def _activation(text, convert=_floating):
     expression = cp.expression(text)
 
     def run(x, **numbers):
-        return expression(x=convert(x), **numbers)
+        return _in_place_of(lambda one: expression(x=one, **numbers), convert(x))
 
     return run
 
 
-def _row(name):
+def _in_place_of(function, x):
+    """An elementwise function of x, in the layout of x: a new array would be row-major."""
+    memory = in_row_major(x)
+    return function(x) if memory is None else channels_last(function(memory))
+
+
+def _row(name, convert=_floating):
     function = getattr(cp.nn, name)
 
     def run(x):
-        return function(_floating(x))
+        return _in_place_of(function, convert(x))
 
     return run
 
 
-relu = lambda x: cp.nn.relu(convert_to_tensor(x))  # noqa: E731
+relu = _row("relu", convert_to_tensor)
 relu6 = _activation("min(max(x, 0), 6)", convert_to_tensor)
 sigmoid, softplus, softsign, log_sigmoid, selu, silu = (_row(name) for name in (
     "sigmoid", "softplus", "softsign", "log_sigmoid", "selu", "silu"))
@@ -142,13 +148,9 @@ def sparsemax(x, axis=-1):
 
 
 def _first(x):
-    """Channels last to channels first, as a view."""
-    return cp.permute_dims(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
-
-
-def _last(x):
-    """Channels first to channels last, as a view."""
-    return cp.permute_dims(x, (0, *range(2, x.ndim), 1))
+    """Channels last to channels first, row-major, which convolutions and pooling are fastest for."""
+    memory = in_row_major(x)
+    return cp.copy(cp.permute_dims(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))) if memory is None else memory
 
 
 def _spatial(op, inputs, data_format, name):
@@ -158,7 +160,7 @@ def _spatial(op, inputs, data_format, name):
                          f"Received input shape: {tuple(inputs.shape)}.")
     if backend.standardize_data_format(data_format) == "channels_first":
         return op(inputs)
-    return _last(op(_first(inputs)))
+    return channels_last(op(_first(inputs)))
 
 
 def _pool(op, inputs, pool_size, strides, padding, data_format, **options):

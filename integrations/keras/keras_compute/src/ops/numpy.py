@@ -12,8 +12,8 @@ from keras.src.backend import config
 from keras.src.backend.common import dtypes
 from keras.src.backend.common.backend_utils import canonicalize_axis, vectorize_impl
 
-from ..variable import (DTYPES, TENSORS, Variable, cast, common, convert_to_numpy, convert_to_tensor, dtype_of, kind,
-                        number_or_tensor)
+from ..variable import (DTYPES, TENSORS, cast, channels_last, common, convert_to_numpy, convert_to_tensor, dtype_of,
+                        in_row_major, kind, number_or_tensor)
 from .core import vectorized_map
 
 _INTEGERS = frozenset(DTYPES[name] for name in dtypes.INT_TYPES)
@@ -142,6 +142,10 @@ arctan2, nextafter = _binary("atan2", (float,)), _binary("nextafter", (float,))
 
 def add(x1, x2):
     x1, x2 = _operands(x1, x2)
+    if isinstance(x1, TENSORS) and isinstance(x2, TENSORS) and x1.ndim == x2.ndim and x1.ndim > 2:
+        memory = in_row_major(x1)
+        if memory is not None:  # such as a convolution and its bias
+            return channels_last(cp.add(memory, cp.permute_dims(x2, (0, x2.ndim - 1, *range(1, x2.ndim - 1)))))
     return cp.logical_or(x1, x2) if x1.dtype is cp.bool else cp.add(x1, x2) if isinstance(x1, TENSORS) else cp.add(x2, x1)
 
 
