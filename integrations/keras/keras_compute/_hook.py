@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The import hook that makes KERAS_BACKEND=compute a backend of Keras 3.15.
 
-Six modules of Keras choose the backend by chains of `elif`. The hook compiles these modules with one more branch.
+Modules of Keras choose the backend by chains of `elif`. The hook compiles these modules with one more branch.
 """
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def _chosen(what, module, name, alias):
     return found, _BRANCH.format(module=module, name=name, alias=alias) + found
 
 
-# Text that occurs once in a module, and what stands in its place.
-_CHANGES = {
+# Text that occurs in a module, once, and what stands in its place.
+CHANGES = {
     "keras.src.backend": (
         'else:\n    raise ValueError(f"Unable to import backend : {backend()}")',
         'elif backend() == "compute":\n'
@@ -38,6 +38,9 @@ _CHANGES = {
         '        if self._backend == "compute":\n'
         '            return getattr(importlib.import_module("keras_compute.src"), name)\n'
         '        if self._backend == "openvino":\n'),
+    # In the mode int4 `embeddings` is a new tensor, on which the attribute has no effect; arrays do not have it.
+    "keras.src.layers.core.embedding": ("        self.embeddings.trainable = False\n",
+                                        "        self._embeddings.trainable = False\n"),
     "keras.src.utils.traceback_utils": (
         '            tensor_cls = "np.ndarray"\n        else:\n',
         '            tensor_cls = "np.ndarray"\n'
@@ -59,7 +62,7 @@ class _Loader(importlib.abc.SourceLoader):
 
     def get_source(self, name):
         source = self._loader.get_source(name)
-        found, changed = _CHANGES[name]
+        found, changed = CHANGES[name]
         if source.count(found) != 1:
             raise ImportError(f"keras_compute: {name} of this version of Keras is not known; install keras 3.15")
         return source.replace(found, changed)
@@ -73,7 +76,7 @@ class _Loader(importlib.abc.SourceLoader):
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name not in _CHANGES:
+        if name not in CHANGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:

@@ -8,11 +8,67 @@ import collections
 import json
 import os
 import pathlib
+import sys
+import types
 
 os.environ["KERAS_BACKEND"] = "compute"
 
 import keras_compute  # noqa: E402, F401  before keras
+from keras_compute import _hook  # noqa: E402
 import pytest  # noqa: E402
+
+# Tests import this from Keras' conftest.py, which is not in the package.
+_conftest = types.ModuleType("conftest")
+_conftest.skip_if_backend = lambda given, reason: pytest.mark.skipif(given == "compute", reason=reason)
+sys.modules["conftest"] = _conftest
+
+# ---- Tests that ask which backend they run on get a branch for this one ----------------------------------------------
+
+_TORCH = '        elif backend.backend() == "torch":\n'
+_COMPUTE = '        elif backend.backend() == "compute":\n            from keras_compute.src.gradients import gradients_of\n\n'
+
+
+def _before(found, branch):
+    """What the hook replaces so that a branch stands before a text."""
+    return found, branch + found
+
+
+_STEP = _before(_TORCH + "\n            def train_one_step(x, dy):\n", _COMPUTE + """\
+            def train_one_step(x, dy):
+                _, grads = gradients_of(lambda: loss_fn(x, dy), layer.trainable_variables)
+                optimizer.apply(grads, layer.trainable_variables)
+
+""")
+_hook.CHANGES.update({
+    "keras.src.trainers.trainer_test": _before("else:\n    raise ImportError(", """\
+elif backend.backend() == "compute":
+    from keras_compute.src.trainer import ComputeTrainer as Trainer
+"""),
+    "keras.src.layers.core.dense_test": _STEP,
+    "keras.src.layers.core.einsum_dense_test": _STEP,
+    "keras.src.ops.numpy_test": _before(_TORCH + """\
+            import torch
+
+            x1 = torch.tensor([1.0, 2.0], requires_grad=True)
+""", _COMPUTE + """\
+            given = [backend.Variable(x) for x in ([1.0, 2.0], [0.0, 2.0])]
+            _, (x1_grad, x2_grad) = gradients_of(lambda: knp.sum(knp.divide_no_nan(*given)), given)
+"""),
+    "keras.src.ops.core_test": _before(_TORCH + """\
+            import torch
+
+            x = torch.tensor(100.0, requires_grad=True)
+""", _COMPUTE + """\
+            x = backend.Variable(100.0)
+            _, (dy_dx,) = gradients_of(lambda: to_derive(x.value), [x])
+            _, (dz_dx,) = gradients_of(lambda: log1pexp_nan(x.value), [x])
+            self.assertEqual(ops.convert_to_numpy(dy_dx), 1.0)
+            self.assertTrue(ops.isnan(dz_dx))
+"""),
+})
+
+
+# ---- Outcomes --------------------------------------------------------------------------------------------------------
 
 _outcomes = collections.defaultdict(lambda: {"passed": 0, "failed": [], "skipped": []})
 
@@ -40,12 +96,21 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def _note(name, report):
+    """Appends a failure to a file that can be read during the run."""
+    if path := os.environ.get("KERAS_ROOMS_REPORT"):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        with open(f"{path}.failures", "a", encoding="utf-8") as file:
+            file.write(f"{name} # {str(crash.message if crash else report.longrepr).strip().partition(chr(10))[0][:300]}\n")
+
+
 def pytest_runtest_logreport(report):
     found = _outcomes[_id(report.nodeid).partition("::")[0]]
     name = _id(report.nodeid).partition("::")[2]
     if report.failed:
         if name not in found["failed"]:
             found["failed"].append(name)
+            _note(_id(report.nodeid), report)
     elif report.skipped:
         found["skipped"].append((name, str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)))
     elif report.when == "call":
@@ -59,6 +124,6 @@ def pytest_collectreport(report):
         _outcomes[_id(report.nodeid)]["skipped"].append(("collection", str(report.longrepr)))
 
 
-def pytest_sessionfinish(session):
-    if path := os.environ.get("KERAS_ROOMS_REPORT"):
+def pytest_runtest_teardown(item, nextitem):
+    if (path := os.environ.get("KERAS_ROOMS_REPORT")) and (nextitem is None or nextitem.path != item.path):
         pathlib.Path(path).write_text(json.dumps(_outcomes, indent=1), encoding="utf-8")

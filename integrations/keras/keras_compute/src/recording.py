@@ -99,7 +99,7 @@ class Steps:
         if self.recorded[key] is None:
             try:
                 self.recorded[key] = _Recorded(self.step, data, self._listed())
-            except cp.Error:
+            except Exception:  # the step reads values; where it is wrong, it is so again
                 self.is_possible = False
                 return self.step(data)
         return self.recorded[key].run(data, self.draw)

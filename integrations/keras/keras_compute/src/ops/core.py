@@ -36,7 +36,7 @@ def _spec(fn, args, kwargs, extent):
     try:
         with cp.graph.record():  # computes nothing; the recording is dropped
             return run()
-    except cp.Error:  # fn reads values, or is wrong
+    except Exception:  # fn reads values, or is wrong; Keras turns errors of layers into others
         return run()
 
 

@@ -7,7 +7,7 @@ import math
 import compute as cp
 import numpy as np
 
-from ..variable import cast, convert_to_tensor
+from ..variable import cast, convert_to_numpy, convert_to_tensor
 from . import numpy as knp
 
 _FLOATS = (cp.float16, cp.bfloat16, cp.float32, cp.float64)
@@ -76,7 +76,7 @@ def extract_sequences(x, sequence_length, sequence_stride):
     return cp.reshape(found, (*x.shape[:-1], count, sequence_length))
 
 
-def _complex(x):
+def _get_complex_tensor_from_tuple(x):  # keras.ops.nn knows it by this name
     """One tensor of a pair of tensors, the real and the imaginary parts."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise ValueError(f"Input `x` should be a tuple of two tensors - real and imaginary.Received: x={x}")
@@ -95,15 +95,15 @@ def _pair(x):
 
 
 def fft(x):
-    return _pair(cp.fft.fft(_complex(x)))
+    return _pair(cp.fft.fft(_get_complex_tensor_from_tuple(x)))
 
 
 def fft2(x):
-    return _pair(cp.fft.fft2(_complex(x)))
+    return _pair(cp.fft.fft2(_get_complex_tensor_from_tuple(x)))
 
 
 def ifft2(x):
-    return _pair(cp.fft.ifft2(_complex(x)))
+    return _pair(cp.fft.ifft2(_get_complex_tensor_from_tuple(x)))
 
 
 def rfft(x, fft_length=None):
@@ -111,7 +111,7 @@ def rfft(x, fft_length=None):
 
 
 def irfft(x, fft_length=None):
-    return cp.fft.irfft(_complex(x), n=fft_length)
+    return cp.fft.irfft(_get_complex_tensor_from_tuple(x), n=fft_length)
 
 
 def _window(window, length, fft_length, dtype):
@@ -146,23 +146,21 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
 
 
 def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="hann", center=True):
-    x = _complex(x)
+    x = _get_complex_tensor_from_tuple(x)
     parts = cp.fft.irfft(x, n=fft_length)
-    window = _window(window, sequence_length, fft_length, parts.dtype)
     count = parts.shape[-2]
     extent = fft_length + sequence_stride * (count - 1)
+    if window is not None:  # divided by the sum of its squares where all windows overlap
+        window = convert_to_numpy(_window(window, sequence_length, fft_length, parts.dtype))
+        squares = np.pad(np.square(window), (0, -fft_length % sequence_stride)).reshape(-1, sequence_stride).sum(0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            window = window / np.resize(squares, fft_length)
+        parts = parts * cast(window, parts.dtype)
     places = sequence_stride * np.arange(count)[:, None] + np.arange(fft_length)
-    places = cp.asarray(places.reshape(-1, 1), copy=True)
-
-    def summed(rows):
-        """The overlapping parts of each row, added."""
-        flat = cp.permute_dims(cp.reshape(rows, (-1, count * fft_length)), (1, 0))
-        found = cp.scatter_nd(cp.zeros((extent, flat.shape[1]), dtype=flat.dtype), places, flat, reduction="add")
-        return cp.permute_dims(found, (1, 0))
-
-    weights = summed(cp.copy(cp.broadcast_to(cp.square(window), (1, count, fft_length))))
-    found = summed(parts * window) / cp.where(weights > 1e-10, weights, 1.0)
-    found = cp.reshape(found, (*parts.shape[:-2], extent))
+    flat = cp.permute_dims(cp.reshape(parts, (-1, count * fft_length)), (1, 0))
+    found = cp.scatter_nd(cp.zeros((extent, flat.shape[1]), dtype=flat.dtype), cp.asarray(places.reshape(-1, 1), copy=True),
+                          flat, reduction="add")
+    found = cp.reshape(cp.permute_dims(found, (1, 0)), (*parts.shape[:-2], extent))
     start = fft_length // 2 if center else 0
     end = start + length if length is not None else extent - fft_length // 2 if center else extent
     return found[..., start:end]

@@ -31,11 +31,21 @@ def _floating(x):
 
 
 def _activation(text, convert=_floating):
-    """An activation that is one expression of x; numbers are given by name."""
+    """An activation that is one expression of x."""
     expression = cp.expression(text)
 
-    def run(x, **numbers):
-        return _in_place_of(lambda one: expression(x=one, **numbers), convert(x))
+    def run(x):
+        return _in_place_of(lambda one: expression(x=one), convert(x))
+
+    return run
+
+
+def _with_number(text):
+    """An activation that is one expression of x and a number n."""
+    expression = cp.expression(text)
+
+    def run(x, number):
+        return _in_place_of(lambda one: expression(x=one, n=float(number)), _floating(x))
 
     return run
 
@@ -64,10 +74,10 @@ sparse_sigmoid = _activation("where(x <= -1, 0, where(x >= 1, 1, 0.5 * (x + 1)))
 tanh_shrink = _activation("x - tanh(x)")
 sparse_plus = _activation("where(x <= -1, 0, where(x < 1, 0.25 * (x + 1) * (x + 1), x))")
 hard_tanh = _activation("min(max(x, -1), 1)")
-_soft_shrink = _activation("where(x > t, x - t, where(x < -t, x + t, 0))")
-_hard_shrink = _activation("where(abs(x) > t, x, 0)")
-_squareplus = _activation("0.5 * (x + sqrt(x * x + b))")
-_celu = _activation("max(x, 0) + a * expm1(min(x, 0) / a)")
+_soft_shrink = _with_number("where(x > n, x - n, where(x < -n, x + n, 0))")
+_hard_shrink = _with_number("where(abs(x) > n, x, 0)")
+_squareplus = _with_number("0.5 * (x + sqrt(x * x + n))")
+_celu = _with_number("max(x, 0) + n * expm1(min(x, 0) / n)")
 
 
 def tanh(x):
@@ -75,19 +85,19 @@ def tanh(x):
 
 
 def soft_shrink(x, threshold=0.5):
-    return _soft_shrink(x, t=float(threshold))
+    return _soft_shrink(x, threshold)
 
 
 def hard_shrink(x, threshold=0.5):
-    return _hard_shrink(x, t=float(threshold))
+    return _hard_shrink(x, threshold)
 
 
 def squareplus(x, b=4):
-    return _squareplus(x, b=float(b))
+    return _squareplus(x, b)
 
 
 def celu(x, alpha=1.0):
-    return _celu(x, a=float(alpha))
+    return _celu(x, alpha)
 
 
 def threshold(x, threshold, default_value):

@@ -146,13 +146,16 @@ def add(x1, x2):
         memory = in_row_major(x1)
         if memory is not None:  # such as a convolution and its bias
             return channels_last(cp.add(memory, cp.permute_dims(x2, (0, x2.ndim - 1, *range(1, x2.ndim - 1)))))
-    return cp.logical_or(x1, x2) if x1.dtype is cp.bool else cp.add(x1, x2) if isinstance(x1, TENSORS) else cp.add(x2, x1)
+    return cp.logical_or(x1, x2) if _are_flags(x1, x2) else cp.add(x1, x2)
+
+
+def _are_flags(x1, x2):
+    return isinstance(x1, TENSORS) and isinstance(x2, TENSORS) and x1.dtype is cp.bool
 
 
 def multiply(x1, x2):
     x1, x2 = _operands(x1, x2)
-    is_bool = isinstance(x1, TENSORS) and x1.dtype is cp.bool and isinstance(x2, TENSORS)
-    return cp.logical_and(x1, x2) if is_bool else cp.multiply(x1, x2)
+    return cp.logical_and(x1, x2) if _are_flags(x1, x2) else cp.multiply(x1, x2)
 
 
 def power(x1, x2):
@@ -474,12 +477,8 @@ def arange(start, stop=None, step=None, dtype=None):
     if dtype in (cp.float16, cp.bfloat16):
         return cast(cp.arange(start, stop, step, dtype=cp.float32), dtype)
     if dtype in _INTEGERS and not builtins.all(type(x) is int for x in (start, stop, step)):
-        return _from_host(np.arange(start, stop, step, dtype=dtype.name))
+        return convert_to_tensor(np.arange(start, stop, step, dtype=dtype.name), dtype)
     return cp.arange(start, stop, step, dtype=dtype)
-
-
-def _from_host(x, dtype=None):
-    return cp.asarray(np.ascontiguousarray(x), copy=True) if dtype is None else convert_to_tensor(x, dtype)
 
 
 def eye(N, M=None, k=0, dtype=None):
@@ -565,7 +564,7 @@ def vander(x, N=None, increasing=False):
 def view(x, dtype=None):
     x = convert_to_tensor(x)
     dtype = x.dtype if dtype is None else dtype_of(dtype)
-    return _from_host(np.ascontiguousarray(convert_to_numpy(x)).view(dtype.name), dtype)
+    return convert_to_tensor(np.asarray(convert_to_numpy(x), order="C").view(dtype.name), dtype)
 
 
 # ---- Reductions ------------------------------------------------------------------------------------------------------
@@ -805,7 +804,7 @@ def _quantile(x, q, axis, method, keepdims, ignores_nan):
         found = (lower + at(high)) / 2
     elif method == "linear":
         share = cast(places - low, x.dtype)
-        found = lower + share * (at(high) - lower)
+        found = cp.where(cp.equal(low, high), lower, lower + share * (at(high) - lower))  # infinite neighbours do not count
     else:
         found = lower
     if not ignores_nan:
@@ -1175,7 +1174,7 @@ def unique(x, sorted=True, return_index=False, return_inverse=False, return_coun
         found = cp.unique(cast(x, cp.uint8), True, True, True, axis)
         values, first, inverse, counts = cast(found[0], cp.bool), *found[1:]
     else:
-        values, first, inverse, counts = cp.unique(x, True, True, True, axis)
+        values, first, inverse, counts = cp.unique(x, True, True, True, axis, equal_nan=False)
     dim = 0 if axis is None else canonicalize_axis(axis, x.ndim)
     if size is not None:
         more = size - values.shape[dim]
@@ -1298,7 +1297,7 @@ def cross(x1, x2, axisa=-1, axisb=-1, axisc=-1, axis=None):
     return cp.moveaxis(found, -1, axisc)
 
 
-def einsum(subscripts, *operands, **options):
+def einsum(subscripts, *operands, **kwargs):
     operands = [convert_to_tensor(x) for x in operands]
     kinds = {x.dtype for x in operands}
     result = cp.int32 if kinds == {cp.int8} else common(*kinds)
