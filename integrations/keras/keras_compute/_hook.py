@@ -20,7 +20,7 @@ def _chosen(what, module, name, alias):
     return found, _BRANCH.format(module=module, name=name, alias=alias) + found
 
 
-# Text that occurs in a module, once, and what stands in its place.
+# Text that occurs in a module, once, and what stands in its place; or a list of these.
 CHANGES = {
     "keras.src.backend": (
         'else:\n    raise ValueError(f"Unable to import backend : {backend()}")',
@@ -62,10 +62,12 @@ class _Loader(importlib.abc.SourceLoader):
 
     def get_source(self, name):
         source = self._loader.get_source(name)
-        found, changed = CHANGES[name]
-        if source.count(found) != 1:
-            raise ImportError(f"keras_compute: {name} of this version of Keras is not known; install keras 3.15")
-        return source.replace(found, changed)
+        changes = CHANGES[name]
+        for found, changed in changes if isinstance(changes, list) else [changes]:
+            if source.count(found) != 1:
+                raise ImportError(f"keras_compute: {name} of this version of Keras is not known; install keras 3.15")
+            source = source.replace(found, changed)
+        return source
 
     def source_to_code(self, data, path="<string>"):
         return compile(data, path, "exec", dont_inherit=True)

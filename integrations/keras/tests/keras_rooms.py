@@ -40,20 +40,21 @@ _STEP = _before(_TORCH + "\n            def train_one_step(x, dy):\n", _COMPUTE 
 
 """)
 _hook.CHANGES.update({
-    "keras.src.trainers.trainer_test": _before("else:\n    raise ImportError(", """\
+    "keras.src.trainers.trainer_test": [_before("else:\n    raise ImportError(", """\
 elif backend.backend() == "compute":
     from keras_compute.src.trainer import ComputeTrainer as Trainer
-"""),
+"""), _before('            "torch": "cpu",\n', '            "compute": "cpu",\n')],
     "keras.src.layers.core.dense_test": _STEP,
     "keras.src.layers.core.einsum_dense_test": _STEP,
-    "keras.src.ops.numpy_test": _before(_TORCH + """\
+    "keras.src.ops.numpy_test": [_before(_TORCH + """\
             import torch
 
             x1 = torch.tensor([1.0, 2.0], requires_grad=True)
 """, _COMPUTE + """\
             given = [backend.Variable(x) for x in ([1.0, 2.0], [0.0, 2.0])]
             _, (x1_grad, x2_grad) = gradients_of(lambda: knp.sum(knp.divide_no_nan(*given)), given)
-"""),
+"""), ('"torch"),\n        reason=f"{backend.backend()} backend does not support gradients."',
+      '"torch", "compute"),\n        reason="no gradients"')],
     "keras.src.ops.core_test": _before(_TORCH + """\
             import torch
 

@@ -1,35 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training steps as graphs: recorded once for each shape of batch, then run as one submission.
 
-A recording computes nothing. It needs that the step reads no values; where it does, the steps are run one by one. Random
-functions get their seeds from slots of the graph, which are drawn anew for every run.
+A recording computes nothing. It needs that the step reads no values and assigns only variables of the model; else the
+steps are run as they are. Random functions get their seeds from slots of the graph, which are drawn anew for every run.
 """
 from __future__ import annotations
 
 import contextlib
-import threading
 
 import compute as cp
 import numpy as np
 from keras.src import tree
 
-from .variable import SEED_STATE, convert_to_tensor
-
-_current = threading.local()
-
+from .variable import SEED_STATE, convert_to_tensor, recorded
 
 def seeds():
     """The list of the recording of this thread that gets pairs of a slot and a seed; None outside of one."""
-    return getattr(_current, "seeds", None)
+    return getattr(recorded, "seeds", None)
 
 
 @contextlib.contextmanager
-def _collected():
-    _current.seeds = []
+def _collected(variables):
+    recorded.seeds, recorded.variables = [], {id(variable) for variable in variables}
     try:
-        yield _current.seeds
+        yield recorded.seeds
     finally:
-        _current.seeds = None
+        recorded.seeds = recorded.variables = None
 
 
 class _Recorded:
@@ -41,7 +37,7 @@ class _Recorded:
         self._take_values()
         self.inputs = tree.map_structure(lambda x: cp.copy(x) if isinstance(x, cp.Array) else x, data)
         try:
-            with _collected() as self.seeds, cp.graph.record() as self.graph:
+            with _collected(variables) as self.seeds, cp.graph.record() as self.graph:
                 self.logs = step(self.inputs)
                 self._write_back()
         finally:

@@ -66,9 +66,8 @@ class ComputeTrainer(base_trainer.Trainer):
         return self._call_model(x, False)
 
     def _several_steps(self, step, join):
-        """A function of several batches, which joins what the steps give. Keras' own steps are recorded."""
-        is_own = getattr(type(self), step.__name__) is getattr(ComputeTrainer, step.__name__)
-        if is_own and self.jit_compile and not self.run_eagerly:
+        """A function of several batches, which joins what the steps give."""
+        if self.jit_compile and not self.run_eagerly:
             step = recording.Steps(step, self._assignable, random.number)
 
         def run(data):

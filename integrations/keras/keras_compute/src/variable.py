@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 
 import compute as cp
 import numpy as np
@@ -23,6 +24,8 @@ SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
+
+recorded = threading.local()  # `variables`: the identities of those that the step which this thread records may assign
 
 SEED_STATE = "seed_generator_state"  # what Keras calls the variable of a generator
 
@@ -74,6 +77,9 @@ class Variable(KerasVariable):
         self._direct_assign(value)
 
     def _direct_assign(self, value):
+        known = getattr(recorded, "variables", None)
+        if known is not None and id(self) not in known:
+            raise RuntimeError(f"the variable {self.path} is assigned in a recorded step that does not know it")
         value = grad.constant(convert_to_tensor(value, dtype=self._dtype))
         if self._name == SEED_STATE and value.device.name != "cpu":  # it is read for every draw
             value = value.to_device("cpu")

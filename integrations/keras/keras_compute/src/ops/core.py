@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
+import threading
 
 import compute as cp
 from compute import grad
@@ -20,6 +22,21 @@ from ..variable import (IS_THREAD_SAFE, SUPPORTS_COMPLEX_DTYPES, SUPPORTS_RAGGED
 # ---- Shapes without computing ----------------------------------------------------------------------------------------
 
 
+_idle = threading.local()  # the stream of this thread's last recording
+
+
+@contextlib.contextmanager
+def _recording():
+    """Records on a stream of the default device that is kept for the next recording."""
+    device = cp.device()
+    stream, _idle.stream = getattr(_idle, "stream", None), None
+    if stream is None or stream.device is not device:
+        stream = cp.stream(device)
+    with cp.graph.record(stream=stream) as graph:
+        yield graph
+    _idle.stream = stream
+
+
 def _spec(fn, args, kwargs, extent):
     """What fn gives as KerasTensors, where unknown extents are `extent`."""
 
@@ -34,7 +51,7 @@ def _spec(fn, args, kwargs, extent):
                                   fn(*given, **named))
 
     try:
-        with cp.graph.record():  # computes nothing; the recording is dropped
+        with _recording():  # computes nothing; the recording is dropped
             return run()
     except Exception:  # fn reads values, or is wrong; Keras turns errors of layers into others
         return run()
