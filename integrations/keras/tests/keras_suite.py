@@ -4,7 +4,8 @@
 
 FOLDER gets the output of pytest and the outcomes of each room, and keeps them: a room that is there is not run again. Rooms
 are folders or files below keras/src, such as `ops/numpy_test.py` or `layers`. The environment needs pytest and
-pytest-timeout, and what Keras' tests import: tensorflow-cpu, jax, torch, scipy, scikit-learn, pandas, pillow and requests.
+pytest-timeout, and what Keras' tests import: tensorflow-cpu, jax, torch, grain, einops, scipy, scikit-learn, pandas,
+pillow, requests, onnxruntime and openvino. Triton, which torch brings, and TensorFlow cannot be in one process.
 """
 import argparse
 import importlib.util
@@ -40,11 +41,13 @@ def run(room, root, folder, more):
     here = pathlib.Path(__file__).parent
     path = os.pathsep.join([str(here), str(here.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, "KERAS_ROOMS_REPORT": str(report), "CUDA_VISIBLE_DEVICES": "",
-                   "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
+                   "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu",
+                   "XLA_FLAGS": "--xla_backend_optimization_level=0"}
+    command = [sys.executable, "-m", "pytest", "-p", "keras_rooms", "-p", "no:cacheprovider", "-q", "--timeout=600",
+               "--continue-on-collection-errors", "--tb=short", "-W", "ignore", *more, *map(str, files)]
     with open(folder / f"{name}.txt", "w", encoding="utf-8") as output:
-        subprocess.run([sys.executable, "-m", "pytest", "-p", "keras_rooms", "-p", "no:cacheprovider", "-q",
-                        "--timeout=600", "--tb=short", "-W", "ignore", *more, *map(str, files)], env=environment, cwd=folder,
-                       stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
+        subprocess.run(command, env=environment, cwd=folder, stdout=output, stderr=subprocess.STDOUT,
+                       stdin=subprocess.DEVNULL, check=False)
 
 
 def table(folder):

@@ -15,7 +15,7 @@ from .variable import cast, convert_to_numpy, convert_to_tensor, dtype_of
 def number(seed):
     """The seed of the library that is drawn from one of Keras, which is two integers of 32 bits."""
     seed, count = convert_to_numpy(draw_seed(seed)).tolist()
-    return (int(count) & 0x7FFFFFFF) << 32 | int(seed) & 0xFFFFFFFF
+    return (int(seed) & 0x7FFFFFFF) << 32 | int(count) & 0xFFFFFFFF
 
 
 def _generator(seed):
