@@ -117,17 +117,25 @@ class Variable:
         return f"Variable({self.value!r})"
 
 
+_OPERANDS = (Variable, Array, bool, int, float, complex)
+
+
 def _operator(name, reflected=False):
     function = _ops.TABLE[name]["run"]
     if reflected:
         return lambda self, other: function(other, self)
-    return lambda self, *others: function(self, *others)
+
+    def run(self, *others):
+        if others and not isinstance(others[0], _OPERANDS) and not _creation.is_values(others[0]) and hasattr(others[0], "__array__"):
+            return NotImplemented  # an array of another library, which may know variables
+        return function(self, *others)
+
+    return run
 
 
 def _comparison(name):
     function = _operator(name)
-    numbers = (Variable, Array, bool, int, float, complex)
-    return lambda self, other: function(self, other) if isinstance(other, numbers) or _creation.is_values(other) else NotImplemented
+    return lambda self, other: function(self, other) if isinstance(other, _OPERANDS) or _creation.is_values(other) else NotImplemented
 
 
 for _method, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "remainder",
