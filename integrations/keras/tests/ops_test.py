@@ -35,6 +35,7 @@ class Numpy(Case):
             self.check(name, x, y)
         for name in "bitwise_and bitwise_or bitwise_xor gcd lcm left_shift right_shift mod floor_divide power".split():
             self.check(name, i, j)
+        self.check("fmod", i - 5, j)
         self.check("power", np.abs(x) + np.float32(0.5), y)
         self.check("where", x > 0, x, y)
         self.check("select", [x > 1, x < -1], [x, y], default=2.0)

@@ -178,6 +178,21 @@ class Training(Case):
         history = model.fit(x, x.sum(1, keepdims=True), epochs=10, verbose=0)
         self.assertLess(history.history["error"][-1], history.history["error"][0])
 
+    def test_own_layer(self):
+        class Affine(layers.Layer):
+            def build(self, shape):
+                self.w = self.add_weight(shape=(shape[-1], 2), initializer="ones")
+                self.b = self.add_weight(shape=(2,), initializer="zeros")
+
+            def call(self, x):
+                return 0.5 * (x @ self.w + self.b) - self.b / 2
+
+        x = self.values(32, 3)
+        model = keras.Sequential([keras.Input((3,)), Affine()])
+        model.compile("sgd", "mse")
+        history = model.fit(x, x[:, :2], batch_size=8, epochs=4, verbose=0)
+        self.assertLess(history.history["loss"][-1], history.history["loss"][0])
+
     def test_mixed_precision(self):
         keras.config.set_dtype_policy("mixed_float16")
         self.addCleanup(keras.config.set_dtype_policy, "float32")

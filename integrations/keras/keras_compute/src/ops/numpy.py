@@ -163,18 +163,22 @@ def power(x1, x2):
     return cp.pow(x1, x2)
 
 
-def _remainder(function, x1, x2):
+def _no_flags(x1, x2):
+    """Operands in their common dtype, flags as integers."""
     x1, x2 = _operands(x1, x2)
     dtype = kind(x1) if isinstance(x1, TENSORS) else kind(x2)
-    return function(*_in(cp.int32 if dtype is cp.bool else dtype, [x1, x2]))
+    return _in(cp.int32 if dtype is cp.bool else dtype, [x1, x2])
 
 
 def mod(x1, x2):
-    return _remainder(cp.remainder, x1, x2)
+    return cp.remainder(*_no_flags(x1, x2))
 
 
 def fmod(x1, x2):
-    return _remainder(cp.fmod, x1, x2)
+    x1, x2 = (convert_to_tensor(x) for x in _no_flags(x1, x2))
+    if x1.dtype in _FLOATS or x2.dtype in _FLOATS:
+        return cp.fmod(x1, cast(x2, x1.dtype))
+    return cp.multiply(cp.sign(x1), cp.remainder(cp.abs(x1), cp.abs(cast(x2, x1.dtype))))
 
 
 def divide_no_nan(x1, x2):
