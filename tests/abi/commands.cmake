@@ -221,7 +221,7 @@ set(ENV{COMPUTE_MATH} tf32)
 set(ENV{COMPUTE_PLUGIN_FILES} "${WORK}/none.so")
 expect_code(1 "info" "add on cpu: the cpu plugin is not among the files that COMPUTE_PLUGIN_FILES names")
 expect_code(
-  1 "doctor" "\nWarnings\n  ${WORK}/none.so is ignored: No such file or directory\n.*\n  device cpu fails: [^\n;]*; install compute_plugin_cpu.so beside")
+  1 "doctor" "\nWarnings\n  ${WORK}/none.so is ignored: No such file or directory\n.*\n  device cpu fails: [^\n;]*; install its plugin .the package compute-plugin-cpu.")
 file(WRITE "${WORK}/compute_plugin_cpu.so" "")
 set(ENV{COMPUTE_PLUGIN_FILES} "${WORK}/compute_plugin_cpu.so")
 expect_code(1 "info" "add on cpu: the cpu plugin was rejected: ${WORK}/compute_plugin_cpu.so: an empty file")
