@@ -43,6 +43,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         installed, raw = pathlib.Path(folder) / "installed", pathlib.Path(folder) / "raw"
         run("cmake", "--install", options.build, "--prefix", installed, "--strip")
+        # Builds for system folders have no search paths.
+        run("patchelf", "--set-rpath", "$ORIGIN/../lib", installed / "bin/compute")
         settings = {"CMAKE_PREFIX_PATH": installed, "COMPUTE_PYTHON_BUNDLE": "ON", "COMPUTE_PYTHON_LICENSES": licenses(installed)}
         run(sys.executable, "-m", "pip", "wheel", HERE, "--no-deps", "--no-build-isolation", "--wheel-dir", raw,
             *(f"--config-settings=cmake.define.{name}={value}" for name, value in settings.items()))
