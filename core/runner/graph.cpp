@@ -50,18 +50,9 @@ compute_plugin_run plugin_run(const RecordedStep& recorded, const compute_plugin
   return run;
 }
 
-// The runs [begin, end) of a graph, which no other work divides.
-struct Section {
-  size_t begin, end;
-};
-
-std::vector<Section> sections_of(const Recording& recording) {
-  std::vector<Section> sections;
-  size_t begin = 0;
-  for (const RecordedWorkPlace& place : recording.other_work)
-    sections.push_back({std::exchange(begin, place.runs_before), place.runs_before});
-  sections.push_back({begin, recording.runs.size()});
-  return sections;
+// Other work divides the runs of a graph into sections: the end of a section's runs.
+size_t section_end(const Recording& recording, size_t section) {
+  return section < recording.other_work.size() ? recording.other_work[section].runs_before : recording.runs.size();
 }
 
 void release_native(compute_graph& graph) noexcept {
@@ -85,9 +76,9 @@ void make_native(compute_graph& graph) {
         faults && run.reports_faults ? faults->operand(next++) : compute_plugin_operand{};
     runs.push_back(plugin_run(run, fault, run.scalars.data(), memory.get(), 0));
   }
-  for (const Section& section : sections_of(*graph.recording)) {
+  for (size_t section = 0, i = 0; section <= graph.recording->other_work.size(); ++section) {
     nodes.clear();
-    for (size_t i = section.begin; i < section.end; ++i) {
+    for (const size_t end = section_end(*graph.recording, section); i < end; ++i) {
       compute_plugin_graph_node& node = nodes.emplace_back();
       node.struct_size = sizeof node;
       node.struct_type = COMPUTE_PLUGIN_STRUCT_GRAPH_NODE;
@@ -163,14 +154,13 @@ void submit_graph(compute_graph& graph, Timeline& timeline) {
     }
   }
   size_t next_fault = 0;
-  const std::vector<Section> sections = sections_of(recording);
-  for (size_t section = 0; section < sections.size(); ++section) {
+  for (size_t section = 0, i = 0; section <= recording.other_work.size(); ++section) {
     if (section > 0) submission.check(recording.other_work[section - 1].work->submit(timeline, submission.number()));
     if (is_native) {
       run_native(graph, graph.native[section], timeline, submission);
       continue;
     }
-    for (size_t i = sections[section].begin; i < sections[section].end; ++i) {
+    for (const size_t end = section_end(recording, section); i < end; ++i) {
       const RecordedStep& recorded = recording.runs[i];
       const compute_plugin_operand fault =
           faults && recorded.reports_faults ? faults->operand(next_fault++) : compute_plugin_operand{};
