@@ -51,14 +51,7 @@ struct Product {
 Product read_product(const OpCall& call, Steps& steps) {
   Product product{steps.input(0), steps.input(1), steps.input(2), steps.output()};
   StepOperand &x = product.x, &weight = product.weight, &y = product.y;
-  const auto leading = static_cast<int32_t>(x.shape.size()) - 1;
-  if (leading == 0) {
-    x = with_axis(std::move(x), 0);
-    y = with_axis(std::move(y), 0);
-  } else if (const auto rows = collapsed(x, 0, leading), results = collapsed(y, 0, leading); rows && results) {
-    x = *rows;
-    y = *results;
-  }
+  collapse_rows(x, y);
   if (flag_attribute(call, "transpose_weight")) {
     std::swap(weight.shape[0], weight.shape[1]);
     std::swap(weight.strides[0], weight.strides[1]);

@@ -5,6 +5,17 @@
 
 namespace compute {
 
+void collapse_rows(StepOperand& x, StepOperand& y) {
+  const auto leading = static_cast<int32_t>(x.shape.size()) - 1;
+  if (leading == 0) {
+    x = with_axis(std::move(x), 0);
+    y = with_axis(std::move(y), 0);
+  } else if (const auto rows = collapsed(x, 0, leading), results = collapsed(y, 0, leading); rows && results) {
+    x = *rows;
+    y = *results;
+  }
+}
+
 void add_contraction(Steps& steps, const StepOperand& x, const StepOperand& weight, const StepOperand& bias,
                      const StepOperand& y) {
   std::vector<StepOperand> inputs = {x, weight};

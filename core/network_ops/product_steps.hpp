@@ -6,6 +6,8 @@
 
 namespace compute {
 
+// x [..., k] and y [..., n] with their leading axes as one, if both can be seen so; of vectors with one new axis.
+void collapse_rows(StepOperand& x, StepOperand& y);
 // y [..., m, n] = x [..., m, k] weight [..., k, n] + bias [..., m, n], which may be absent, as one contraction.
 void add_contraction(Steps& steps, const StepOperand& x, const StepOperand& weight, const StepOperand& bias,
                      const StepOperand& y);

@@ -307,14 +307,7 @@ std::optional<Lowering> lower_quantized_matmul(const OpCall& call, const Lowerin
     return steps.take();
   }
   if (alternative > 1) return std::nullopt;
-  const auto leading = static_cast<int32_t>(x.shape.size()) - 1;
-  if (leading == 0) {
-    x = with_axis(std::move(x), 0);
-    y = with_axis(std::move(y), 0);
-  } else if (const auto rows = collapsed(x, 0, leading), results = collapsed(y, 0, leading); rows && results) {
-    x = *rows;
-    y = *results;
-  }
+  collapse_rows(x, y);
   const int64_t whole[] = {n, k};
   StepOperand weight = steps.temporary(x.dtype, whole);
   add_dequantize(steps, read_format(call), steps.input(1), steps.input(2), steps.input(3), weight);
