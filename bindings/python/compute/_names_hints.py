@@ -20,7 +20,7 @@ _HINTS = {
         "einsum_path": "nothing: operands are contracted from left to right",
         "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros",
         "packbits": "sum(x.reshape(-1, 8) * 2 ** arange(7, -1, -1), axis=1)", "unpackbits": "(x[..., None] >> arange(7, -1, -1, dtype=uint8)) & 1", "require": "ascontiguousarray",
-        "stft": "not implemented yet", "distributions": "compute.random for samples, and the formula of a density", "sparse_coo_tensor": "zeros(shape) with x[i, j] = y", "i0": "not implemented",
+        "stft": "fft.rfft of the frames of sliding_window_view", "distributions": "compute.random for samples, and the formula of a density", "sparse_coo_tensor": "zeros(shape) with x[i, j] = y", "i0": "not implemented",
         "kaiser_window": "hamming_window, hann_window or blackman_window", "triangular_solve": "linalg.solve_triangular or linalg.triangular_solve", "set_default_tensor_type": "set_default_dtype", "set_float32_matmul_precision": "the setting COMPUTE_MATH", "lu": "linalg.lu", "lstsq": "linalg.lstsq", "solve": "linalg.solve", "backends": "settings, see compute.config()", "utils": "the modules of Python's that load data; arrays are indexed by arrays", "typename": "x.dtype", "poisson": "not implemented", "igamma": "not implemented", "polygamma": "digamma", "symeig": "linalg.eigh", "autocast": "astype(x, float16)", "use_deterministic_algorithms": "the setting COMPUTE_DETERMINISTIC"},
     "compute.linalg": {
         "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays"},
@@ -34,7 +34,7 @@ _HINTS = {
         "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "Softmax": "softmax", "Dropout": "dropout", "LayerNorm": "layer_norm", "BatchNorm2d": "batch_norm",
         "Embedding": "embedding", "Module": "functions of arrays, and lists or dicts of parameters", "Sequential": "functions of arrays", "Parameter": "any array",
         "CrossEntropyLoss": "cross_entropy, and compute.mean of it", "MSELoss": "mse_loss",
-        "interpolate": "not implemented", 
+        "interpolate": "nn.functional.interpolate", 
         "MultiheadAttention": "attention", "LSTM": "not implemented", "tanh": "compute.tanh"},
     "compute.Array": {
         
