@@ -393,7 +393,7 @@ void Group::run_job(Job& job) noexcept {
 
 void Group::start_serving() {
   if (is_serving_) return;
-  start_thread([self = shared_from_this()] { self->serve(); });
+  start_thread([this] { serve(); });  // the destructor waits for it
   is_serving_ = true;
 }
 
@@ -659,16 +659,16 @@ void Group::abort() noexcept {
   static_cast<void>(failed("abort", number, Error(COMPUTE_ERROR_PEER_FAILED, "the program aborted the group")));
 }
 
-void Group::end() noexcept {
-  std::unique_lock guard(mutex_);
-  is_ending_ = true;
-  changed_.notify_all();
-  if (process_ == getpid()) changed_.wait(guard, [&] { return !is_serving_; });
-}
-
 Group::~Group() {
+  if (process_ != getpid()) return;  // the thread is the parent's
+  {
+    std::unique_lock guard(mutex_);
+    is_ending_ = true;
+    changed_.notify_all();
+    changed_.wait(guard, [&] { return !is_serving_; });
+  }
   const InUse in_use;
-  if (process_ != getpid() || is_shut_down()) return;
+  if (is_shut_down()) return;
   transport_.reset();  // before the library, which waits for other ranks that have not left yet
   if (library_group_ != 0) device_.collectives.leave(library_group_);
   if (copies_ != nullptr) copies_->retire();

@@ -34,10 +34,11 @@ struct GroupOptions {
 // One rank's side of a group. Calls take turns: a turn is taken when the call is made, so that the transport sees the
 // calls in the order of the program. A call runs on its caller's thread if its stream cannot wait for the host, else on
 // the group's own thread, while the stream waits.
-class Group : public std::enable_shared_from_this<Group> {
+class Group {
  public:
   // All ranks of the transport call it, and it waits for them.
   static std::shared_ptr<Group> make(Device& device, std::unique_ptr<Transport> transport, const GroupOptions& options);
+  // Waits for the calls that are queued.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -56,8 +57,6 @@ class Group : public std::enable_shared_from_this<Group> {
   void barrier();
   std::shared_ptr<Group> split(int32_t color, int32_t key);
   void abort() noexcept;
-  // No more calls follow. Waits for those that are queued.
-  void end() noexcept;
 
  private:
   // A call that runs on the group's thread.
@@ -135,7 +134,5 @@ void wait_for_groups(int64_t timeout_ns) noexcept;
 
 struct compute_group : compute::Handle<compute::HandleKind::kGroup> {
   explicit compute_group(std::shared_ptr<compute::Group> group) : group(std::move(group)) {}
-  ~compute_group() { group->end(); }
-
   const std::shared_ptr<compute::Group> group;
 };

@@ -791,6 +791,7 @@ TEST(LibraryCollectives, EndIfTheRunOfAGraphFails) {
     });
     graph.run(stream);
     EXPECT_EQ(last.to_vector<int32_t>()[999], 2);
+    group.barrier();  // both have read it
     if (group.rank() == 0) {
       group.abort();
       EXPECT_EQ(thrown_by([&] { graph.run(stream); }).code, COMPUTE_ERROR_PEER_FAILED);
