@@ -100,12 +100,9 @@ class Case {
       case Kind::HILBERT:
         each([](int64_t i, int64_t j) { return oracle::Complex(1 / static_cast<Real>(i + j + 1)); });
         break;
-      case Kind::CLUSTERED: {
-        const Matrix u = oracle::svd(random).u;
-        x = Matrix::unit(n) + (u * oracle::diagonal(std::vector<Real>(static_cast<size_t>(n), 1e-4L)) * adjoint(u));
-        for (int64_t i = 0; i < n; ++i) x(i, i) = x(i, i).real();
+      case Kind::CLUSTERED:
+        x = Matrix::unit(n) + 1e-4L * (random + adjoint(random));
         break;
-      }
       case Kind::GRADED:
         each([&](int64_t i, int64_t j) { return std::ldexp(1.0L, static_cast<int>(-2 * i)) * random(i, j); });
         break;

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "numbers.hpp"
 #include "ops.hpp"
 
 namespace compute::oracle {
@@ -127,21 +128,43 @@ class Sums {
     if (kind_ == Kind::kComplex) result_.roundings = 4;  // the bound of the intrinsic mul
   }
 
-  // sums[to + pair.out] += x[pair.in] y[pair.tap] for such a choice of three positions in a pair.
+  // sums[to + pair.out] += x[from_x + pair.in] y[from_y + pair.tap] for such a choice of three positions in a pair.
   template <int64_t Pair::*kTo, int64_t Pair::*kX, int64_t Pair::*kY>
-  void add(const std::vector<Pair>& pairs, int64_t to, const Value* x, const Value* y) {
+  void add(const std::vector<Pair>& pairs, int64_t to, const Numbers& x, int64_t from_x, const Numbers& y,
+           int64_t from_y) {
+    const auto add = [&](const auto& add_term) {
+      for (const Pair& pair : pairs) {
+        const auto i = static_cast<size_t>(to + pair.*kTo), at_y = static_cast<size_t>(from_y + pair.*kY);
+        if (pair.in >= 0) {
+          add_term(sums_[i], static_cast<size_t>(from_x + pair.*kX), at_y);
+          continue;
+        }
+        // A zero of padding meets a factor, if the input is one: times an infinity or NaN it may be a NaN or nothing.
+        if constexpr (kX != &Pair::in) continue;
+        if (!y.all_finite && !y.is_finite(at_y)) open_[i] |= kAny;
+      }
+    };
     switch (kind_) {
       case Kind::kInteger:
-        return add_all<Kind::kInteger, kTo, kX, kY>(pairs, to, x, y);
+        return add([&](Sum& sum, size_t i, size_t j) { sum.integer += x.integers[i] * y.integers[j]; });
       case Kind::kReal:
-        return add_all<Kind::kReal, kTo, kX, kY>(pairs, to, x, y);
+        return add([&](Sum& sum, size_t i, size_t j) {
+          const Real term = x.re[i] * y.re[j];
+          sum.re += term;
+          sum.weigh(std::fabs(term));
+        });
       case Kind::kComplex:
-        return add_all<Kind::kComplex, kTo, kX, kY>(pairs, to, x, y);
+        return add([&](Sum& sum, size_t i, size_t j) {
+          sum.re += x.re[i] * y.re[j] - x.im[i] * y.im[j];
+          sum.im += x.re[i] * y.im[j] + x.im[i] * y.re[j];
+          sum.weigh(x.moduli[i] * y.moduli[j]);
+        });
     }
   }
+  Dtype dtype() const { return result_.dtype; }
   void add(int64_t to, const Value& x) {
     Sum& sum = sums_[static_cast<size_t>(to)];
-    sum.integer += static_cast<Bits>(x.integer);
+    sum.integer += static_cast<uint64_t>(x.integer);
     sum.re += x.re;
     sum.im += x.im;
     sum.weigh(kind_ == Kind::kComplex ? std::hypot(x.re, x.im) : std::fabs(x.re));
@@ -167,7 +190,7 @@ class Sums {
 
  private:
   struct Sum {
-    Bits integer = 0;
+    uint64_t integer = 0;
     Real re = 0, im = 0;
     Real moduli = 0;
     Real finite = 0;  // the moduli of terms that are neither infinite nor NaN
@@ -177,33 +200,6 @@ class Sums {
       if (std::isfinite(term)) finite += term;
     }
   };
-
-  template <Kind kKind, int64_t Pair::*kTo, int64_t Pair::*kX, int64_t Pair::*kY>
-  void add_all(const std::vector<Pair>& pairs, int64_t to, const Value* x_begin, const Value* y_begin) {
-    for (const Pair& pair : pairs) {
-      const auto i = static_cast<size_t>(to + pair.*kTo);
-      if (pair.in < 0) {
-        // A zero of padding meets a factor, if the input is one: times an infinity or NaN it may be a NaN or nothing.
-        if constexpr (kX != &Pair::in) continue;
-        const Value& y = y_begin[pair.*kY];
-        if (!std::isfinite(y.re) || !std::isfinite(y.im)) open_[i] |= kAny;
-        continue;
-      }
-      const Value &x = x_begin[pair.*kX], &y = y_begin[pair.*kY];
-      Sum& sum = sums_[i];
-      if constexpr (kKind == Kind::kInteger) {
-        sum.integer += static_cast<Bits>(x.integer) * static_cast<Bits>(y.integer);
-      } else if constexpr (kKind == Kind::kReal) {
-        sum.re += x.re * y.re;
-        sum.weigh(std::fabs(x.re * y.re));
-      } else {
-        sum.re += x.re * y.re - x.im * y.im;
-        sum.im += x.re * y.im + x.im * y.re;
-        // Squares are in the range of long double.
-        sum.weigh(std::sqrt((x.re * x.re + x.im * x.im) * (y.re * y.re + y.im * y.im)));
-      }
-    }
-  }
 
   Kind kind_;
   Result result_;
@@ -234,12 +230,12 @@ void for_each_channel(const Geometry& g, const F& f) {
 Result grad_input(const Geometry& g, std::span<const Array> inputs, bool has_bias) {
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_in}, g.input), g.each_out() * taps + has_bias);
-  const std::vector<Value> dy = inputs[0].values(), weight = inputs[1].values();
+  const Numbers dy(inputs[0].values(), sums.dtype()), weight(inputs[1].values(), sums.dtype());
   const std::vector<Pair> pairs = pairs_of(g);
   for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
-    sums.add<&Pair::in, &Pair::out, &Pair::tap>(pairs, (n * g.c_in + c_in) * in_size,
-                                                dy.data() + (n * g.c_out + c_out) * out_size,
-                                                weight.data() + (c_out * g.each_in() + each) * taps);
+    sums.add<&Pair::in, &Pair::out, &Pair::tap>(pairs, (n * g.c_in + c_in) * in_size, dy,
+                                                (n * g.c_out + c_out) * out_size, weight,
+                                                (c_out * g.each_in() + each) * taps);
   });
   if (has_bias) {
     const std::vector<Value> bias = inputs[2].values();
@@ -262,12 +258,12 @@ Result reference_convolution(std::span<const Array> inputs, const Attributes& at
   const bool has_bias = has_third(inputs);
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_out}, g.output), g.each_in() * taps + has_bias);
-  const std::vector<Value> x = inputs[0].values(), weight = inputs[1].values();
+  const Numbers x(inputs[0].values(), sums.dtype()), weight(inputs[1].values(), sums.dtype());
   const std::vector<Pair> pairs = pairs_of(g);
   for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
-    sums.add<&Pair::out, &Pair::in, &Pair::tap>(pairs, (n * g.c_out + c_out) * out_size,
-                                                x.data() + (n * g.c_in + c_in) * in_size,
-                                                weight.data() + (c_out * g.each_in() + each) * taps);
+    sums.add<&Pair::out, &Pair::in, &Pair::tap>(pairs, (n * g.c_out + c_out) * out_size, x,
+                                                (n * g.c_in + c_in) * in_size, weight,
+                                                (c_out * g.each_in() + each) * taps);
   });
   if (has_bias) {
     const std::vector<Value> bias = inputs[2].values();
@@ -312,12 +308,11 @@ Result reference_convolution_grad_weight(std::span<const Array> inputs, const At
   find_output(g, attributes);
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, false), with({g.c_out, g.each_in()}, g.kernel), g.n * out_size);
-  const std::vector<Value> dy = inputs[0].values(), x = inputs[1].values();
+  const Numbers dy(inputs[0].values(), sums.dtype()), x(inputs[1].values(), sums.dtype());
   const std::vector<Pair> pairs = pairs_of(g);
   for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
-    sums.add<&Pair::tap, &Pair::in, &Pair::out>(pairs, (c_out * g.each_in() + each) * taps,
-                                                x.data() + (n * g.c_in + c_in) * in_size,
-                                                dy.data() + (n * g.c_out + c_out) * out_size);
+    sums.add<&Pair::tap, &Pair::in, &Pair::out>(pairs, (c_out * g.each_in() + each) * taps, x,
+                                                (n * g.c_in + c_in) * in_size, dy, (n * g.c_out + c_out) * out_size);
   });
   return sums.take();
 }

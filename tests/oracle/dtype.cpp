@@ -24,6 +24,32 @@ void store(void* dst, T x) {
   std::memcpy(dst, &x, sizeof x);
 }
 
+// 2^exponent, and the exponent of a finite number that is not 0. Most of a reference's time would go into ldexp and
+// ilogb.
+Real power(int exponent) {
+#if LDBL_MANT_DIG == 64
+  struct {
+    uint64_t significand = uint64_t{1} << 63;
+    uint64_t sign_and_exponent;
+  } bits{.sign_and_exponent = static_cast<uint64_t>(exponent + 16383)};
+  Real result = 0;
+  std::memcpy(&result, &bits, 10);
+  return result;
+#else
+  return std::ldexp(1.0L, exponent);
+#endif
+}
+
+int exponent_of(Real x) {
+#if LDBL_MANT_DIG == 64
+  uint16_t bits = 0;
+  std::memcpy(&bits, reinterpret_cast<const char*>(&x) + 8, 2);
+  return (bits & 0x7fff) - 16383;  // -16383 for subnormal numbers, which are below those of every format
+#else
+  return std::ilogb(x);
+#endif
+}
+
 // float16 and bfloat16 differ only in how their 15 lower bits are divided.
 Real decode_half(Format format, uint16_t bits) {
   const int fraction_bits = format.precision - 1;
@@ -34,10 +60,9 @@ Real decode_half(Format format, uint16_t bits) {
   if (exponent == special) {
     magnitude = fraction ? std::numeric_limits<Real>::quiet_NaN() : std::numeric_limits<Real>::infinity();
   } else if (exponent == 0) {
-    magnitude = std::ldexp(static_cast<Real>(fraction), format.emin - fraction_bits);
+    magnitude = static_cast<Real>(fraction) * power(format.emin - fraction_bits);
   } else {
-    magnitude =
-        std::ldexp(static_cast<Real>(fraction + (1 << fraction_bits)), exponent - 1 + format.emin - fraction_bits);
+    magnitude = static_cast<Real>(fraction + (1 << fraction_bits)) * power(exponent - 1 + format.emin - fraction_bits);
   }
   return std::copysign(magnitude, bits & 0x8000 ? -1.0L : 1.0L);
 }
@@ -50,22 +75,15 @@ uint16_t encode_half(Format format, Real x) {
   const Real magnitude = std::fabs(round_to(format, x));
   if (std::isinf(magnitude)) return static_cast<uint16_t>(sign | infinity);
   if (magnitude < smallest_normal(format)) {
-    return static_cast<uint16_t>(sign | static_cast<int>(std::ldexp(magnitude, fraction_bits - format.emin)));
+    return static_cast<uint16_t>(sign | static_cast<int>(magnitude * power(fraction_bits - format.emin)));
   }
-  const int exponent = std::ilogb(magnitude);
-  const int significand = static_cast<int>(std::ldexp(magnitude, fraction_bits - exponent));
+  const int exponent = exponent_of(magnitude);
+  const int significand = static_cast<int>(magnitude * power(fraction_bits - exponent));
   const int biased = exponent - format.emin + 1;
   return static_cast<uint16_t>(sign | (biased << fraction_bits) | (significand - (1 << fraction_bits)));
 }
 
 }  // namespace
-
-const DtypeInfo& info(Dtype dtype) {
-  for (const DtypeInfo& entry : kDtypes) {
-    if (entry.id == dtype) return entry;
-  }
-  throw std::invalid_argument("no dtype has the id " + std::to_string(dtype));
-}
 
 Dtype dtype_of_name(std::string_view name) {
   for (const DtypeInfo& entry : kDtypes) {
@@ -136,25 +154,27 @@ Integer wrap(Dtype dtype, Bits x) {
   return static_cast<Integer>(x) - (negative ? static_cast<Integer>(modulus) : 0);
 }
 
-Real largest(Format format) { return std::ldexp(2 - std::ldexp(1.0L, 1 - format.precision), format.emax); }
-Real smallest_normal(Format format) { return std::ldexp(1.0L, format.emin); }
-Real smallest_subnormal(Format format) { return std::ldexp(1.0L, format.emin - format.precision + 1); }
+Real largest(Format format) { return power(format.emax + 1) - power(format.emax - format.precision + 1); }
+Real smallest_normal(Format format) { return power(format.emin); }
+Real smallest_subnormal(Format format) { return power(format.emin - format.precision + 1); }
 
 Real ulp(Format format, Real x) {
   int exponent = format.emin;
   if (std::isinf(x)) {
     exponent = format.emax;
   } else if (x != 0) {
-    exponent = std::clamp(std::ilogb(x), format.emin, format.emax);
+    exponent = std::clamp(exponent_of(x), format.emin, format.emax);
   }
-  return std::ldexp(1.0L, exponent - format.precision + 1);
+  return power(exponent - format.precision + 1);
 }
 
 Real round_to(Format format, Real x) {
   if (!std::isfinite(x) || x == 0) return x;
+  if (format.precision == 53) return static_cast<double>(x);
+  if (format.precision == 24) return static_cast<float>(x);
   const Real unit = ulp(format, x);
   // Both the division and the product are exact: the unit is a power of two within the range of long double.
-  const Real rounded = std::nearbyint(x / unit) * unit;
+  const Real rounded = std::rint(x / unit) * unit;
   if (std::fabs(rounded) > largest(format)) return std::copysign(std::numeric_limits<Real>::infinity(), x);
   return rounded == 0 ? std::copysign(0.0L, x) : rounded;
 }

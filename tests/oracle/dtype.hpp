@@ -8,6 +8,9 @@
 #include <cfloat>
 #include <complex>
 #include <cstdint>
+#include <iterator>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace compute::oracle {
@@ -39,7 +42,18 @@ inline constexpr DtypeInfo kDtypes[] = {
 };
 
 /// The entry of `dtype`; throws std::invalid_argument for an unknown id.
-const DtypeInfo& info(Dtype dtype);
+inline const DtypeInfo& info(Dtype dtype) {
+  // Ids count from 1 in the table's order.
+  constexpr auto is_in_order = [] {
+    for (Dtype i = 0; i < static_cast<Dtype>(std::size(kDtypes)); ++i)
+      if (kDtypes[i].id != i + 1) return false;
+    return true;
+  };
+  static_assert(is_in_order());
+  if (dtype < 1 || dtype > static_cast<Dtype>(std::size(kDtypes)))
+    throw std::invalid_argument("no dtype has the id " + std::to_string(dtype));
+  return kDtypes[dtype - 1];
+}
 Dtype dtype_of_name(std::string_view name);
 
 inline Category category(Dtype dtype) { return info(dtype).category; }

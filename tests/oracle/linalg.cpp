@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <type_traits>
 
 #include "ops.hpp"
 #include "tracked.hpp"
@@ -27,8 +28,24 @@ bool Matrix::is_finite() const {
                      [](const Complex& x) { return std::isfinite(x.real()) && std::isfinite(x.imag()); });
 }
 
+bool Matrix::is_real() const {
+  return std::all_of(elements_.begin(), elements_.end(), [](const Complex& x) { return x.imag() == 0; });
+}
+
 Matrix operator*(const Matrix& a, const Matrix& b) {
   Matrix c(a.rows(), b.columns());
+  if (a.is_real() && b.is_real()) {
+    std::vector<Real> row(static_cast<size_t>(b.columns()));
+    for (int64_t i = 0; i < a.rows(); ++i) {
+      std::fill(row.begin(), row.end(), 0);
+      for (int64_t k = 0; k < a.columns(); ++k) {
+        const Real x = a(i, k).real();
+        for (int64_t j = 0; j < b.columns(); ++j) row[static_cast<size_t>(j)] += x * b(k, j).real();
+      }
+      for (int64_t j = 0; j < b.columns(); ++j) c(i, j) = row[static_cast<size_t>(j)];
+    }
+    return c;
+  }
   for (int64_t i = 0; i < a.rows(); ++i) {
     for (int64_t k = 0; k < a.columns(); ++k) {
       const Complex x = a(i, k);
@@ -132,6 +149,80 @@ Matrix solve(const Matrix& a, const Matrix& b) {
   return x;
 }
 
+namespace {
+
+Real conj(Real x) { return x; }
+using std::conj;
+Real squared(Real x) { return x * x; }
+Real squared(const Complex& x) { return x.real() * x.real() + x.imag() * x.imag(); }
+Real times(Real a, Real b) { return a * b; }
+Complex times(const Complex& a, const Complex& b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// Columns of real or complex numbers.
+template <class T>
+using Columns = std::vector<std::vector<T>>;
+
+// Rotates the columns of u until they are orthogonal, and those of v with them.
+template <class T>
+void orthogonalize(Columns<T>& u, Columns<T>& v) {
+  for (int sweep = 0; sweep < 60; ++sweep) {
+    bool is_done = true;
+    for (size_t p = 0; p < u.size(); ++p) {
+      for (size_t q = p + 1; q < u.size(); ++q) {
+        Real alpha = 0, beta = 0;
+        T gamma = 0;
+        for (size_t i = 0; i < u[p].size(); ++i) {
+          alpha += squared(u[p][i]);
+          beta += squared(u[q][i]);
+          gamma += times(conj(u[p][i]), u[q][i]);
+        }
+        const Real size = std::abs(gamma);
+        if (size == 0 || size <= 1e-19L * std::sqrt(alpha * beta)) continue;
+        is_done = false;
+        const T phase = conj(gamma / size);
+        const Real zeta = (beta - alpha) / (2 * size);
+        const Real t = (zeta < 0 ? -1 : 1) / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta));
+        const Real c = 1 / std::sqrt(1 + t * t), s = c * t;
+        for (Columns<T>* const x : {&u, &v}) {
+          for (size_t i = 0; i < (*x)[p].size(); ++i) {
+            const T left = (*x)[p][i], right = times(phase, (*x)[q][i]);
+            (*x)[p][i] = c * left - s * right;
+            (*x)[q][i] = s * left + c * right;
+          }
+        }
+      }
+    }
+    if (is_done) return;
+  }
+}
+
+template <class T>
+void orthogonalize(Matrix& u, Matrix& v) {
+  const auto columns_of = [](const Matrix& x) {
+    Columns<T> columns(static_cast<size_t>(x.columns()));
+    for (int64_t j = 0; j < x.columns(); ++j) {
+      for (int64_t i = 0; i < x.rows(); ++i) {
+        if constexpr (std::is_same_v<T, Real>) {
+          columns[static_cast<size_t>(j)].push_back(x(i, j).real());
+        } else {
+          columns[static_cast<size_t>(j)].push_back(x(i, j));
+        }
+      }
+    }
+    return columns;
+  };
+  Columns<T> of_u = columns_of(u), of_v = columns_of(v);
+  orthogonalize(of_u, of_v);
+  for (int64_t j = 0; j < u.columns(); ++j) {
+    for (int64_t i = 0; i < u.rows(); ++i) u(i, j) = of_u[static_cast<size_t>(j)][static_cast<size_t>(i)];
+    for (int64_t i = 0; i < v.rows(); ++i) v(i, j) = of_v[static_cast<size_t>(j)][static_cast<size_t>(i)];
+  }
+}
+
+}  // namespace
+
 Svd svd(const Matrix& a) {
   if (a.rows() < a.columns()) {
     const Svd other = svd(adjoint(a));
@@ -139,36 +230,10 @@ Svd svd(const Matrix& a) {
   }
   const int64_t m = a.rows(), n = a.columns();
   Matrix u = a, v = Matrix::unit(n);
-  for (int sweep = 0; sweep < 60; ++sweep) {
-    bool is_done = true;
-    for (int64_t p = 0; p < n; ++p) {
-      for (int64_t q = p + 1; q < n; ++q) {
-        Real alpha = 0, beta = 0;
-        Complex gamma = 0;
-        for (int64_t i = 0; i < m; ++i) {
-          alpha += std::norm(u(i, p));
-          beta += std::norm(u(i, q));
-          gamma += std::conj(u(i, p)) * u(i, q);
-        }
-        const Real size = std::abs(gamma);
-        if (size == 0 || size <= 1e-19L * std::sqrt(alpha * beta)) continue;
-        is_done = false;
-        const Complex phase = gamma / size;
-        const Real zeta = (beta - alpha) / (2 * size);
-        const Real t = (zeta < 0 ? -1 : 1) / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta));
-        const Real c = 1 / std::sqrt(1 + t * t), s = c * t;
-        const auto rotate = [&](Matrix& x, int64_t rows) {
-          for (int64_t i = 0; i < rows; ++i) {
-            const Complex left = x(i, p), right = std::conj(phase) * x(i, q);
-            x(i, p) = c * left - s * right;
-            x(i, q) = s * left + c * right;
-          }
-        };
-        rotate(u, m);
-        rotate(v, n);
-      }
-    }
-    if (is_done) break;
+  if (a.is_real()) {
+    orthogonalize<Real>(u, v);
+  } else {
+    orthogonalize<Complex>(u, v);
   }
   std::vector<Real> sizes;
   for (int64_t j = 0; j < n; ++j) {

@@ -20,6 +20,7 @@ class Matrix {
   Complex& operator()(int64_t i, int64_t j) { return elements_[static_cast<size_t>(i * columns_ + j)]; }
   const Complex& operator()(int64_t i, int64_t j) const { return elements_[static_cast<size_t>(i * columns_ + j)]; }
   bool is_finite() const;
+  bool is_real() const;
 
  private:
   int64_t rows_ = 0, columns_ = 0;

@@ -3,7 +3,9 @@
 #include <stdexcept>
 
 #include <numbers>
+#include <numeric>
 
+#include "numbers.hpp"
 #include "tracked.hpp"
 
 namespace compute::oracle {
@@ -105,6 +107,33 @@ Result reference_gemm(std::span<const Array> inputs, const Attributes& attribute
   return result;
 }
 
+namespace {
+
+// The sum of the products of k numbers from x[i] and from y[j] on.
+void add_products(Element& e, const Numbers& x, size_t i, const Numbers& y, size_t j, size_t k, Dtype dtype) {
+  if (!is_inexact(dtype)) {
+    uint64_t sum = 0;
+    for (size_t l = 0; l < k; ++l) sum += x.integers[i + l] * y.integers[j + l];
+    e.value = Value::of(wrap(dtype, sum));
+    return;
+  }
+  Real re = 0, im = 0;
+  for (size_t l = 0; l < k; ++l) {
+    if (is_complex(dtype)) {
+      re += x.re[i + l] * y.re[j + l] - x.im[i + l] * y.im[j + l];
+      im += x.re[i + l] * y.im[j + l] + x.im[i + l] * y.re[j + l];
+      e.scale += x.moduli[i + l] * y.moduli[j + l];
+    } else {
+      const Real term = x.re[i + l] * y.re[j + l];
+      re += term;
+      e.scale += std::fabs(term);
+    }
+  }
+  e.value = Value::of(Complex(re, im));
+}
+
+}  // namespace
+
 // The array API standard's matmul: a vector on the left gains a leading axis, one on the right a trailing one, and both
 // lose it in the result; the axes before the last two broadcast.
 Result reference_matmul(std::span<const Array> inputs, const Attributes&) {
@@ -123,6 +152,10 @@ Result reference_matmul(std::span<const Array> inputs, const Attributes&) {
   full_b.insert(full_b.end(), {k, n});
   a = a.broadcast_to(full_a);
   b = b.broadcast_to(full_b);
+  std::vector<int> axes(full_b.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  b = b.permute(axes);  // rows of k numbers
 
   Result result;
   result.dtype = promote(a.dtype(), b.dtype());
@@ -142,34 +175,17 @@ Result reference_matmul(std::span<const Array> inputs, const Attributes&) {
       }
     }
   }
-  const int64_t batches = element_count(batch);
-  for (int64_t i = 0; i < batches * m; ++i) {
-    const int64_t matrix = i / m;
-    for (int64_t j = 0; j < n; ++j) {
-      Element& e = result.elements[static_cast<size_t>(i * n + j)];
-      Bits integer = 0;
-      Complex sum = 0;
-      for (int64_t l = 0; l < k; ++l) {
-        const Value& x = left[static_cast<size_t>(i * k + l)];
-        const Value& y = right[static_cast<size_t>((matrix * k + l) * n + j)];
-        integer += static_cast<Bits>(x.integer) * static_cast<Bits>(y.integer);
-        if (is_complex(result.dtype)) {
-          sum += Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
-          e.scale += std::hypot(x.re, x.im) * std::hypot(y.re, y.im);
-        } else {
-          sum += x.re * y.re;
-          e.scale += std::fabs(x.re * y.re);
-        }
-      }
-      if (!is_inexact(result.dtype)) {
-        e.value = Value::of(wrap(result.dtype, integer));
-        continue;
-      }
-      e.value = Value::of(sum);
-      const bool leaves_range = std::isfinite(e.scale) && e.scale > largest(format(result.accumulator)) / 2;
-      const bool complex_special = is_complex(result.dtype) && !std::isfinite(e.scale);
-      e.open = static_cast<uint8_t>(kSigns | (complex_special ? kNotFinite : leaves_range ? kAny : 0));
-    }
+  const Numbers x(left, result.dtype), y(right, result.dtype);
+  const auto depth = static_cast<size_t>(k);
+  for (size_t i = 0; i < result.elements.size(); ++i) {
+    const size_t row = i / static_cast<size_t>(n), matrix = row / static_cast<size_t>(m);
+    const size_t column = matrix * static_cast<size_t>(n) + i % static_cast<size_t>(n);
+    Element& e = result.elements[i];
+    add_products(e, x, row * depth, y, column * depth, depth, result.dtype);
+    if (!is_inexact(result.dtype)) continue;
+    const bool leaves_range = std::isfinite(e.scale) && e.scale > largest(format(result.accumulator)) / 2;
+    const bool complex_special = is_complex(result.dtype) && !std::isfinite(e.scale);
+    e.open = static_cast<uint8_t>(kSigns | (complex_special ? kNotFinite : leaves_range ? kAny : 0));
   }
   return result;
 }

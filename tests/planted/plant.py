@@ -22,10 +22,10 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 # Where faults go, and the tests of that room, in the order in which they run. `ctest -R` takes each.
 CORE_TESTS = [r"^unit_core[.]", r"^(runtime|cxx)[.]", r"^conformance[.]cpu_full", r"^conformance[.]minimal_quick", r"^robustness"]
 ROOMS = {f"core/{room.name}": CORE_TESTS for room in sorted((SOURCE / "core").iterdir()) if room.is_dir()} | {
-    "plugins/cpu": [r"^unit_plugins[.]Cpu", r"^unit_cpu", r"^conformance[.]cpu_full", r"^robustness"],
-    "plugins/common": [r"^unit_plugins[.]", r"^conformance[.]opencl_quick", r"^cuda[.]"],
+    "plugins/cpu": [r"^unit_plugins_", r"^unit_cpu", r"^conformance[.]cpu_full", r"^robustness"],
+    "plugins/common": [r"^unit_plugins_", r"^conformance[.]opencl_quick", r"^cuda[.]"],
     "plugins/opencl": [r"^opencl[.]", r"^conformance[.]opencl_quick"],
-    "plugins/cuda": [r"^unit_plugins[.]Cuda", r"^cuda[.]"],
+    "plugins/cuda": [r"^unit_plugins_", r"^cuda[.]"],
     "bindings/python/src": [r"^python[.]cpu"],
 }
 GATE = ["--label-exclude", "^(instrumented|devices|drivers|smoke|repeat)$"]

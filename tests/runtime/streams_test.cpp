@@ -146,7 +146,7 @@ TEST_P(Streams, EventsOrderThroughAStreamThatOnlyWaits) {
     return Stream(stream);
   };
   const Stream writer = untracked(), between = untracked(), reader = untracked();
-  constexpr int64_t kSide = 256;
+  constexpr int64_t kSide = 96;
   const Tensor x = device().from_host(std::vector<float>(kSide * kSide, 1), {kSide, kSide});
   for (int i = 0; i < 5; ++i) {
     const Tensor y = device().from_host(std::vector<float>(kSide * kSide, 0), {kSide, kSide});
