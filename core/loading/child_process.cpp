@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,15 @@ constexpr size_t kMaxOutputBytes = 1 << 16;
 constexpr size_t kUsualOutputBytes = 1 << 10;
 constexpr std::chrono::seconds kDeathTakes(1);
 
+// A file in memory that cannot grow, for the first kMaxOutputBytes that a child writes to stderr. Its number is above
+// those that the child is given.
+files::Descriptor make_file_of_words() {
+  files::Descriptor file(::memfd_create("compute-child", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file.get() < 0 || ::ftruncate(file.get(), kMaxOutputBytes) != 0) return {};
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_GROW) != 0) return {};
+  return files::Descriptor(::fcntl(file.get(), F_DUPFD_CLOEXEC, 10));
+}
+
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::vector<std::string>& variables,
@@ -35,6 +45,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::v
   output_.reset(ends[0]);
   const files::Descriptor writing(ends[1]);
   text_.reserve(kUsualOutputBytes);
+  words_ = make_file_of_words();
   std::vector<std::string> words = command, settings = variables;
   std::vector<char*> arguments, environment;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -60,7 +71,11 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::v
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (descriptor != STDOUT_FILENO)
     ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  if (words_) {
+    ::posix_spawn_file_actions_adddup2(&actions, words_.get(), STDERR_FILENO);
+  } else {
+    ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  }
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
   ::posix_spawn_file_actions_addclosefrom_np(&actions, std::max(descriptor, STDERR_FILENO) + 1);
 #endif
@@ -116,6 +131,14 @@ bool ChildProcess::wait(Clock::time_point deadline) {
     is_open = read_some(0) && text_.size() != before;
   }
   return true;
+}
+
+std::string ChildProcess::last_words() const {
+  std::string text(kMaxOutputBytes, '\0');
+  const ssize_t count = !words_ ? 0 : ::pread(words_.get(), text.data(), text.size(), 0);
+  text.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  text.erase(text.find_last_not_of(std::string_view("\0\n ", 3)) + 1);
+  return text.substr(text.rfind('\n') + 1);
 }
 
 bool ChildProcess::end() {

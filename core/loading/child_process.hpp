@@ -35,6 +35,8 @@ class ChildProcess {
   bool end();
 
   const std::string& output() const { return text_; }
+  // The last line that it wrote to stderr.
+  std::string last_words() const;
   // As of waitpid; nothing if the program ignores SIGCHLD or has already waited for the child.
   const std::optional<int>& status() const { return status_; }
 
@@ -45,7 +47,7 @@ class ChildProcess {
   pid_t pid_ = 0;
   bool ended_ = false;
   bool killed_ = false;
-  files::Descriptor output_;
+  files::Descriptor output_, words_;
   std::string text_;
   std::optional<int> status_;
 };

@@ -298,6 +298,7 @@ ProbeRun run_probe(const std::vector<std::string>& command, int64_t timeout_ms) 
     run.outcome = ProbeOutcome::kCrashed;
     const bool at_exit = report.has("passed") || !failure.empty();
     run.detail = end + (at_exit ? " at process exit" : where);
+    if (const std::string words = child.last_words(); !words.empty()) run.detail += "; it wrote: " + printable(words);
     run.is_lasting = !(status && WIFSIGNALED(*status) && comes_from_outside(WTERMSIG(*status)));
   }
   return run;

@@ -42,6 +42,10 @@ TEST(ProbeRun, TellsHowTheHelperEnded) {
     EXPECT_EQ(exited.outcome, ProbeOutcome::kCrashed) << status;
     EXPECT_EQ(exited.detail, std::string("exit status ") + status + " in dlopen");
   }
+  EXPECT_EQ(run("r ready; r at open; echo first >&2; printf 'bad \\033[1m chip\\n\\n' >&2; kill -ABRT $$").detail,
+            "SIGABRT in open; it wrote: bad \\x1b[1m chip");
+  EXPECT_EQ(run("r ready; for i in 1 2 3 4 5 6 7 8; do head -c 20000 /dev/zero >&2; done; exit 1").detail,
+            "exit status 1");  // more than is kept
   EXPECT_EQ(run("r ready; r passed; kill -SEGV $$").detail, "SIGSEGV at process exit");
   EXPECT_TRUE(run("r ready; kill -SEGV $$").is_lasting);
   EXPECT_FALSE(run("r ready; kill -KILL $$").is_lasting);  // the system, for want of memory, or the user
