@@ -96,11 +96,11 @@ extern "C" {
  * library's name (libcompute.so.1); it would change only if something were removed or changed.
  */
 #define COMPUTE_INTERFACE_MAJOR 1
-#define COMPUTE_INTERFACE_MINOR 0
+#define COMPUTE_INTERFACE_MINOR 1
 
 /* The version of the release with this header. compute_version returns the version of the loaded library. */
 #define COMPUTE_VERSION_MAJOR 1
-#define COMPUTE_VERSION_MINOR 0
+#define COMPUTE_VERSION_MINOR 1
 #define COMPUTE_VERSION_PATCH 0
 
 /* The maximum rank of a tensor. It never changes. */

@@ -1516,6 +1516,35 @@ COMPUTE_API compute_error* compute_group_norm_grad_into(compute_stream* stream, 
                                                         compute_tensor* dx, compute_tensor* dscale,
                                                         compute_tensor* dbias);
 
+/* gru: gated recurrent units: from the hidden state h, the update gate z = sigmoid(x Wz^T + h Rz^T + bz), the reset
+ * gate r = sigmoid(x Wr^T + h Rr^T + br) and the candidate n = tanh(x Wn^T + (r h) Rn^T + bn), or with
+ * linear_before_reset tanh(x Wn^T + bWn + r (h Rn^T + bRn)), follows h = (1 - z) n + z h; the gates of weights and
+ * biases are in the order z, r, n; b is the sum of both biases; direction is forward, reverse (from the last time
+ * on) or bidirectional (both, along the axis of directions); behind the length of a sequence y is 0, and the state
+ * stays as it is. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd,
+ * logsumexp) of float16 and bfloat16 are float32. Shape: y and cells: [time, directions, batch, hidden]; last_h and
+ * last_c: [directions, batch, hidden]. Error bound: log2. */
+typedef struct compute_gru_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* direction; /* NULL: forward */
+  int64_t direction_size;
+  int64_t linear_before_reset; /* 0 */
+  const char* precision;       /* NULL: default */
+  int64_t precision_size;
+} compute_gru_options;
+COMPUTE_API compute_error* compute_gru(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                       compute_tensor* recurrent_weight, compute_tensor* bias,
+                                       compute_tensor* recurrent_bias, compute_tensor* initial_h,
+                                       compute_tensor* lengths, const compute_gru_options* options,
+                                       compute_tensor** out_y, compute_tensor** out_last_h);
+COMPUTE_API compute_error* compute_gru_into(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                            compute_tensor* recurrent_weight, compute_tensor* bias,
+                                            compute_tensor* recurrent_bias, compute_tensor* initial_h,
+                                            compute_tensor* lengths, const compute_gru_options* options,
+                                            compute_tensor* y, compute_tensor* last_h);
+
 /* histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum; the
  * edges are those of linspace in the dtype of x, float32 for integers. Dtype: int64; the inputs are not complex.
  * Shape: [bins]. Exact or correctly rounded. */
@@ -1632,6 +1661,25 @@ COMPUTE_API compute_error* compute_linspace_into(compute_stream* stream, const c
                                                  const compute_number* stop, int64_t size, compute_dtype dtype,
                                                  const compute_linspace_options* options, compute_tensor* result);
 
+/* local_response_norm: x / (bias + alpha / size * s)^beta for x [n, c, spatial...], where s is the sum of x^2 over
+ * size neighbouring channels, (size - 1) / 2 of them (rounded down) before the element's own; there are no channels
+ * outside of x. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd,
+ * logsumexp) of float16 and bfloat16 are float32. Shape: the shape of x. Error bound: log2. */
+typedef struct compute_local_response_norm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number alpha; /* 0.0001 */
+  compute_number beta;  /* 0.75 */
+  compute_number bias;  /* 1 */
+} compute_local_response_norm_options;
+COMPUTE_API compute_error* compute_local_response_norm(compute_stream* stream, compute_tensor* x, int64_t size,
+                                                       const compute_local_response_norm_options* options,
+                                                       compute_tensor** out_y);
+COMPUTE_API compute_error* compute_local_response_norm_into(compute_stream* stream, compute_tensor* x, int64_t size,
+                                                            const compute_local_response_norm_options* options,
+                                                            compute_tensor* y);
+
 /* log_softmax: x - logsumexp(x) along axis, without overflow. Dtype: the dtype of the tensors, which is
  * floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
  * of x. Error bound: log2. */
@@ -1678,6 +1726,38 @@ COMPUTE_API compute_error* compute_logsumexp(compute_stream* stream, compute_ten
                                              const compute_logsumexp_options* options, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_logsumexp_into(compute_stream* stream, compute_tensor* x,
                                                   const compute_logsumexp_options* options, compute_tensor* y);
+
+/* lstm: long short-term memory: from the hidden state h and the cell state c, the gates i = sigmoid(x Wi^T + h Ri^T
+ * + bi + pi c) and f = sigmoid(x Wf^T + h Rf^T + bf + pf c) and the candidate g = tanh(x Wg^T + h Rg^T + bg) follow
+ * c = f c + i g, o = sigmoid(x Wo^T + h Ro^T + bo + po c) and h = o tanh(c); the gates of weights and biases are in
+ * the order i, o, f, g, the peepholes pi, po, pf in the order i, o, f; b is the sum of both biases; direction is
+ * forward, reverse (from the last time on) or bidirectional (both, along the axis of directions); behind the length
+ * of a sequence y is 0, and the states stay as they are; cells has the cell states at all times. Dtype: the dtype of
+ * x, which is floating-point and that of all inputs but lengths; cells of float16 and bfloat16 are float32. Shape: y
+ * and cells: [time, directions, batch, hidden]; last_h and last_c: [directions, batch, hidden]. Error bound: log2. */
+typedef struct compute_lstm_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const char* direction; /* NULL: forward */
+  int64_t direction_size;
+  const char* precision; /* NULL: default */
+  int64_t precision_size;
+} compute_lstm_options;
+COMPUTE_API compute_error* compute_lstm(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                        compute_tensor* recurrent_weight, compute_tensor* bias,
+                                        compute_tensor* recurrent_bias, compute_tensor* initial_h,
+                                        compute_tensor* initial_c, compute_tensor* peepholes, compute_tensor* lengths,
+                                        const compute_lstm_options* options, compute_tensor** out_y,
+                                        compute_tensor** out_last_h, compute_tensor** out_last_c,
+                                        compute_tensor** out_cells);
+COMPUTE_API compute_error* compute_lstm_into(compute_stream* stream, compute_tensor* x, compute_tensor* weight,
+                                             compute_tensor* recurrent_weight, compute_tensor* bias,
+                                             compute_tensor* recurrent_bias, compute_tensor* initial_h,
+                                             compute_tensor* initial_c, compute_tensor* peepholes,
+                                             compute_tensor* lengths, const compute_lstm_options* options,
+                                             compute_tensor* y, compute_tensor* last_h, compute_tensor* last_c,
+                                             compute_tensor* cells);
 
 /* lstsq: the least-squares solution of the least norm of a x = b, by svd: the solution, the sums of squares of what
  * is left of each column of b, the rank of a, and its singular values; values up to rtol times the greatest count as
@@ -2205,6 +2285,75 @@ COMPUTE_API compute_error* compute_repeat(compute_stream* stream, compute_tensor
                                           const compute_repeat_options* options, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_repeat_into(compute_stream* stream, compute_tensor* x, int64_t repeats,
                                                const compute_repeat_options* options, compute_tensor* y);
+
+/* resize: x resampled to sizes along axes, like ONNX Resize: mode is nearest, linear or cubic; element i lies at the
+ * coordinate of x that coordinate_transformation_mode gives for the scale, which is size / extent where no scales
+ * are given: half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric or tf_crop_and_resize,
+ * which takes the part of x between the starts and ends in roi, as fractions of the extents, and gives
+ * extrapolation_value for coordinates outside of x; nearest_mode is round_prefer_floor, round_prefer_ceil, floor or
+ * ceil; outside of x its outermost elements count, or with exclude_outside none, and the weights of the others are
+ * divided by their sum; antialias widens the filter of linear and cubic by 1 / scale where x shrinks; coordinates
+ * are computed in float32, for linear and cubic of float64 in float64. Dtype: the dtype of x. Shape: the shape of x
+ * with sizes along axes. Error bound: log2. */
+typedef struct compute_resize_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const double* scales; /* NULL: none */
+  int64_t scales_count;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  const char* mode;   /* NULL: nearest */
+  int64_t mode_size;
+  const char* coordinate_transformation_mode; /* NULL: half_pixel */
+  int64_t coordinate_transformation_mode_size;
+  const char* nearest_mode; /* NULL: round_prefer_floor */
+  int64_t nearest_mode_size;
+  const double* cubic_coeff_a; /* NULL: -0.75 */
+  int64_t exclude_outside;     /* 0 */
+  int64_t antialias;           /* 0 */
+  const double* roi;           /* NULL: none */
+  int64_t roi_count;
+  compute_number extrapolation_value; /* 0 */
+} compute_resize_options;
+COMPUTE_API compute_error* compute_resize(compute_stream* stream, compute_tensor* x, const int64_t* sizes,
+                                          int64_t sizes_count, const compute_resize_options* options,
+                                          compute_tensor** out_y);
+COMPUTE_API compute_error* compute_resize_into(compute_stream* stream, compute_tensor* x, const int64_t* sizes,
+                                               int64_t sizes_count, const compute_resize_options* options,
+                                               compute_tensor* y);
+
+/* resize_grad: the gradient of resize; shape has the extents of x along axes. Dtype: the dtype of the tensors, which
+ * is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the
+ * shape of dy with shape along axes. Error bound: log2. */
+typedef struct compute_resize_grad_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const double* scales; /* NULL: none */
+  int64_t scales_count;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  const char* mode;   /* NULL: nearest */
+  int64_t mode_size;
+  const char* coordinate_transformation_mode; /* NULL: half_pixel */
+  int64_t coordinate_transformation_mode_size;
+  const char* nearest_mode; /* NULL: round_prefer_floor */
+  int64_t nearest_mode_size;
+  const double* cubic_coeff_a; /* NULL: -0.75 */
+  int64_t exclude_outside;     /* 0 */
+  int64_t antialias;           /* 0 */
+  const double* roi;           /* NULL: none */
+  int64_t roi_count;
+} compute_resize_grad_options;
+COMPUTE_API compute_error* compute_resize_grad(compute_stream* stream, compute_tensor* dy, const int64_t* shape,
+                                               int64_t shape_count, const compute_resize_grad_options* options,
+                                               compute_tensor** out_result);
+COMPUTE_API compute_error* compute_resize_grad_into(compute_stream* stream, compute_tensor* dy, const int64_t* shape,
+                                                    int64_t shape_count, const compute_resize_grad_options* options,
+                                                    compute_tensor* result);
 
 /* rfft: `fft` of real numbers: of the n elements along the last one of axes, the first n / 2 + 1, of which the
  * others are the conjugates. Dtype: complex64 for float32 and complex64, complex128 for float64 and complex128; of

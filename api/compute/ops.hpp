@@ -2490,6 +2490,49 @@ inline void group_norm_grad_into(const Tensor& dy, const Tensor& x, const Tensor
                                      groups.value(), nullptr, dx.get(), dscale.get(), dbias.get()));
 }
 
+/// gru: gated recurrent units: from the hidden state h, the update gate z = sigmoid(x Wz^T + h Rz^T + bz), the reset
+/// gate r = sigmoid(x Wr^T + h Rr^T + br) and the candidate n = tanh(x Wn^T + (r h) Rn^T + bn), or with
+/// linear_before_reset tanh(x Wn^T + bWn + r (h Rn^T + bRn)), follows h = (1 - z) n + z h; the gates of weights and
+/// biases are in the order z, r, n; b is the sum of both biases; direction is forward, reverse (from the last time on)
+/// or bidirectional (both, along the axis of directions); behind the length of a sequence y is 0, and the state stays
+/// as it is. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of
+/// float16 and bfloat16 are float32. Shape: y and cells: [time, directions, batch, hidden]; last_h and last_c:
+/// [directions, batch, hidden]. Error bound: log2.
+struct GruResult {
+  Tensor y, last_h;
+};
+[[nodiscard]] inline GruResult gru(const Tensor& x, const Tensor& weight, const Tensor& recurrent_weight,
+                                   const Tensor& bias = {}, const Tensor& recurrent_bias = {},
+                                   const Tensor& initial_h = {}, const Tensor& lengths = {},
+                                   std::string_view direction = "forward", Integer linear_before_reset = 0,
+                                   const Stream& stream = {}, std::string_view precision = "default") {
+  compute_gru_options options{};
+  options.struct_size = sizeof options;
+  options.direction = direction.data();
+  options.direction_size = static_cast<int64_t>(direction.size());
+  options.linear_before_reset = linear_before_reset.value();
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
+  compute_tensor* out[2] = {};
+  check(compute_gru(stream.get(), x.get(), weight.get(), recurrent_weight.get(), bias.get(), recurrent_bias.get(),
+                    initial_h.get(), lengths.get(), &options, &out[0], &out[1]));
+  return {Tensor(out[0]), Tensor(out[1])};
+}
+inline void gru_into(const Tensor& x, const Tensor& weight, const Tensor& recurrent_weight, const Tensor& bias,
+                     const Tensor& recurrent_bias, const Tensor& initial_h, const Tensor& lengths, const Tensor& y,
+                     const Tensor& last_h, std::string_view direction = "forward", Integer linear_before_reset = 0,
+                     const Stream& stream = {}, std::string_view precision = "default") {
+  compute_gru_options options{};
+  options.struct_size = sizeof options;
+  options.direction = direction.data();
+  options.direction_size = static_cast<int64_t>(direction.size());
+  options.linear_before_reset = linear_before_reset.value();
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
+  check(compute_gru_into(stream.get(), x.get(), weight.get(), recurrent_weight.get(), bias.get(), recurrent_bias.get(),
+                         initial_h.get(), lengths.get(), &options, y.get(), last_h.get()));
+}
+
 /// histogram: number of elements in each of bins equal parts of [minimum, maximum]; the last includes maximum; the
 /// edges are those of linspace in the dtype of x, float32 for integers. Dtype: int64; the inputs are not complex.
 /// Shape: [bins]. Exact or correctly rounded.
@@ -2655,6 +2698,32 @@ inline void linspace_into(const Tensor& result, const Number& start, const Numbe
   return Tensor(out);
 }
 
+/// local_response_norm: x / (bias + alpha / size * s)^beta for x [n, c, spatial...], where s is the sum of x^2 over
+/// size neighbouring channels, (size - 1) / 2 of them (rounded down) before the element's own; there are no channels
+/// outside of x. Dtype: the dtype of the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp)
+/// of float16 and bfloat16 are float32. Shape: the shape of x. Error bound: log2.
+[[nodiscard]] inline Tensor local_response_norm(const Tensor& x, Integer size, const Number& alpha = 0.0001,
+                                                const Number& beta = 0.75, const Number& bias = 1,
+                                                const Stream& stream = {}) {
+  compute_local_response_norm_options options{};
+  options.struct_size = sizeof options;
+  options.alpha = alpha.get();
+  options.beta = beta.get();
+  options.bias = bias.get();
+  compute_tensor* out = nullptr;
+  check(compute_local_response_norm(stream.get(), x.get(), size.value(), &options, &out));
+  return Tensor(out);
+}
+inline void local_response_norm_into(const Tensor& x, const Tensor& y, Integer size, const Number& alpha = 0.0001,
+                                     const Number& beta = 0.75, const Number& bias = 1, const Stream& stream = {}) {
+  compute_local_response_norm_options options{};
+  options.struct_size = sizeof options;
+  options.alpha = alpha.get();
+  options.beta = beta.get();
+  options.bias = bias.get();
+  check(compute_local_response_norm_into(stream.get(), x.get(), size.value(), &options, y.get()));
+}
+
 /// log_softmax: x - logsumexp(x) along axis, without overflow. Dtype: the dtype of the tensors, which is
 /// floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the shape
 /// of x. Error bound: log2.
@@ -2719,6 +2788,51 @@ inline void logsumexp_into(const Tensor& x, const Tensor& y, const Axes& axes = 
   options.axes_count = axes.count();
   options.keepdims = keepdims.value();
   check(compute_logsumexp_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// lstm: long short-term memory: from the hidden state h and the cell state c, the gates i = sigmoid(x Wi^T + h Ri^T +
+/// bi + pi c) and f = sigmoid(x Wf^T + h Rf^T + bf + pf c) and the candidate g = tanh(x Wg^T + h Rg^T + bg) follow c =
+/// f c + i g, o = sigmoid(x Wo^T + h Ro^T + bo + po c) and h = o tanh(c); the gates of weights and biases are in the
+/// order i, o, f, g, the peepholes pi, po, pf in the order i, o, f; b is the sum of both biases; direction is forward,
+/// reverse (from the last time on) or bidirectional (both, along the axis of directions); behind the length of a
+/// sequence y is 0, and the states stay as they are; cells has the cell states at all times. Dtype: the dtype of x,
+/// which is floating-point and that of all inputs but lengths; cells of float16 and bfloat16 are float32. Shape: y and
+/// cells: [time, directions, batch, hidden]; last_h and last_c: [directions, batch, hidden]. Error bound: log2.
+struct LstmResult {
+  Tensor y, last_h, last_c, cells;
+};
+[[nodiscard]] inline LstmResult lstm(const Tensor& x, const Tensor& weight, const Tensor& recurrent_weight,
+                                     const Tensor& bias = {}, const Tensor& recurrent_bias = {},
+                                     const Tensor& initial_h = {}, const Tensor& initial_c = {},
+                                     const Tensor& peepholes = {}, const Tensor& lengths = {},
+                                     std::string_view direction = "forward", const Stream& stream = {},
+                                     std::string_view precision = "default") {
+  compute_lstm_options options{};
+  options.struct_size = sizeof options;
+  options.direction = direction.data();
+  options.direction_size = static_cast<int64_t>(direction.size());
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
+  compute_tensor* out[4] = {};
+  check(compute_lstm(stream.get(), x.get(), weight.get(), recurrent_weight.get(), bias.get(), recurrent_bias.get(),
+                     initial_h.get(), initial_c.get(), peepholes.get(), lengths.get(), &options, &out[0], &out[1],
+                     &out[2], &out[3]));
+  return {Tensor(out[0]), Tensor(out[1]), Tensor(out[2]), Tensor(out[3])};
+}
+inline void lstm_into(const Tensor& x, const Tensor& weight, const Tensor& recurrent_weight, const Tensor& bias,
+                      const Tensor& recurrent_bias, const Tensor& initial_h, const Tensor& initial_c,
+                      const Tensor& peepholes, const Tensor& lengths, const Tensor& y, const Tensor& last_h,
+                      const Tensor& last_c, const Tensor& cells, std::string_view direction = "forward",
+                      const Stream& stream = {}, std::string_view precision = "default") {
+  compute_lstm_options options{};
+  options.struct_size = sizeof options;
+  options.direction = direction.data();
+  options.direction_size = static_cast<int64_t>(direction.size());
+  options.precision = precision.data();
+  options.precision_size = static_cast<int64_t>(precision.size());
+  check(compute_lstm_into(stream.get(), x.get(), weight.get(), recurrent_weight.get(), bias.get(), recurrent_bias.get(),
+                          initial_h.get(), initial_c.get(), peepholes.get(), lengths.get(), &options, y.get(),
+                          last_h.get(), last_c.get(), cells.get()));
 }
 
 /// lstsq: the least-squares solution of the least norm of a x = b, by svd: the solution, the sums of squares of what is
@@ -3491,6 +3605,132 @@ inline void repeat_into(const Tensor& x, const Tensor& y, Integer repeats, Integ
   const int64_t given_axis = axis.value();
   options.axis = &given_axis;
   check(compute_repeat_into(stream.get(), x.get(), repeats.value(), &options, y.get()));
+}
+
+/// resize: x resampled to sizes along axes, like ONNX Resize: mode is nearest, linear or cubic; element i lies at the
+/// coordinate of x that coordinate_transformation_mode gives for the scale, which is size / extent where no scales are
+/// given: half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric or tf_crop_and_resize, which
+/// takes the part of x between the starts and ends in roi, as fractions of the extents, and gives extrapolation_value
+/// for coordinates outside of x; nearest_mode is round_prefer_floor, round_prefer_ceil, floor or ceil; outside of x its
+/// outermost elements count, or with exclude_outside none, and the weights of the others are divided by their sum;
+/// antialias widens the filter of linear and cubic by 1 / scale where x shrinks; coordinates are computed in float32,
+/// for linear and cubic of float64 in float64. Dtype: the dtype of x. Shape: the shape of x with sizes along axes.
+/// Error bound: log2.
+[[nodiscard]] inline Tensor resize(const Tensor& x, List<int64_t> sizes, List<double> scales = {},
+                                   const Axes& axes = all_axes, std::string_view mode = "nearest",
+                                   std::string_view coordinate_transformation_mode = "half_pixel",
+                                   std::string_view nearest_mode = "round_prefer_floor", Real cubic_coeff_a = -0.75,
+                                   Integer exclude_outside = 0, Integer antialias = 0, List<double> roi = {},
+                                   const Number& extrapolation_value = 0, const Stream& stream = {}) {
+  compute_resize_options options{};
+  options.struct_size = sizeof options;
+  options.scales = scales.data();
+  options.scales_count = static_cast<int64_t>(scales.size());
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.mode = mode.data();
+  options.mode_size = static_cast<int64_t>(mode.size());
+  options.coordinate_transformation_mode = coordinate_transformation_mode.data();
+  options.coordinate_transformation_mode_size = static_cast<int64_t>(coordinate_transformation_mode.size());
+  options.nearest_mode = nearest_mode.data();
+  options.nearest_mode_size = static_cast<int64_t>(nearest_mode.size());
+  const double given_cubic_coeff_a = cubic_coeff_a.value();
+  options.cubic_coeff_a = &given_cubic_coeff_a;
+  options.exclude_outside = exclude_outside.value();
+  options.antialias = antialias.value();
+  options.roi = roi.data();
+  options.roi_count = static_cast<int64_t>(roi.size());
+  options.extrapolation_value = extrapolation_value.get();
+  compute_tensor* out = nullptr;
+  check(compute_resize(stream.get(), x.get(), sizes.data(), static_cast<int64_t>(sizes.size()), &options, &out));
+  return Tensor(out);
+}
+inline void resize_into(const Tensor& x, const Tensor& y, List<int64_t> sizes, List<double> scales = {},
+                        const Axes& axes = all_axes, std::string_view mode = "nearest",
+                        std::string_view coordinate_transformation_mode = "half_pixel",
+                        std::string_view nearest_mode = "round_prefer_floor", Real cubic_coeff_a = -0.75,
+                        Integer exclude_outside = 0, Integer antialias = 0, List<double> roi = {},
+                        const Number& extrapolation_value = 0, const Stream& stream = {}) {
+  compute_resize_options options{};
+  options.struct_size = sizeof options;
+  options.scales = scales.data();
+  options.scales_count = static_cast<int64_t>(scales.size());
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.mode = mode.data();
+  options.mode_size = static_cast<int64_t>(mode.size());
+  options.coordinate_transformation_mode = coordinate_transformation_mode.data();
+  options.coordinate_transformation_mode_size = static_cast<int64_t>(coordinate_transformation_mode.size());
+  options.nearest_mode = nearest_mode.data();
+  options.nearest_mode_size = static_cast<int64_t>(nearest_mode.size());
+  const double given_cubic_coeff_a = cubic_coeff_a.value();
+  options.cubic_coeff_a = &given_cubic_coeff_a;
+  options.exclude_outside = exclude_outside.value();
+  options.antialias = antialias.value();
+  options.roi = roi.data();
+  options.roi_count = static_cast<int64_t>(roi.size());
+  options.extrapolation_value = extrapolation_value.get();
+  check(
+      compute_resize_into(stream.get(), x.get(), sizes.data(), static_cast<int64_t>(sizes.size()), &options, y.get()));
+}
+
+/// resize_grad: the gradient of resize; shape has the extents of x along axes. Dtype: the dtype of the tensors, which
+/// is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape: the
+/// shape of dy with shape along axes. Error bound: log2.
+[[nodiscard]] inline Tensor resize_grad(const Tensor& dy, List<int64_t> shape, List<double> scales = {},
+                                        const Axes& axes = all_axes, std::string_view mode = "nearest",
+                                        std::string_view coordinate_transformation_mode = "half_pixel",
+                                        std::string_view nearest_mode = "round_prefer_floor",
+                                        Real cubic_coeff_a = -0.75, Integer exclude_outside = 0, Integer antialias = 0,
+                                        List<double> roi = {}, const Stream& stream = {}) {
+  compute_resize_grad_options options{};
+  options.struct_size = sizeof options;
+  options.scales = scales.data();
+  options.scales_count = static_cast<int64_t>(scales.size());
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.mode = mode.data();
+  options.mode_size = static_cast<int64_t>(mode.size());
+  options.coordinate_transformation_mode = coordinate_transformation_mode.data();
+  options.coordinate_transformation_mode_size = static_cast<int64_t>(coordinate_transformation_mode.size());
+  options.nearest_mode = nearest_mode.data();
+  options.nearest_mode_size = static_cast<int64_t>(nearest_mode.size());
+  const double given_cubic_coeff_a = cubic_coeff_a.value();
+  options.cubic_coeff_a = &given_cubic_coeff_a;
+  options.exclude_outside = exclude_outside.value();
+  options.antialias = antialias.value();
+  options.roi = roi.data();
+  options.roi_count = static_cast<int64_t>(roi.size());
+  compute_tensor* out = nullptr;
+  check(compute_resize_grad(stream.get(), dy.get(), shape.data(), static_cast<int64_t>(shape.size()), &options, &out));
+  return Tensor(out);
+}
+inline void resize_grad_into(const Tensor& dy, const Tensor& result, List<int64_t> shape, List<double> scales = {},
+                             const Axes& axes = all_axes, std::string_view mode = "nearest",
+                             std::string_view coordinate_transformation_mode = "half_pixel",
+                             std::string_view nearest_mode = "round_prefer_floor", Real cubic_coeff_a = -0.75,
+                             Integer exclude_outside = 0, Integer antialias = 0, List<double> roi = {},
+                             const Stream& stream = {}) {
+  compute_resize_grad_options options{};
+  options.struct_size = sizeof options;
+  options.scales = scales.data();
+  options.scales_count = static_cast<int64_t>(scales.size());
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.mode = mode.data();
+  options.mode_size = static_cast<int64_t>(mode.size());
+  options.coordinate_transformation_mode = coordinate_transformation_mode.data();
+  options.coordinate_transformation_mode_size = static_cast<int64_t>(coordinate_transformation_mode.size());
+  options.nearest_mode = nearest_mode.data();
+  options.nearest_mode_size = static_cast<int64_t>(nearest_mode.size());
+  const double given_cubic_coeff_a = cubic_coeff_a.value();
+  options.cubic_coeff_a = &given_cubic_coeff_a;
+  options.exclude_outside = exclude_outside.value();
+  options.antialias = antialias.value();
+  options.roi = roi.data();
+  options.roi_count = static_cast<int64_t>(roi.size());
+  check(compute_resize_grad_into(stream.get(), dy.get(), shape.data(), static_cast<int64_t>(shape.size()), &options,
+                                 result.get()));
 }
 
 /// rfft: `fft` of real numbers: of the n elements along the last one of axes, the first n / 2 + 1, of which the others

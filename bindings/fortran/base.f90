@@ -254,6 +254,7 @@ module compute_base
     integer(c_int32_t) :: kind
     integer(c_int64_t), allocatable :: integers(:)
     real(c_double) :: real
+    real(c_double), allocatable :: reals(:)
     integer(c_int32_t) :: dtype
     character(kind=c_char), allocatable :: text(:)
     type(c_string) :: string
@@ -276,6 +277,7 @@ module compute_base
     procedure :: integer => call_integer
     procedure :: integers => call_integers
     procedure :: real => call_number
+    procedure :: reals => call_reals
     procedure :: number => call_number
     procedure :: string => call_string
     procedure :: dtype => call_dtype
@@ -697,6 +699,15 @@ contains
     self%attributes(self%attribute_count)%integers = int(values, c_int64_t)
   end subroutine call_integers
 
+  subroutine call_reals(self, name, values)
+    class(compute_call), intent(inout) :: self
+    character(*), intent(in) :: name
+    real(real64), intent(in), optional :: values(:)
+    if (.not. present(values)) return
+    call add_attribute(self, name, kind_float64)
+    self%attributes(self%attribute_count)%reals = real(values, c_double)
+  end subroutine call_reals
+
   subroutine read_number(value, number)
     class(*), intent(in) :: value
     type(call_attribute), intent(inout) :: number
@@ -760,7 +771,12 @@ contains
           attributes(i)%count = size(a%integers)
           if (size(a%integers) > 0) attributes(i)%values = c_loc(a%integers)
         case (kind_float64)
-          attributes(i)%values = c_loc(a%real)
+          if (allocated(a%reals)) then
+            attributes(i)%count = size(a%reals)
+            if (size(a%reals) > 0) attributes(i)%values = c_loc(a%reals)
+          else
+            attributes(i)%values = c_loc(a%real)
+          end if
         case (kind_string)
           a%string%data = c_loc(a%text)
           a%string%size = size(a%text) - 1

@@ -29,6 +29,7 @@ type attribute struct {
 	kind     C.int32_t
 	integers []int64
 	real     float64
+	reals    []float64 // a list; nil: real
 	text     string
 }
 
@@ -95,6 +96,11 @@ func (call *call) integers(name string, values []int64) {
 		call.requiredIntegers(name, values)
 	}
 }
+func (call *call) reals(name string, values []float64) {
+	if values != nil {
+		call.add(attribute{name: name, kind: C.COMPUTE_KIND_FLOAT64, reals: values})
+	}
+}
 func (call *call) real(name string, value float64) {
 	if value != 0 {
 		call.add(attribute{name: name, kind: C.COMPUTE_KIND_FLOAT64, real: value})
@@ -146,8 +152,13 @@ func (a *attribute) fill(to *C.compute_attribute, arena *arena) {
 	to.count = 1
 	switch a.kind {
 	case C.COMPUTE_KIND_FLOAT64:
-		to.values = arena.allocate(8)
-		*(*float64)(to.values) = a.real
+		reals := a.reals
+		if reals == nil {
+			reals = []float64{a.real}
+		}
+		to.count = C.int64_t(len(reals))
+		to.values = arena.allocate(8 * uintptr(len(reals)))
+		copy(unsafe.Slice((*float64)(to.values), len(reals)), reals)
 	case C.COMPUTE_KIND_STRING:
 		to.values = arena.allocate(C.sizeof_compute_string)
 		text := (*C.compute_string)(to.values)

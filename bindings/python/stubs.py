@@ -320,7 +320,7 @@ def array_class():
 
 def types_in_table():
     """The types of inputs and attributes, as the table of ops has them, where all ops agree on a name."""
-    kinds = {"int64": "int", "int64[]": "int | Sequence[int]", "float64": "float", "number": "float", "string": "str"}
+    kinds = {"int64": "int", "int64[]": "int | Sequence[int]", "float64": "float", "float64[]": "Sequence[float]", "number": "float", "string": "str"}
     found = {}
     for op in compute._ops.TABLE.values():
         declared = [(name.rstrip("?"), f"{LIKE} | None" if name.endswith("?") else LIKE) for name in op["inputs"].split()]

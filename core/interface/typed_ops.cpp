@@ -33,6 +33,9 @@ class AttributeList {
   void list(std::string_view name, const int64_t* values, int64_t count, bool required = false) {
     add_if(required || values != nullptr || count != 0, name, COMPUTE_KIND_INT64, count, values);
   }
+  void list(std::string_view name, const double* values, int64_t count, bool required = false) {
+    add_if(required || values != nullptr || count != 0, name, COMPUTE_KIND_FLOAT64, count, values);
+  }
   // A list or a mask.
   void axes(std::string_view name, const int64_t* values, int64_t count, uint64_t mask) {
     if (mask == 0) return list(name, values, count);

@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cmath>
 
@@ -82,6 +83,12 @@ double Attributes::float64(int32_t index) const noexcept {
   double value;
   std::memcpy(&value, find(index) + 1, sizeof value);
   return value;
+}
+
+std::vector<double> Attributes::float64_list(int32_t index) const {
+  std::vector<double> values;
+  for (const int64_t word : int64_list(index)) values.push_back(std::bit_cast<double>(word));
+  return values;
 }
 
 std::string_view Attributes::string(int32_t index) const noexcept {
@@ -254,12 +261,18 @@ void append_static(const OpSchema& schema, const AttributeSchema& attribute, con
       return out.append(values);
     }
     case AttributeKind::kFloat64: {
-      double value;
-      std::memcpy(&value, given->values, sizeof value);
-      value = value == 0 ? 0 : value;  // one word for both zeros
-      int64_t word;
-      std::memcpy(&word, &value, sizeof word);
-      return out.append(std::span<const int64_t>(&word, 1));
+      const auto word_of = [&](size_t index) {
+        double value;
+        std::memcpy(&value, static_cast<const unsigned char*>(given->values) + index * sizeof value, sizeof value);
+        return std::bit_cast<int64_t>(value == 0 ? 0.0 : value);  // one word for both zeros
+      };
+      if (given->count == 1) {
+        const int64_t word = word_of(0);
+        return out.append(std::span<const int64_t>(&word, 1));
+      }
+      std::vector<int64_t> words;
+      for (int64_t i = 0; i < given->count; ++i) words.push_back(word_of(static_cast<size_t>(i)));
+      return out.append(words);
     }
     case AttributeKind::kString: {
       compute_string text;

@@ -130,7 +130,8 @@ class Parser {
   void value(const AttributeSchema& wanted, ComposedAttribute& to) {
     if (next_is('[')) {
       take('[');
-      if (!wanted.is_list) refuse("the attribute " + to.name + " is not a list");
+      if (!wanted.is_list || wanted.kind != AttributeKind::kInt64)
+        refuse("the attribute " + to.name + " is not a list of integers");
       for (bool first = true; !next_is(']'); first = false) {
         if (!first) take(',');
         to.integers.push_back(integer(number("an integer"), to.name));
@@ -180,6 +181,8 @@ class Parser {
 
   void refer(const AttributeSchema& wanted, const AttributeSchema& outer, ComposedAttribute& to) {
     const bool fits = outer.kind == wanted.kind || (wanted.kind == AttributeKind::kNumber && wanted.run_time);
+    if (outer.is_list && outer.kind != AttributeKind::kInt64)
+      refuse("the attribute " + outer.name + " cannot be passed on: it is a list of real numbers");
     if (!fits || outer.is_list != wanted.is_list || (outer.run_time && !wanted.run_time) ||
         (!outer.run_time && wanted.run_time)) {
       refuse("the attribute " + outer.name + " cannot be passed as " + to.name +

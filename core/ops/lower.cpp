@@ -71,7 +71,7 @@ StepAttribute step_attribute(const AttributeSchema& schema, const Attributes& at
   switch (schema.kind) {
     case AttributeKind::kFloat64:
       result.kind = COMPUTE_KIND_FLOAT64;
-      result.reals = {attributes.float64(index)};
+      result.reals = attributes.float64_list(index);
       return result;
     case AttributeKind::kString:
       result.kind = COMPUTE_KIND_STRING;

@@ -73,6 +73,7 @@ class Attributes {
   int64_t int64(int32_t index) const noexcept;
   std::span<const int64_t> int64_list(int32_t index) const noexcept;
   double float64(int32_t index) const noexcept;
+  std::vector<double> float64_list(int32_t index) const;
   std::string_view string(int32_t index) const noexcept;
   compute_dtype dtype(int32_t index) const noexcept;
 

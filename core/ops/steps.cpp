@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cctype>
+#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/ops/rules.hpp"
@@ -245,11 +246,24 @@ TypedExpression Steps::type(const StepExpression& expression, const Names& names
   Names scalars;
   for (const ScalarTerm& term : expression.scalars)
     scalars.push_back(term.name.empty() ? kScalarNames.substr(scalars.size(), 1) : term.name);
-  const ExpressionTemplate parsed = parse(expression.text, names, scalars);
   std::vector<LeafDesc> leaves;
   for (const compute_dtype dtype : inputs) leaves.push_back({dtype});
   for (const ScalarTerm& term : expression.scalars) leaves.push_back(term.leaf);
-  TypedExpression typed = type_expression(parsed, leaves, wanted, call_.schema.name);
+  std::string key = expression.text;
+  for (const Names* list : {&names, &std::as_const(scalars)}) {
+    key += ';';
+    for (const std::string_view name : *list) key.append(name).append(1, ',');
+  }
+  for (const LeafDesc& leaf : leaves) key += {static_cast<char>(leaf.dtype), leaf.weak ? 'w' : ' '};
+  for (const compute_dtype dtype : wanted) key += static_cast<char>(dtype);
+  constexpr size_t kMostKept = 8;
+  auto found = std::ranges::find(typed_, key, &std::pair<std::string, TypedExpression>::first);
+  if (found == typed_.end()) {
+    if (typed_.size() == kMostKept) typed_.erase(typed_.begin());
+    const ExpressionTemplate parsed = parse(expression.text, names, scalars);
+    found = typed_.insert(typed_.end(), {std::move(key), type_expression(parsed, leaves, wanted, call_.schema.name)});
+  }
+  const TypedExpression typed = found->second;
   for (const ScalarSlot& slot : typed.scalars()) {
     StepScalar scalar = expression.scalars[static_cast<size_t>(slot.leaf) - inputs.size()].source;
     if (scalar.source == ScalarSource::kValue) scalar.bits = convert_scalar(scalar.bits, scalar.dtype, slot.dtype);

@@ -5,7 +5,9 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/ops/lowering.hpp"
@@ -174,6 +176,8 @@ class Steps {
   const OpCall& call_;
   const LoweringTarget& target_;
   Lowering lowering_;
+  // By all that they depend on. Steps that repeat are parsed once.
+  mutable std::vector<std::pair<std::string, TypedExpression>> typed_;
 };
 
 }  // namespace compute

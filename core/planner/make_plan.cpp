@@ -354,10 +354,40 @@ int64_t work_of(const Step& step) {
   return static_cast<int64_t>(std::min(bytes, 1e15));
 }
 
-// Prepares one step as the next of the plan, unless it is refused.
-std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step& step, Plan& plan) {
+// Whether two steps differ only in where their operands and scalars are.
+bool are_alike(const PlanRequest& request, const Step& a, const Step& b) {
+  const auto same_operand = [&](const StepOperand& x, const StepOperand& y) {
+    return x.is_absent() == y.is_absent() && x.dtype == y.dtype && x.access == y.access && x.shape == y.shape &&
+           x.strides == y.strides && alignment_of(x, request) == alignment_of(y, request);
+  };
+  const auto same_attribute = [](const StepAttribute& x, const StepAttribute& y) {
+    return std::strcmp(x.name, y.name) == 0 && x.kind == y.kind && x.integers == y.integers && x.reals == y.reals &&
+           x.texts == y.texts;
+  };
+  return std::strcmp(a.name, b.name) == 0 && a.version == b.version && a.deterministic == b.deterministic &&
+         a.has_no_order == b.has_no_order && a.precision == b.precision &&
+         std::ranges::equal(a.inputs, b.inputs, same_operand) &&
+         std::ranges::equal(a.outputs, b.outputs, same_operand) &&
+         std::ranges::equal(a.attributes, b.attributes, same_attribute) &&
+         std::ranges::equal(a.expressions, b.expressions, {}, &TypedExpression::digest, &TypedExpression::digest) &&
+         std::ranges::equal(a.scalars, b.scalars, {}, &StepScalar::dtype, &StepScalar::dtype);
+}
+
+// Of recurrent layers the steps of one time have the plans of the time before.
+const PlannedStep* find_alike(const PlanRequest& request, const Lowering& lowering, const Step& step,
+                              const Plan& plan) {
+  constexpr size_t kMostSteps = 4;  // of one time
+  const auto index = static_cast<size_t>(&step - lowering.steps.data());
+  if (index != plan.steps.size()) return nullptr;
+  for (size_t back = 1; back <= std::min(kMostSteps, index); ++back)
+    if (are_alike(request, lowering.steps[index - back], step)) return &plan.steps[index - back];
+  return nullptr;
+}
+
+// Prepares one step of the lowering as the next of the plan, unless it is refused.
+std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Lowering& lowering, const Step& step,
+                                          Plan& plan) {
   compute_device& device = request.device;
-  const PluginOp op = to_plugin_op(step, request);
   PlannedStep prepared;
   prepared.name = step.name;
   const auto add_operand = [&](const StepOperand& operand) {
@@ -367,7 +397,20 @@ std::optional<PluginRefusal> prepare_step(const PlanRequest& request, const Step
   for (const StepOperand& operand : step.inputs) add_operand(operand);
   for (const StepOperand& operand : step.outputs) add_operand(operand);
   prepared.scalars = step.scalars;
-  plan.steps.reserve(plan.steps.size() + 1);  // nothing fails once there is a plan
+  if (plan.steps.size() == plan.steps.capacity())  // nothing fails once there is a plan
+    plan.steps.reserve(2 * plan.steps.size() + 1);
+  if (const PlannedStep* earlier = find_alike(request, lowering, step, plan)) {
+    prepared.plan = earlier->plan;
+    prepared.shares_plan = true;
+    prepared.workspace_bytes = earlier->workspace_bytes;
+    prepared.needs = earlier->needs;
+    prepared.reports_faults = earlier->reports_faults;
+    prepared.runs_on_host = earlier->runs_on_host;
+    plan.work_bytes += work_of(step);
+    plan.steps.push_back(std::move(prepared));
+    return std::nullopt;
+  }
+  const PluginOp op = to_plugin_op(step, request);
   compute_plugin_plan_info info{};
   std::optional<PluginRefusal> refusal = refuse_hidden(device, step);
   if (refusal) return refusal;
@@ -394,7 +437,7 @@ void make_plan(const PlanRequest& request, Plan& plan) {
   const std::optional<PluginRefusal> refusal = choose_lowering(request, [&](Lowering& lowering) {
     plan.drop_steps();
     std::optional<PluginRefusal> refused =
-        offer(request, lowering, [&](const Step& step) { return prepare_step(request, step, plan); });
+        offer(request, lowering, [&](const Step& step) { return prepare_step(request, lowering, step, plan); });
     if (refused) return refused;
     plan.indices = lowering.indices;
     for (const Temporary& temporary : lowering.temporaries) plan.temporary_offsets.push_back(temporary.offset_bytes);

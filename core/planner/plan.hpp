@@ -45,6 +45,7 @@ struct PlannedStep {
     int64_t offset_bytes;
   };
   uint64_t plan = 0;
+  bool shares_plan = false;  // with an earlier step
   const char* name = "";
   std::vector<Operand> operands;  // inputs, then outputs
   std::vector<StepScalar> scalars;

@@ -47,7 +47,9 @@ bool same_key(const Plan& plan, std::span<const uint64_t> key, uint64_t hash) no
 }  // namespace
 
 void Plan::drop_steps() noexcept {
-  for (const PlannedStep& step : steps) device.table.plan_release(step.plan);
+  for (const PlannedStep& step : steps) {
+    if (!step.shares_plan) device.table.plan_release(step.plan);
+  }
   steps.clear();
   capturable = true;
   checks_faults = false;
@@ -58,7 +60,7 @@ void Plan::destroy() noexcept {
   std::vector<uint64_t> plans;
   try {
     for (const PlannedStep& step : steps) {
-      if (step.plan != 0) plans.push_back(step.plan);
+      if (step.plan != 0 && !step.shares_plan) plans.push_back(step.plan);
     }
     if (device.plans) {
       device.plans->count_gone(name, runs());
@@ -176,7 +178,7 @@ void PlanCache::clear() noexcept {
   std::lock_guard guard(lock_);
   for (Plan* plan : by_age_) {
     for (PlannedStep& step : plan->steps) {
-      if (step.plan != 0) device_.table.plan_release(step.plan);
+      if (step.plan != 0 && !step.shares_plan) device_.table.plan_release(step.plan);
       step.plan = 0;
     }
   }

@@ -18,7 +18,7 @@ import sys
 import frozen
 
 LATER = [
-    ("api/compute/compute.h", "#define COMPUTE_INTERFACE_MINOR 0", "#define COMPUTE_INTERFACE_MINOR 1"),
+    ("api/compute/compute.h", "#define COMPUTE_INTERFACE_MINOR 1", "#define COMPUTE_INTERFACE_MINOR 2"),
     ("api/compute/compute.h", "COMPUTE_API void compute_version(",
      "COMPUTE_API int32_t compute_later(void);\nCOMPUTE_API void compute_version("),
     ("api/compute/compute.h", "} compute_launch;", "  int64_t later;\n} compute_launch;"),
@@ -63,12 +63,11 @@ def later_tree(root, tree):
     version = tree / "core/base/version.cpp"
     version.write_text(version.read_text(encoding="utf-8") + "\nint32_t compute_later(void) { return 0; }\n", encoding="utf-8")
     # Today's functions are those of a released version; compute_later is of the next one.
-    released = tree / "core/symbols/1.0.txt"
-    released.parent.mkdir(exist_ok=True)
-    if not released.exists():
-        text = frozen.without_comments((root / "api/compute/compute.h").read_text(encoding="utf-8"))
-        text += frozen.without_comments((root / "api/compute/ops.h").read_text(encoding="utf-8"))
-        released.write_text("\n".join(frozen.functions_of(text)) + "\n", encoding="utf-8")
+    released = {name for file in (root / "core/symbols").glob("*.txt") for name in file.read_text(encoding="utf-8").split()}
+    text = "".join(frozen.without_comments((root / f"api/compute/{header}.h").read_text(encoding="utf-8")) for header in ("compute", "ops"))
+    missing = sorted(set(frozen.functions_of(text)) - released)
+    if missing:
+        sys.exit(f"core/symbols lacks {', '.join(missing)}: frozen.py --release lists them")
 
 
 def build(tree, folder):
@@ -110,13 +109,15 @@ def main():
             for plugin in (today, other):
                 if program is library is plugin:
                     continue
-                run(program.cts, "--level", "smoke", "--device", "cpu", env=environment(library.library, plugin.plugin))
+                # The oracle of an older program does not know the ops of a newer library.
+                known = [] if program is library else ["--gtest_filter=-*.every_op_has_an_oracle:*.every_op_is_tested"]
+                run(program.cts, "--level", "smoke", "--device", "cpu", *known, env=environment(library.library, plugin.plugin))
                 print(f"passed: {program.name} program, {library.name} library, {plugin.name} plugin", flush=True)
     if options.other:
         return
     # What needs the later version says so.
     source = work / "later.c"
-    for call, expected in (("0", "needs version 1.1"), ("compute_later()", "COMPUTE_1.1")):
+    for call, expected in (("0", "needs version 1.2"), ("compute_later()", "COMPUTE_1.2")):
         source.write_text(PROGRAM.replace("CALL", call), encoding="utf-8")
         run(os.environ.get("CC", "cc"), f"-I{tree / 'api'}", source, "-o", work / "later", other.library)
         env = environment(today.library, today.plugin)

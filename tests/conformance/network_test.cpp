@@ -602,6 +602,184 @@ void test_optimizer(Case& c) {
     c.session.judge(outputs[i], expected.more[i - 1], bound_of(c.op, c.dtype), c.op + " in place");
 }
 
+// ---- Recurrent layers -----------------------------------------------------------------------------------------------
+
+struct Recurrence {
+  int64_t time, batch, features, hidden;
+  std::string direction = "forward";
+  bool biases = false, states = false, peepholes = false, lengths = false;
+};
+
+std::vector<Operand> recurrent_operands(Case& c, const Recurrence& r, Layout layout = Layout::CONTIGUOUS) {
+  const int64_t directions = r.direction == "bidirectional" ? 2 : 1, rows = (c.op == "lstm" ? 4 : 3) * r.hidden;
+  const auto numbers = [&](const Shape& shape, bool given = true) {
+    return given ? c.numbers(shape, layout, -1, 1) : Operand{};
+  };
+  std::vector<Operand> all = {numbers({r.time, r.batch, r.features}), numbers({directions, rows, r.features}),
+                              numbers({directions, rows, r.hidden})};
+  for (int i = 0; i < 2; ++i) all.push_back(numbers({directions, rows}, r.biases));
+  for (int i = 0; i < (c.op == "lstm" ? 2 : 1); ++i) all.push_back(numbers({directions, r.batch, r.hidden}, r.states));
+  if (c.op == "lstm") all.push_back(numbers({directions, 3 * r.hidden}, r.peepholes));
+  all.push_back(r.lengths ? c.integers({r.batch}, r.time + 1, dtype::INT32) : Operand{});
+  return all;
+}
+
+void test_recurrent(Case& c) {
+  const auto run = [&](const Recurrence& r, const char* what, Layout layout = Layout::CONTIGUOUS) {
+    for (const int64_t linear : {0, 1}) {
+      if (c.op == "lstm" && linear == 1) continue;
+      Attributes attributes = {{"direction", r.direction}};
+      if (c.op == "gru") attributes["linear_before_reset"] = linear;
+      c.run(attributes, recurrent_operands(c, r, layout), what);
+    }
+  };
+  run({4, 3, 5, 6}, "plain");
+  run({4, 3, 5, 6, "bidirectional", true, true, true, true}, "everything");
+  if (!c.full()) return;
+  run({4, 3, 5, 6, "reverse", true}, "reverse");
+  run({5, 2, 3, 7, "reverse", false, true, false, true}, "reverse, with lengths");
+  run({3, 2, 3, 4, "bidirectional"}, "both directions");
+  run({3, 2, 3, 4, "forward", true, false, true}, "peepholes");
+  run({1, 1, 16, 128, "forward", true, true}, "one time");
+  run({9, 1, 40, 33, "forward", true, true}, "one sequence");
+  run({2, 17, 40, 33, "bidirectional", true, true}, "many sequences");
+  run({0, 2, 3, 4, "forward", true, true}, "no time");
+  run({2, 2, 0, 4, "forward", true, true}, "no features");
+  run({2, 0, 3, 4, "forward", true, true}, "no sequences");
+  for (Layout layout : layouts_of(c)) run({3, 2, 5, 4, "bidirectional", true, true, true}, name(layout), layout);
+  for (Layout layout : {Layout::TRANSPOSED, Layout::NEGATIVE}) {
+    c.run_into({{"direction", std::string("bidirectional")}},
+               recurrent_operands(c, {3, 2, 5, 4, "bidirectional", true, true, false, true}), layout);
+  }
+}
+
+// ---- Local response normalisation -----------------------------------------------------------------------------------
+
+void test_local_response_norm(Case& c) {
+  const auto size_of = [](int64_t size) {
+    return Attributes{{"size", size}, {"alpha", Numbers(0.5)}, {"beta", Numbers(0.75)}, {"bias", Numbers(1.5)}};
+  };
+  for (Layout layout : layouts_of(c)) c.run(size_of(5), {c.numbers({2, 7, 3, 2}, layout)}, name(layout));
+  c.run({{"size", int64_t{4}}}, {c.numbers({3, 9, 5})}, "defaults");
+  if (!c.full()) return;
+  for (const int64_t size : {1, 2, 3, 20}) c.run(size_of(size), {c.numbers({2, 6, 11})}, std::to_string(size));
+  c.run(size_of(3), {c.numbers({4, 5})}, "no spatial axis");
+  c.run(size_of(3), {c.numbers({0, 5, 2})}, "no image");
+  c.run(size_of(3), {c.numbers({2, 64, 14, 14}, Layout::CONTIGUOUS, -8, 8)}, "an image");
+  for (Layout layout : {Layout::TRANSPOSED, Layout::NEGATIVE}) c.run_into(size_of(3), {c.numbers({2, 6, 11})}, layout);
+}
+
+// ---- Resampling -----------------------------------------------------------------------------------------------------
+
+oracle::Attribute reals(const std::vector<double>& values) {
+  oracle::Attribute attribute;
+  attribute.numbers.assign(values.begin(), values.end());
+  return attribute;
+}
+
+// The calls of resize: an input's shape and the attributes.
+std::vector<std::pair<Shape, Attributes>> resize_calls(const Case& c) {
+  using Text = std::string;
+  std::vector<std::pair<Shape, Attributes>> calls;
+  const auto add = [&](const Shape& shape, Shape sizes, Attributes attributes) {
+    attributes["sizes"] = std::move(sizes);
+    calls.emplace_back(shape, std::move(attributes));
+  };
+  const Shape spatial = {2, 3};
+  const bool is_float = oracle::is_float(c.dtype);
+  add({2, 3, 4, 5}, {8, 10}, {{"axes", spatial}});
+  add({2, 5, 7}, {2, 7, 4}, {});
+  if (is_float) {
+    add({2, 3, 4, 5}, {7, 11}, {{"axes", spatial}, {"mode", Text("linear")}});
+    add({9, 8}, {5, 13}, {{"mode", Text("cubic")}, {"exclude_outside", int64_t{1}}});
+    add({9, 12}, {4, 5}, {{"mode", Text("linear")}, {"antialias", int64_t{1}}});
+  }
+  if (!c.full()) return calls;
+  add({}, {}, {});
+  add({3, 4}, {3, 4}, {});
+  add({3, 4}, {0, 4}, {});
+  add({0, 4}, {0, 8}, {});
+  add({1, 6}, {4, 1}, {});
+  add({6, 8}, {3, 4}, {{"coordinate_transformation_mode", Text("asymmetric")}, {"nearest_mode", Text("floor")}});
+  for (const char* coordinates :
+       {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
+    for (const char* rounding : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) {
+      const Attributes nearest = {{"coordinate_transformation_mode", Text(coordinates)},
+                                  {"nearest_mode", Text(rounding)}};
+      add({7, 10}, {4, 17}, nearest);
+      add({7, 10}, {14, 30}, nearest);
+      Attributes scaled = nearest;
+      scaled["scales"] = reals({0.7, 1.3});
+      add({10, 10}, {7, 13}, scaled);
+    }
+    for (const char* mode : {"linear", "cubic"}) {
+      if (!is_float) break;
+      const Attributes plain = {{"coordinate_transformation_mode", Text(coordinates)}, {"mode", Text(mode)}};
+      add({1, 4}, {3, 1}, plain);
+      Attributes from_behind = plain;
+      from_behind["axes"] = Shape{-1, -3};
+      add({2, 9, 3, 12}, {17, 5}, from_behind);
+      for (const int64_t exclude : {0, 1}) {
+        for (const int64_t antialias : {0, 1}) {
+          Attributes given = plain;
+          given["exclude_outside"] = exclude;
+          given["antialias"] = antialias;
+          given["scales"] = reals({0.6, 1.7});
+          if (antialias != 0) given["cubic_coeff_a"] = Numbers(-0.5);
+          add({11, 10}, {6, 17}, given);
+        }
+      }
+    }
+  }
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    if (!is_float && Text(mode) != "nearest") continue;
+    Attributes crop = {{"coordinate_transformation_mode", Text("tf_crop_and_resize")}, {"mode", Text(mode)}};
+    crop["roi"] = reals({0.25, 0.1, 0.75, 0.9});
+    add({9, 12}, {6, 15}, crop);
+    crop["roi"] = reals({-0.25, 0.5, 1.5, 1.25});
+    crop["extrapolation_value"] = Numbers(10);
+    add({9, 12}, {6, 15}, crop);
+    add({9, 12}, {1, 5}, crop);
+  }
+  return calls;
+}
+
+void test_resize(Case& c) {
+  const auto calls = resize_calls(c);
+  for (const auto& [shape, attributes] : calls) c.run(attributes, {c.numbers(shape, Layout::CONTIGUOUS, -50, 50)}, "");
+  for (Layout layout : layouts_of(c)) {
+    for (size_t i = 0; i < 3 && i < calls.size(); ++i)
+      c.run(calls[i].second, {c.numbers(calls[i].first, layout, -50, 50)}, name(layout));
+  }
+  if (!c.full()) return;
+  for (Layout layout : {Layout::TRANSPOSED, Layout::NEGATIVE})
+    c.run_into(calls[1].second, {c.numbers(calls[1].first, Layout::CONTIGUOUS, -50, 50)}, layout);
+}
+
+// dy has the shape of a resize's result.
+void test_resize_grad(Case& c) {
+  const auto calls = resize_calls(c);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const auto& [x, given] = calls[i];
+    Attributes attributes = given;
+    const Shape sizes = attributes["sizes"].integers;
+    Shape dy = x, shape = sizes;
+    attributes.erase("sizes");
+    attributes.erase("extrapolation_value");
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      const int64_t given_axis =
+          attributes.contains("axes") ? attributes["axes"].integers[axis] : static_cast<int64_t>(axis);
+      const auto at = static_cast<size_t>(given_axis < 0 ? given_axis + static_cast<int64_t>(x.size()) : given_axis);
+      dy[at] = sizes[axis];
+      shape[axis] = x[at];
+    }
+    attributes["shape"] = shape;
+    c.run(attributes, {c.numbers(dy)}, "");
+    if (i == 0)
+      for (Layout layout : layouts_of(c)) c.run(attributes, {c.numbers(dy, layout)}, name(layout));
+  }
+}
+
 // ---- Indices --------------------------------------------------------------------------------------------------------
 
 void test_take_grad(Case& c) {
@@ -662,11 +840,16 @@ constexpr Row kRows[] = {
     {"gemm", test_gemm},
     {"group_norm", test_group_norm},
     {"group_norm_grad", test_group_norm_grad},
+    {"gru", test_recurrent},
     {"layer_norm", test_norm},
     {"layer_norm_grad", test_norm_grad},
+    {"local_response_norm", test_local_response_norm},
     {"log_softmax_grad", test_softmax_grad},
+    {"lstm", test_recurrent},
     {"max_pool", test_pool, true},
     {"max_pool_grad", test_pool_grad},
+    {"resize", test_resize, true},
+    {"resize_grad", test_resize_grad},
     {"rms_norm", test_norm},
     {"rms_norm_grad", test_norm_grad},
     {"rotary_embedding", test_rotary},

@@ -26,9 +26,7 @@ class Registry {
   explicit Registry(Level level) : level_(level) {}
 
   Level level() const { return level_; }
-  void add(Test test) {
-    if (test.level <= level_) tests_.push_back(std::move(test));
-  }
+  void add(Test test);
   const std::vector<Test>& tests() const { return tests_; }
 
  private:

@@ -613,6 +613,30 @@ Result reference_rotary_embedding(std::span<const Array> inputs, const Attribute
   return tracked_result(inputs[0].dtype(), y, computed_in(inputs[0].dtype()));
 }
 
+Result reference_local_response_norm(std::span<const Array> inputs, const Attributes& attributes) {
+  const Field x(inputs[0]);
+  const int64_t size = integer_or(attributes, "size", 1), channels = x.shape[1];
+  const Tracked alpha(number(attributes, "alpha", 1e-4L), 0), bias(number(attributes, "bias", 1), 0);
+  const Real beta = number(attributes, "beta", 0.75L);
+  Field y(x.shape);
+  for_each_index(x.shape, [&](const Shape& i) {
+    Sum sum;
+    const int64_t first = i[1] - (size - 1) / 2;
+    for (int64_t channel = first; channel < first + size; ++channel) {
+      if (channel < 0 || channel >= channels) continue;
+      Shape at = i;
+      at[1] = channel;
+      sum.add(x[at] * x[at]);
+    }
+    const Tracked base = bias + alpha / Tracked(static_cast<Real>(size)) * sum.total();
+    // The power's own bound, and the errors of what is raised and of beta.
+    const Real power = std::pow(base.value, beta), of_beta = std::fabs(beta * std::log(base.value));
+    const Real error = std::fabs(beta) * base.error / base.value + of_beta + 4;
+    y[i] = x[i] / Tracked(power, power * error);
+  });
+  return tracked_result(inputs[0].dtype(), y, computed_in(inputs[0].dtype()));
+}
+
 // ---- Optimisers -----------------------------------------------------------------------------------------------------
 
 namespace {

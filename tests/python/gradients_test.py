@@ -28,7 +28,7 @@ STEPS = {("ceil", 0), ("copysign", 1), ("floor", 0), ("floor_divide", 0), ("floo
 
 # Calls of all other ops. A letter for each input says what its gradient is: (g)iven, (r)efused with a TypeError, or that
 # the result is (c)onstant by definition; - has no floating-point numbers.
-PLACES, LABELS = np.array([2, 0, 2]), np.array([1, 3])
+PLACES, LABELS, LENGTHS = np.array([2, 0, 2]), np.array([1, 3]), np.array([3, 2])
 WINDOW = {"window": [2, 2], "strides": [1, 1]}
 X = F(3, 4)
 SQUARE = np.array([[2.0, 0.3, 0.1], [0.4, 1.5, 0.2], [0.1, 0.5, 1.0]])
@@ -76,9 +76,15 @@ CALLS = [
     *(("gemm", "gggg", [F(3, 2), F(3, 4), F(4, 2), F(2)], {"alpha": 0.5, "beta": beta, "activation": "tanh"}) for beta in (1, 0.25)),
     ("group_norm", "ggg", [F(2, 4, 3), F(4), F(4)], {"groups": 2}),
     ("group_norm_grad", "rrrrr", [F(2, 4, 3), F(2, 4, 3), F(2, 2), F(2, 2), F(4)], {"groups": 2}),
+    *(("gru", "ggggg", [F(3, 2, 4), F(1, 9, 4), F(1, 9, 3), F(1, 9), F(1, 9)], {"linear_before_reset": linear}) for linear in (0, 1)),
+    *(("gru", "gggggg-", [F(3, 2, 4), F(2, 9, 4), F(2, 9, 3), F(2, 9), F(2, 9), F(2, 2, 3), LENGTHS], {"direction": "bidirectional", "linear_before_reset": linear}) for linear in (0, 1)),
     ("histogram", "c", [F(5)], {"bins": 3, "minimum": 0, "maximum": 1}), ("isin", "cc", [F(5), F(2)], {}),
     ("layer_norm", "ggg", [F(3, 4), F(4), F(4)], {}), ("layer_norm_grad", "rrrrr", [F(3, 4), F(3, 4), F(3), F(3), F(4)], {}),
     ("rms_norm", "gg", [F(3, 4), F(4)], {}), ("rms_norm_grad", "rrrr", [F(3, 4), F(3, 4), F(3), F(4)], {}),
+    *(("local_response_norm", "g", [F(2, 5, 3)], {"size": size, "alpha": 0.5, "beta": 0.75, "bias": 1.5}) for size in (3, 4)),
+    ("local_response_norm", "g", [F(2, 5)], {"size": 5}),
+    ("lstm", "ggg", [F(3, 2, 4), F(1, 12, 4), F(1, 12, 3)], {"direction": "reverse"}),
+    ("lstm", "gggggggg-", [F(3, 2, 4), F(2, 12, 4), F(2, 12, 3), F(2, 12), F(2, 12), F(2, 2, 3), F(2, 2, 3), F(2, 9), LENGTHS], {"direction": "bidirectional"}),
     ("log_softmax", "g", [X], {"axis": 0}), ("log_softmax_grad", "rr", [X, X], {}),
     ("softmax", "g", [X], {"axis": 0}), ("softmax_grad", "rr", [X, X], {}),
     *((name, "g", [F(2, 3, 2)], attributes)
@@ -100,6 +106,10 @@ CALLS = [
     *((name, "g", [F(3, 4)], attributes) for name in ("fft", "rfft") for attributes in ({}, {"axes": [0], "norm": "ortho"}, {"axes": [0, 1], "norm": "forward"})),
     ("irfft", "-", [np.array([1 + 2j, 3 - 1j, 2])], {}),  # fft_test.py has its gradient
     ("repeat", "g", [X], {"repeats": 2}), ("tile", "g", [X], {"repetitions": [2, 3]}), ("roll", "g", [X], {"shift": 1}),
+    *((name, "g", [F(2, 5, 4)], {extents: [7, 3], "axes": [1, 2], **attributes}) for name, extents in (("resize", "sizes"), ("resize_grad", "shape"))
+      for attributes in ({}, {"mode": "linear"}, {"mode": "cubic", "antialias": 1}, {"mode": "cubic", "exclude_outside": 1, "scales": [1.5, 0.75]})),
+    ("resize", "g", [F(4, 6)], {"sizes": [8, 3]}), ("resize", "g", [F(6, 5)], {"sizes": [4, 4], "mode": "linear", "extrapolation_value": 3,
+                                "coordinate_transformation_mode": "tf_crop_and_resize", "roi": [-0.5, 0.25, 0.75, 1]}),
     ("rotary_embedding", "g-", [F(3, 4), PLACES], {}),
     *(("scatter", "g-g", [F(3, 2), np.array([[2, 0]]), F(1, 2)], {"reduction": how}) for how in ("set", "add")),
     *(("scatter", "r-r", [F(3, 2), np.array([[2, 0]]), F(1, 2)], {"reduction": how}) for how in ("mul", "min", "max")),
@@ -125,7 +135,7 @@ CALLS = [
     *(("triangular_solve", "gg", [SQUARE, F(3, 2)], {"upper": upper, "unit_diagonal": unit}) for upper in (0, 1) for unit in (0, 1)),
 ]
 # Results other than the first one through which gradients pass.
-OTHER_RESULTS = {("batch_norm", 1), ("batch_norm", 2), ("eigh", 1), ("lstsq", 1), ("lstsq", 3), ("qr", 1), ("slogdet", 1), ("svd", 1), ("svd", 2)}
+OTHER_RESULTS = {("batch_norm", 1), ("batch_norm", 2), ("eigh", 1), ("gru", 1), ("lstm", 1), ("lstm", 2), ("lstsq", 1), ("lstsq", 3), ("qr", 1), ("slogdet", 1), ("svd", 1), ("svd", 2)}
 
 
 @unittest.skipIf(NARROW, "the rules are the same on every device")
@@ -217,7 +227,7 @@ class EveryOp(Case):
         for name, _, inputs, attributes in self.calls():
             for text in OPS[name]["attributes"].split(";"):
                 attribute, _, kind = text.strip().partition(": ")
-                if (name, attribute) in done or not kind.startswith(("number", "float64")):
+                if (name, attribute) in done or not kind.startswith(("number", "float64")) or "[]" in kind:
                     continue
                 done.add((name, attribute))
                 variable = grad.Variable(cp.asarray(0.5))

@@ -16,10 +16,10 @@ namespace {
 constexpr size_t kColumns = 120;
 
 // What a language distinguishes among attributes.
-enum Type { kFlag, kInteger, kReal, kNumber, kString, kDtype, kIntegers, kTypeCount };
+enum Type { kFlag, kInteger, kReal, kNumber, kString, kDtype, kIntegers, kReals, kTypeCount };
 
 Type type_of(const AttributeSchema& a) {
-  if (a.is_list) return kIntegers;
+  if (a.is_list) return a.kind == AttributeKind::kFloat64 ? kReals : kIntegers;
   switch (a.kind) {
     case AttributeKind::kInt64:
       return is_flag(a) ? kFlag : kInteger;
@@ -39,7 +39,7 @@ Type type_of(const AttributeSchema& a) {
 
 // The method of a call that adds an attribute.
 std::string method(Type type) {
-  constexpr const char* kNames[] = {"flag", "integer", "real", "number", "string", "dtype", "integers"};
+  constexpr const char* kNames[] = {"flag", "integer", "real", "number", "string", "dtype", "integers", "reals"};
   return kNames[type];
 }
 
@@ -81,7 +81,7 @@ std::string head(const std::string& comment) {
 std::string rust_name(const OpSchema& op) { return op.name == "where" ? "where_" : plain_name(op); }
 
 std::string rust_type(const AttributeSchema& a) {
-  constexpr const char* kTypes[] = {"bool", "i64", "f64", "Number", "&'a str", "DType", "&'a [i64]"};
+  constexpr const char* kTypes[] = {"bool", "i64", "f64", "Number", "&'a str", "DType", "&'a [i64]", "&'a [f64]"};
   const std::string type = kTypes[type_of(a)];
   return a.required || a.has_default || type_of(a) == kString ? type : "Option<" + type + ">";
 }
@@ -179,7 +179,7 @@ std::string go_parameter(std::string_view name) {
 
 // A zero field means the default. Where the default is another number, or none, the field is a Number.
 std::string go_type(const AttributeSchema& a) {
-  constexpr const char* kTypes[] = {"bool", "int64", "float64", "Number", "string", "DType", "[]int64"};
+  constexpr const char* kTypes[] = {"bool", "int64", "float64", "Number", "string", "DType", "[]int64", "[]float64"};
   const bool is_number = a.kind == AttributeKind::kInt64 || a.kind == AttributeKind::kFloat64;
   return !a.required && is_number && is_pointer_field(a) ? "Number" : kTypes[type_of(a)];
 }
@@ -252,7 +252,8 @@ std::string go_function(const OpSchema& op) {
 std::string same_name(std::string_view name) { return std::string(name); }
 
 std::string fortran_type(const AttributeSchema& a) {
-  constexpr const char* kTypes[] = {"logical", "integer", "class(*)", "class(*)", "character(*)", "integer", "integer"};
+  constexpr const char* kTypes[] = {"logical",      "integer", "class(*)", "class(*)",
+                                    "character(*)", "integer", "integer",  "real(real64)"};
   return std::string(kTypes[type_of(a)]) + ", intent(in)" + (a.required ? "" : ", optional");
 }
 

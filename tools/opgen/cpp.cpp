@@ -62,8 +62,9 @@ Parameter parameter(const OpSchema& op, const AttributeSchema& a) {
     return std::runtime_error(op.name + ": attribute " + a.name + " has no form in ops.hpp");
   };
   if (a.is_list) {
-    if (a.required) return {"List<int64_t>", a.name, ""};
-    if (a.default_text == "none") return {"List<int64_t>", a.name, "{}"};
+    const char* type = a.kind == AttributeKind::kFloat64 ? "List<double>" : "List<int64_t>";
+    if (a.required) return {type, a.name, ""};
+    if (a.default_text == "none") return {type, a.name, "{}"};
     if (a.default_text != "all") throw unknown();
     return {"const Axes&", a.name, "all_axes"};
   }

@@ -59,8 +59,9 @@ std::string default_comment(const AttributeSchema& a) {
 // Parameters of a required attribute, or fields of an optional one: pairs of a type and a name.
 std::vector<std::pair<std::string, std::string>> members(const AttributeSchema& a) {
   if (a.is_list) {
-    std::vector<std::pair<std::string, std::string>> list = {{"const int64_t*", a.name},
-                                                             {"int64_t", a.name + "_count"}};
+    std::vector<std::pair<std::string, std::string>> list = {
+        {a.kind == AttributeKind::kFloat64 ? "const double*" : "const int64_t*", a.name},
+        {"int64_t", a.name + "_count"}};
     if (has_mask(a)) list.emplace_back("uint64_t", a.name + "_mask");
     return list;
   }
@@ -83,7 +84,8 @@ std::vector<std::pair<std::string, std::string>> members(const AttributeSchema& 
 
 void check_supported(const OpSchema& op) {
   for (const AttributeSchema& a : op.attributes) {
-    const bool plain = a.kind != AttributeKind::kHandle && (a.kind == AttributeKind::kInt64 || !a.is_list);
+    const bool plain = a.kind != AttributeKind::kHandle &&
+                       (a.kind == AttributeKind::kInt64 || a.kind == AttributeKind::kFloat64 || !a.is_list);
     if (!plain) throw std::runtime_error(op.name + ": attribute " + a.name + " has no form in ops.h");
   }
 }

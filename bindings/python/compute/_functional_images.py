@@ -2,7 +2,6 @@
 """compute.nn.functional: pools to extents, other extents, and samples of images. See _functional.py."""
 from __future__ import annotations
 
-import math
 from typing import Any, Sequence
 
 from . import _creation, _dtypes, _functions, _indexing, _manipulation, _ops
@@ -72,74 +71,40 @@ lp_pool1d, lp_pool2d = _lp_pool(1), _lp_pool(2)
 
 # ---- Other extents --------------------------------------------------------------------------------------------------
 
-_CUBIC = -0.75
-
-
-def _cubic(t):
-    near, far = 1 - t, 2 - t
-
-    def outer(d):
-        return ((_CUBIC * d - 5 * _CUBIC) * d + 8 * _CUBIC) * d - 4 * _CUBIC
-
-    def inner(d):
-        return ((_CUBIC + 2) * d - (_CUBIC + 3)) * d * d + 1
-
-    return outer(t + 1), inner(t), inner(near), outer(far)
-
-
-def _taps(mode, extent, size, step, align_corners):
-    """For each new element along an axis: the elements it is computed from and their weights, tap by tap."""
-    places = []
-    for i in range(size):
-        if mode == "nearest":
-            places.append([(min(int(i * step), extent - 1), 1.0)])
-            continue
-        if mode == "nearest-exact":
-            places.append([(min(int((i + 0.5) * step), extent - 1), 1.0)])
-            continue
-        at = i * (extent - 1) / max(size - 1, 1) if align_corners else (i + 0.5) * step - 0.5
-        if mode == "bicubic":
-            first = math.floor(at)
-            places.append([(min(max(first + k - 1, 0), extent - 1), w) for k, w in enumerate(_cubic(at - first))])
-        else:
-            at = max(at, 0.0)
-            first = min(int(at), extent - 1)
-            places.append([(first, 1 - (at - first)), (min(first + 1, extent - 1), at - first)])
-    return list(zip(*places))
-
 
 def interpolate(input: Values, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None, antialias: bool = False) -> Array:
     """The images with other extents, by the mode "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic" or "area".
 
-    Raises NotImplementedError for `antialias`.
+    Raises NotImplementedError for `antialias` with `align_corners`, or a mode other than "bilinear" and "bicubic".
 
     >>> compute.nn.functional.interpolate([[[1.0, 2.0]]], scale_factor=2)
     Array([[[1., 1., 2., 2.]]], dtype=float32)
     """
-    if antialias:
-        raise NotImplementedError("interpolate: antialias; use average_pool in front")
+    if antialias and (align_corners or mode not in ("bilinear", "bicubic")):
+        raise NotImplementedError("interpolate: antialias; use 'bilinear' or 'bicubic' without align_corners")
     if mode not in ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"):
         raise ValueError(f"interpolate: mode is {mode!r}; expected 'nearest', 'linear', 'bilinear', 'trilinear', 'bicubic' or 'area'")
     x = array_of(input)
     extents = x.shape[2:]
     factors = None if scale_factor is None else _several(scale_factor, len(extents))
     sizes = _several(size, len(extents)) if factors is None else tuple(int(n * factor) for n, factor in zip(extents, factors))
+    if mode in ("linear", "bilinear", "trilinear", "bicubic"):
+        given = factors is not None and not recompute_scale_factor
+        return _ops.resize(x, sizes=sizes, axes=list(range(2, x.ndim)), scales=factors if given else None,
+                           mode="cubic" if mode == "bicubic" else "linear", antialias=antialias, exclude_outside=antialias,
+                           coordinate_transformation_mode="align_corners" if align_corners else "half_pixel",
+                           cubic_coeff_a=-0.5 if antialias else -0.75)
     for axis, (n, new) in enumerate(zip(extents, sizes), 2):
-        if n == new and mode != "bicubic":
+        if n == new:
             continue
         if mode == "area":
             x = _averaged(x, axis, new)
             continue
         step = n / new if factors is None or recompute_scale_factor else 1 / factors[axis - 2]
-        found = None
-        for tap in _taps(mode, n, new, step, align_corners):
-            part = _ops.take(x, _creation.asarray([place for place, _ in tap], dtype=_dtypes.int64, device=x.device), axis=axis)
-            if len(tap[0]) and mode[:7] != "nearest":
-                weights = _creation.asarray([weight for _, weight in tap], dtype=x.dtype, device=x.device)
-                part = part * _manipulation.reshape(weights, (new,) + (1,) * (x.ndim - axis - 1))
-            found = part if found is None else found + part
-        x = found
+        start = 0.5 if mode == "nearest-exact" else 0.0
+        places = [min(int((i + start) * step), n - 1) for i in range(new)]
+        x = _ops.take(x, _creation.asarray(places, dtype=_dtypes.int64, device=x.device), axis=axis)
     return x
 
 

@@ -35,7 +35,7 @@ _HINTS = {
         "Embedding": "embedding", "Module": "functions of arrays, and lists or dicts of parameters", "Sequential": "functions of arrays", "Parameter": "any array",
         "CrossEntropyLoss": "cross_entropy, and compute.mean of it", "MSELoss": "mse_loss",
         "interpolate": "nn.functional.interpolate", 
-        "MultiheadAttention": "attention", "LSTM": "not implemented", "tanh": "compute.tanh"},
+        "MultiheadAttention": "attention", "LSTM": "lstm, a function of x and the weights", "GRU": "gru, a function of x and the weights", "tanh": "compute.tanh"},
     "compute.Array": {
         
         "backward": "compute.grad.value_and_gradients, which takes a function",

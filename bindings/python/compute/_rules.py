@@ -11,6 +11,7 @@ import math
 
 from . import _core, _creation, _dtypes, _ops
 from ._manipulation import _axes, _axis
+from ._rules_recurrent import gru as _gru, lstm as _lstm
 from .expressions import Expression
 from .grad import _added, _positions, _reshaped, _row_gradients, _unbroadcast
 
@@ -709,6 +710,43 @@ def _average_pool(inputs, outputs, attributes, dy):
     return [_ops.average_pool_grad(dy, shape=inputs[0].shape[2:], **attributes)]
 
 
+@_rule("local_response_norm")
+def _local_response_norm(inputs, outputs, attributes, dy):
+    """dy d^-beta - 2 alpha beta / size x t; both sums over channels are means over windows of as many elements."""
+    x, dy = _wide(inputs[0]), _wide(dy)
+    size = attributes["size"]
+    alpha, beta, bias = (attributes.get(name, default) for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1)))
+    rows = (x.shape[0], 1, x.shape[1], math.prod(x.shape[2:]))
+
+    def means(values, before):
+        found = _ops.average_pool(_reshaped(values, rows), window=[size, 1], strides=[1, 1], pads_begin=[before, 0],
+                                  pads_end=[size - 1 - before, 0], count_include_pad=True)
+        return _core.reshape_view(found, x.shape)
+
+    before = (size - 1) // 2
+    d = _ops.add(_ops.multiply(means(_ops.square(x), before), alpha), bias)
+    power = _ops.pow(d, -beta)
+    t = means(_ops.divide(_ops.multiply(_ops.multiply(dy, x), power), d), size - 1 - before)
+    return [_ops.subtract(_ops.multiply(dy, power), _ops.multiply(_ops.multiply(x, t), 2 * alpha * beta))]
+
+
+def _extents(x, attributes):
+    axes = attributes.get("axes")
+    return list(x.shape) if axes is None else [x.shape[axis] for axis in axes]
+
+
+@_rule("resize")
+def _resize(inputs, outputs, attributes, dy):
+    known = {key: value for key, value in attributes.items() if key not in ("sizes", "extrapolation_value")}
+    return [_ops.resize_grad(dy, shape=_extents(inputs[0], attributes), **known)]
+
+
+@_rule("resize_grad")
+def _resize_grad(inputs, outputs, attributes, dy):
+    known = {key: value for key, value in attributes.items() if key != "shape"}
+    return [_ops.resize(dy, sizes=_extents(inputs[0], attributes), **known)]
+
+
 @_rule("layer_norm")
 def _norm(inputs, outputs, attributes, dy, name="layer_norm"):
     x, scale, bias = (list(inputs) + [None, None])[:3]
@@ -1044,7 +1082,14 @@ def _batch_variance(inputs, outputs, attributes, dy):
     return [_ops.multiply(share, _ops.subtract(x, _along(outputs[1], x, attributes)))]
 
 
+def _of_output(rule, place):
+    """A rule that takes the gradients of all outputs, for that of one of them."""
+    return lambda inputs, outputs, attributes, dy: rule(inputs, outputs, attributes, *[None] * place, dy)
+
+
+RULES["gru"], RULES["lstm"] = _of_output(_gru, 0), _of_output(_lstm, 0)
+
 # Rules for the gradients of outputs other than the first one; None for integers.
 OTHER_RULES = {"batch_norm": (_batch_mean, _batch_variance), "eig": (_eig_of_vectors,), "eigh": (_eigh_of_vectors,),
-               "lstsq": (_lstsq_of_residuals, None, _lstsq_of_values), "qr": (_qr_of_r,),
+               "gru": (_of_output(_gru, 1),), "lstm": (_of_output(_lstm, 1), _of_output(_lstm, 2)), "lstsq": (_lstsq_of_residuals, None, _lstsq_of_values), "qr": (_qr_of_r,),
                "slogdet": (_slogdet_of_logarithm,), "svd": (_svd_of_values, _svd_of_vh)}

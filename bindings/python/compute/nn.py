@@ -246,6 +246,84 @@ def rotary_embedding(x, positions, /, *, base=10000.0, interleaved=False):
     return _ops.rotary_embedding(x, positions, base=base, interleaved=interleaved)
 
 
+def local_response_norm(x, /, size, *, alpha=1e-4, beta=0.75, bias=1.0):
+    """x / (bias + alpha / size * s)^beta, where s is the sum of x^2 over `size` neighbouring channels.
+
+    >>> compute.nn.local_response_norm([[2.0, 0.0]], 1, alpha=1.0, beta=1.0)
+    Array([[0.4, 0. ]], dtype=float32)
+    """
+    return _ops.local_response_norm(x, size=_whole(size, "local_response_norm"), alpha=alpha, beta=beta, bias=bias)
+
+
+def resize(x, /, sizes, *, scales=None, axes=None, mode="nearest", coordinate_transformation_mode="half_pixel",
+           nearest_mode="round_prefer_floor", cubic_coeff_a=-0.75, exclude_outside=False, antialias=False, roi=None,
+           extrapolation_value=0.0):
+    """x resampled to `sizes` along `axes`, as ONNX's Resize does it.
+
+    sizes    the new extents
+    scales   numbers for coordinates; None for the new extents over the old ones
+    axes     None for the last ones, as many as there are sizes
+    mode     "nearest", "linear" or "cubic"
+    coordinate_transformation_mode   "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                                     "asymmetric" or "tf_crop_and_resize"
+    nearest_mode     "round_prefer_floor", "round_prefer_ceil", "floor" or "ceil"
+    exclude_outside  whether elements outside of x have no weight; else the outermost ones count there
+    antialias        whether the filter of linear and cubic grows where x shrinks
+    roi      of tf_crop_and_resize: the starts and then the ends of the part of x, as fractions of its extents
+    extrapolation_value   of tf_crop_and_resize: what elements outside of x are
+
+    >>> compute.nn.resize([[1.0, 3.0]], [4], mode="linear")
+    Array([[1. , 1.5, 2.5, 3. ]], dtype=float32)
+    """
+    sizes = [sizes] if isinstance(sizes, int) else list(sizes)
+    axes = list(range(-len(sizes), 0)) if axes is None else [axes] if isinstance(axes, int) else list(axes)
+    return _ops.resize(x, sizes=sizes, scales=scales, axes=axes, mode=mode,
+                       coordinate_transformation_mode=coordinate_transformation_mode, nearest_mode=nearest_mode,
+                       cubic_coeff_a=cubic_coeff_a, exclude_outside=exclude_outside, antialias=antialias, roi=roi,
+                       extrapolation_value=extrapolation_value)
+
+
+def lstm(x, weight, recurrent_weight, bias=None, recurrent_bias=None, initial_h=None, initial_c=None, peepholes=None,
+         lengths=None, /, *, direction="forward", precision="default"):
+    """Long short-term memory: the hidden states at all times, the last one, and the last cell state.
+
+    x                  [time, batch, features]
+    weight             [directions, 4 hidden, features]; the gates are in the order input, output, forget, cell
+    recurrent_weight   [directions, 4 hidden, hidden]
+    bias, recurrent_bias   [directions, 4 hidden], or None
+    initial_h, initial_c   [directions, batch, hidden], or None for zeros
+    peepholes          [directions, 3 hidden], of the gates input, output, forget; None for none
+    lengths            integers [batch], or None for sequences that are as long as x
+    direction          "forward", "reverse" or "bidirectional"
+
+    The results are [time, directions, batch, hidden] and twice [directions, batch, hidden].
+
+    >>> y, h, c = compute.nn.lstm(compute.ones((5, 2, 3)), compute.ones((1, 16, 3)), compute.ones((1, 16, 4)))
+    >>> y.shape, h.shape, c.shape
+    ((5, 1, 2, 4), (1, 2, 4), (1, 2, 4))
+    """
+    return _ops.lstm(x, weight, recurrent_weight, bias, recurrent_bias, initial_h, initial_c, peepholes, lengths,
+                     direction=direction, precision=precision)[:3]
+
+
+def gru(x, weight, recurrent_weight, bias=None, recurrent_bias=None, initial_h=None, lengths=None, /, *,
+        direction="forward", linear_before_reset=False, precision="default"):
+    """Gated recurrent units: the hidden states at all times, and the last one.
+
+    weight             [directions, 3 hidden, features]; the gates are in the order update, reset, candidate
+    recurrent_weight   [directions, 3 hidden, hidden]
+    linear_before_reset   whether the reset gate multiplies the product of the state, as in PyTorch, or the state
+
+    The other arguments and the results are as those of lstm.
+
+    >>> y, h = compute.nn.gru(compute.ones((5, 2, 3)), compute.ones((1, 12, 3)), compute.ones((1, 12, 4)))
+    >>> y.shape, h.shape
+    ((5, 1, 2, 4), (1, 2, 4))
+    """
+    return _ops.gru(x, weight, recurrent_weight, bias, recurrent_bias, initial_h, lengths, direction=direction,
+                    linear_before_reset=linear_before_reset, precision=precision)
+
+
 def quantize(x, /, *, bits=4, group_size=32, symmetric=False, dtype=None):
     """x in few bits, as weights for quantized_matmul: packed numbers, scales, and offsets or None.
 

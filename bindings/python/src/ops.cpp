@@ -65,6 +65,7 @@ class Attributes {
     all_.reserve(count);
     values_.reserve(count);
     lists_.reserve(count);
+    reals_.reserve(count);
     texts_.reserve(count);
   }
 
@@ -98,14 +99,28 @@ class Attributes {
   };
 
   bool add_list(const Attribute& attribute, PyObject* object, compute_attribute& out) {
+    if (attribute.kind == COMPUTE_KIND_FLOAT64) return add_reals(object, out);
     if (attribute.kind != COMPUTE_KIND_INT64) {
-      PyErr_SetString(PyExc_TypeError, "lists of attributes other than integers are not supported");
+      PyErr_SetString(PyExc_TypeError, "lists of attributes other than numbers are not supported");
       return false;
     }
     lists_.emplace_back();
     if (!integers_from(object, lists_.back())) return false;
     out.values = lists_.back().data();
     out.count = static_cast<int64_t>(lists_.back().size());
+    return true;
+  }
+
+  bool add_reals(PyObject* object, compute_attribute& out) {
+    const Ref items(PySequence_Fast(object, "expected a sequence of numbers"));
+    if (!items) return false;
+    std::vector<double>& list = reals_.emplace_back();
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      list.push_back(PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items.get(), i)));
+      if (PyErr_Occurred() != nullptr) return false;
+    }
+    out.values = list.data();
+    out.count = static_cast<int64_t>(list.size());
     return true;
   }
 
@@ -185,6 +200,7 @@ class Attributes {
   std::vector<compute_attribute> all_;
   std::vector<Value> values_;
   std::vector<std::vector<int64_t>> lists_;
+  std::vector<std::vector<double>> reals_;
   std::vector<Ref> texts_;
   Release owned_;
 };

@@ -31,6 +31,7 @@ enum Value<'a> {
     Integer(i64),
     Integers(&'a [i64]),
     Real(f64),
+    Reals(&'a [f64]),
     String(sys::compute_string),
     DType(i32),
 }
@@ -87,6 +88,9 @@ impl<'a> Call<'a> {
     pub fn integers(&mut self, name: &'static CStr, value: impl Into<Option<&'a [i64]>>) {
         self.attributes.extend(value.into().map(|value| (name, Value::Integers(value))));
     }
+    pub fn reals(&mut self, name: &'static CStr, value: impl Into<Option<&'a [f64]>>) {
+        self.attributes.extend(value.into().map(|value| (name, Value::Reals(value))));
+    }
 
     pub fn result(self) -> Result<Tensor> {
         let [result] = self.results()?;
@@ -121,6 +125,7 @@ fn attribute((name, value): &(&CStr, Value)) -> sys::compute_attribute {
     let (kind, count, values): (i32, usize, *const c_void) = match value {
         Value::Integer(value) => (sys::COMPUTE_KIND_INT64, 1, (value as *const i64).cast()),
         Value::Integers(values) => (sys::COMPUTE_KIND_INT64, values.len(), values.as_ptr().cast()),
+        Value::Reals(values) => (sys::COMPUTE_KIND_FLOAT64, values.len(), values.as_ptr().cast()),
         Value::Real(value) => (sys::COMPUTE_KIND_FLOAT64, 1, (value as *const f64).cast()),
         Value::String(value) => (sys::COMPUTE_KIND_STRING, 1, (value as *const sys::compute_string).cast()),
         Value::DType(value) => (sys::COMPUTE_KIND_DTYPE, 1, (value as *const i32).cast()),
