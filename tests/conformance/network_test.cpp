@@ -468,6 +468,34 @@ std::vector<std::vector<Operand>> extreme_numbers(Case& c) {
           {numbers(1), numbers(1), numbers(1e-34L)}};
 }
 
+// Few queries of many keys, which kernels divide, with masks of each broadcast form: of a part of the keys, as sliding
+// windows and unfilled caches leave them, and of any keys.
+void test_few_queries(Case& c) {
+  std::vector<Lengths> list = {{2, 6, 2, 1, 700, 16, 16}};
+  if (c.full())
+    list.insert(list.end(), {{1, 4, 1, 3, 1100, 24, 12}, {1, 8, 2, 4, 300, 64, 128}, {2, 2, 2, 9, 530, 5, 7}});
+  for (const Lengths& s : list) {
+    std::vector<Operand> given = {heads(c, s.b, s.h, s.n, s.d), heads(c, s.b, s.h_kv, s.m, s.d),
+                                  heads(c, s.b, s.h_kv, s.m, s.e)};
+    c.run({}, given, "few queries");
+    c.run({{"causal", int64_t{1}}}, given, "few queries, causal");
+    given.emplace_back();
+    const std::vector<oracle::Shape> shapes = {{s.m},         {s.n, s.m}, {s.b, 1, 1, s.m}, {1, s.h, s.n, s.m},
+                                               {s.h, s.n, 1}, {}};
+    for (const oracle::Shape& shape : shapes) {
+      Array window = c.inputs.uniform(dtype::BOOL, shape, 0, 1);
+      const int64_t columns = shape.empty() ? 1 : shape.back();
+      for (int64_t i = 0; columns > 1 && i < window.size(); ++i)
+        if (i % columns < columns / 2 || i % columns > columns / 2 + 90) window.set(i, oracle::Value::of(false));
+      given.back() = c.session.upload(window);
+      c.run({}, given, "few queries, a window");
+      if (!c.full()) break;
+    }
+    given.back() = c.numbers({s.h, 1, s.m});
+    c.run({{"causal", int64_t{1}}}, given, "few queries, an added mask");
+  }
+}
+
 void test_attention(Case& c) {
   if (c.full() && c.dtype == dtype::FLOAT32) {
     for (const std::vector<Operand>& given : extreme_numbers(c)) c.run({}, given, "extreme numbers");
@@ -506,6 +534,7 @@ void test_attention(Case& c) {
     masked.back() = c.session.upload(c.inputs.uniform(dtype::BOOL, {s.m}, 0, 1));
     c.run({}, masked, "mask of keys");
   }
+  test_few_queries(c);
   if (c.full() && c.dtype == dtype::FLOAT32) check_memory(c);
 }
 

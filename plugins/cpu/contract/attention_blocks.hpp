@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "plugins/cpu/base/plan.hpp"
 #include "plugins/cpu/isa/isa.hpp"
@@ -92,7 +93,8 @@ struct AttentionRun {
   char* workspace;
 };
 
-/// A block of scores: queries [first_query, + queries) by keys [first_key, + keys).
+/// A block of scores: queries [first_query, + queries) by keys [first_key, + keys). With joined heads, all queries of
+/// the heads from `head` on.
 struct ScoreBlock {
   int64_t batch, head, first_query, queries, first_key, keys;
 };
@@ -104,8 +106,9 @@ class AttentionBlocks {
   static constexpr compute_dtype kDtype = BlockProduct<T>::kDtype;
   static constexpr int64_t kMostKeys = 256;
 
-  /// q, k and v are the inputs from `first` on. With causal, blocks have at most `causal_keys`.
-  AttentionBlocks(const Op& op, int32_t first, int32_t mask, int64_t causal_keys = kMostKeys)
+  /// q, k and v are the inputs from `first` on. With causal, blocks have at most `causal_keys`. If `joins_heads`, few
+  /// queries of the heads that share keys are one block.
+  AttentionBlocks(const Op& op, int32_t first, int32_t mask, int64_t causal_keys = kMostKeys, bool joins_heads = false)
       : q_(operand(op, first)),
         k_(operand(op, first + 1)),
         v_(operand(op, first + 2)),
@@ -118,13 +121,15 @@ class AttentionBlocks {
         e_(op.input(first + 2).shape[3]),
         is_causal_(op.integer("causal", 0) != 0),
         is_half_(q_.dtype == COMPUTE_DTYPE_FLOAT16 || q_.dtype == COMPUTE_DTYPE_BFLOAT16),
-        query_block_(std::min(n_, kQueries)),
+        joined_(joins_heads && h_kv_ > 0 && n_ * (h_ / h_kv_) <= kQueries ? h_ / h_kv_ : 1),
+        query_block_(std::min(n_ * joined_, kQueries)),
         key_block_(std::min(m_, most_keys(is_causal_ ? causal_keys : kMostKeys))),
         product_(std::max({query_block_, key_block_, d_, e_})),
         blocks_(*isa().blocks) {
     const double given = op.real("scale", 0);
     scale_ = static_cast<T>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(d_)));
     half_ = q_.dtype == COMPUTE_DTYPE_FLOAT16 ? isa().gemm->float16 : isa().gemm->bfloat16;
+    multiplies_halves_ = is_half_ && query_block_ <= kThinAdjacentRows && k_.strides[3] == 1 && v_.strides[3] == 1;
     if (mask < op.input_count() && op.input(mask).rank >= 0) {
       const compute_plugin_tensor& tensor = op.input(mask);
       mask_.index = mask;
@@ -143,11 +148,16 @@ class AttentionBlocks {
   }
 
   int64_t shift() const { return m_ - n_; }
-  int64_t query_blocks() const { return (n_ + query_block_ - 1) / query_block_; }
+  int64_t query_blocks() const { return joined_ > 1 ? 1 : (n_ + query_block_ - 1) / query_block_; }
   int64_t key_blocks() const { return (m_ + key_block_ - 1) / key_block_; }
   /// How many keys the queries before `end` see, from the first on.
   int64_t seen(int64_t end) const { return is_causal_ ? std::clamp<int64_t>(end + shift(), 0, m_) : m_; }
   int64_t shared_head(int64_t head) const { return head / (h_ / h_kv_); }
+  /// The head and the query of row `i` of a block.
+  std::pair<int64_t, int64_t> row_of(const ScoreBlock& at, int64_t i) const {
+    if (joined_ == 1) return {at.head, at.first_query + i};
+    return {at.head + i / n_, i % n_};
+  }
   int64_t bytes(int64_t elements) const { return elements * static_cast<int64_t>(sizeof(T)); }
   /// Of the room that rows() wants for `elements`.
   int64_t widened_bytes(int64_t elements) const { return is_half_ ? bytes(elements) : 0; }
@@ -163,6 +173,17 @@ class AttentionBlocks {
         half_.widen(src + i * x.strides[2], x.strides[3], room + i * columns, columns);
     }
     return {room, columns, 1};
+  }
+
+  /// A row of a tensor as contiguous values.
+  void load_row(const AttentionRun& run, const AttentionOperand& x, int64_t offset, T* dst, int64_t columns) const {
+    if (is_half_) {
+      if constexpr (std::is_same_v<T, float>)
+        half_.widen(reinterpret_cast<const uint16_t*>(run.data[x.index]) + offset, x.strides[3], dst, columns);
+      return;
+    }
+    const T* const src = reinterpret_cast<const T*>(run.data[x.index]) + offset;
+    for (int64_t i = 0; i < columns; ++i) dst[i] = src[i * x.strides[3]];
   }
 
   /// Stores contiguous values as a row of a tensor.
@@ -185,12 +206,57 @@ class AttentionBlocks {
   void scores(const AttentionRun& run, const ScoreBlock& at, BlockView<const T> q, BlockView<const T> k, T* s,
               char* room, void* scratch) const {
     product_(at.queries, at.keys, d_, scale_, q, k.transposed(), false, {s, at.keys, 1}, scratch);
+    mask_scores(run, at, s, room);
+  }
+  /// The same with few queries of halves, row by row, and keys that are read where they are.
+  void scores_of_halves(const AttentionRun& run, const ScoreBlock& at, const uint16_t* q, int64_t shared, T* s,
+                        char* room) const {
+    const GemmKernel& kernel = isa().gemm->by_dtype[q_.dtype];
+    const uint16_t* const k = halves(run, k_, at.batch, shared, at.first_key);
+    if (at.queries == 1) {
+      kernel.run_vector({at.keys, 1, d_, k, k_.strides[2], 1, q, 1, 1, s, 1, 1, &scale_, false, nullptr});
+    } else {
+      kernel.run_thin({at.queries, at.keys, d_, q, d_, 1, k, 1, k_.strides[2], s, at.keys, 1, &scale_, false, nullptr});
+    }
+    mask_scores(run, at, s, room);
+  }
+  /// sums = weights times values, plus sums if `accumulate`, with values of halves that are read where they are.
+  void sum_of_halves(const AttentionRun& run, const ScoreBlock& at, const T* weights, int64_t shared, T* sums,
+                     bool accumulate) const {
+    static constexpr T kOne = 1;
+    half_.run_thin({at.queries, e_, at.keys, weights, at.keys, 1, halves(run, v_, at.batch, shared, at.first_key),
+                    v_.strides[2], 1, sums, e_, 1, &kOne, accumulate, nullptr});
+  }
+  const uint16_t* halves(const AttentionRun& run, const AttentionOperand& x, int64_t batch, int64_t head,
+                         int64_t row) const {
+    return reinterpret_cast<const uint16_t*>(run.data[x.index]) + x.offset(batch, head, row);
+  }
+
+  /// Products as the scores of a block, masked.
+  void mask_scores(const AttentionRun& run, const ScoreBlock& at, T* s, char* room) const {
     if (mask_.index >= 0) {
       for (int64_t i = 0; i < at.queries; ++i) mask_row(run, at, i, s + i * at.keys, room);
     }
     if (is_whole(at)) return;
     for (int64_t i = 0; i < at.queries; ++i)
       std::fill(s + i * at.keys + visible(at, i), s + (i + 1) * at.keys, -kInfinity);
+  }
+
+  /// Whether a mask of bool hides every key of a block from every row. Reads little of masks that do not.
+  bool is_hidden(const AttentionRun& run, const ScoreBlock& at) const {
+    if (mask_.index < 0 || mask_.dtype != COMPUTE_DTYPE_BOOL) return false;
+    const int64_t stride = mask_.strides[3], bytes = stride == 0 ? 1 : at.keys;
+    int64_t before = -1;
+    for (int64_t i = 0; i < at.queries; ++i) {
+      const auto [head, query] = row_of(at, i);
+      const int64_t offset = mask_.offset(at.batch, head, query) + at.first_key * stride;
+      if (i > 0 && offset == before) continue;
+      before = offset;
+      const char* const row = run.data[mask_.index] + offset;
+      for (int64_t j = 0; j < bytes; ++j)
+        if (row[j * stride] != 0) return false;
+    }
+    return true;
   }
 
   /// The exponentials of a block's scores. Those of keys that causal leaves out are not computed: results below the
@@ -247,9 +313,11 @@ class AttentionBlocks {
   AttentionOperand mask_;
   const int64_t b_, h_, h_kv_, n_, m_, d_, e_;
   const bool is_causal_, is_half_;
+  const int64_t joined_;  // heads of a block
   const int64_t query_block_, key_block_;
   const BlockProduct<T> product_;
   T scale_;
+  bool multiplies_halves_ = false;  // a few queries, with rows of k and v that are adjacent elements
 
  private:
   // Whether causal leaves out nothing, and how many keys of a block it leaves to its query `i`.
@@ -257,7 +325,7 @@ class AttentionBlocks {
     return !is_causal_ || at.first_key + at.keys - 1 <= at.first_query + shift();
   }
   int64_t visible(const ScoreBlock& at, int64_t i) const {
-    return std::clamp<int64_t>(at.first_query + i + shift() - at.first_key + 1, 0, at.keys);
+    return std::clamp<int64_t>(row_of(at, i).second + shift() - at.first_key + 1, 0, at.keys);
   }
   void exponentials(T* x, int64_t count) const {
     if (count == 0) return;
@@ -278,7 +346,8 @@ class AttentionBlocks {
 
   void mask_row(const AttentionRun& run, const ScoreBlock& at, int64_t i, T* s, char* room) const {
     const int64_t stride = mask_.strides[3];
-    const int64_t offset = mask_.offset(at.batch, at.head, at.first_query + i) + at.first_key * stride;
+    const auto [head, query] = row_of(at, i);
+    const int64_t offset = mask_.offset(at.batch, head, query) + at.first_key * stride;
     const char* const data = run.data[mask_.index];
     if (mask_.dtype == COMPUTE_DTYPE_BOOL) {
       const char* seen = data + offset;

@@ -53,10 +53,13 @@ struct GemmKernel {
   int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
 };
 
-/// Converts rows of float16 or bfloat16 to and from float32, rounding to nearest even. Strides are in elements.
+/// Of float16 or bfloat16: conversions of rows to and from float32, which round to nearest even, and products of both.
+/// Strides are in elements.
 struct HalfRows {
   void (*widen)(const uint16_t* src, int64_t stride, float* dst, int64_t n);
   void (*narrow)(const float* src, uint16_t* dst, int64_t stride, int64_t n);
+  /// run_thin for 1 to kThinRows rows of float32 in a, if the elements of each row of b are adjacent halves.
+  void (*run_thin)(const GemmCall& call);
 };
 
 struct GemmKernels {
