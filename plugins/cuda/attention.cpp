@@ -21,6 +21,7 @@ using common::Op;
 // Products of queries and keys per multiprocessor. With fewer the generated kernel is faster, because cuDNN's start-up
 // cost is constant.
 constexpr double kPaysFrom = 7.5e6;
+constexpr int64_t kFewQueries = 16;  // for which generated kernels and products divide the keys
 
 constexpr size_t kClearsParts = 90600;  // from this version on cuDNN zeroes the sums of its groups
 
@@ -328,6 +329,8 @@ bool is_worth_asking(const Op& op, int first, int32_t multiprocessors, bool alwa
       if (tensor.strides[axis] % 8 != 0 || tensor.strides[axis] <= 0) return false;
     }
   }
+  // Its kernel has blocks of queries, and does not divide the keys for few of them.
+  if (!always && first == 0 && q.shape[2] <= kFewQueries) return false;
   const double products = static_cast<double>(q.shape[0]) * static_cast<double>(q.shape[1]) *
                           static_cast<double>(q.shape[2]) * static_cast<double>(k.shape[2]) *
                           static_cast<double>(features);

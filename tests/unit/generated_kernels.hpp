@@ -284,6 +284,24 @@ class GeneratedText : public testing::Test {
     TestOp op = attention(is_gradient, dtype, 70, features, mask == COMPUTE_DTYPE_BOOL, mask);
     expect_compiles(op);
   }
+  // Of few queries of many keys, whose results are combined.
+  void expect_few_queries_compile(TestOp& op, std::initializer_list<bool> with_warps) {
+    for (const bool has_warps : with_warps) {
+      Dialect dialect = gpu();
+      dialect.has_warps = has_warps;
+      const Op view = op.view();
+      ASSERT_FALSE(refuse_op(view, dialect));
+      const LaunchPlan plan = plan_launches(view, dialect);
+      ASSERT_EQ(plan.launches.size(), 2U);
+      EXPECT_GT(plan.workspace_bytes, 0);
+      for (const Launch& launch : plan.launches) {
+        const KernelSource source = kernel_source(view, dialect, launch);
+        EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
+        if (!kCompiles || !nvrtc.is_there()) continue;
+        EXPECT_EQ(nvrtc.errors_of(source), "") << source.text;
+      }
+    }
+  }
   // Of halves, which matrix units multiply.
   void expect_attention_of_units_compiles(bool is_gradient, compute_dtype dtype, int64_t features, bool is_causal) {
     TestOp op = attention(is_gradient, dtype, 70, features, is_causal);

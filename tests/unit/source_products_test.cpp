@@ -435,6 +435,51 @@ TEST(Attention, OfFloat32TakesUnitsWhereRowsAreWords) {
   EXPECT_EQ(launches(64, 64, false, -0.5), 1U);
 }
 
+// attention of few queries of 4096 keys: 9 heads that share the keys of 3, or 8 those of 2.
+TestOp few_queries(compute_dtype dtype, int64_t queries, int64_t features, compute_dtype mask = COMPUTE_DTYPE_NONE) {
+  const int64_t heads = features == 64 ? 9 : 8, shared = features == 64 ? 3 : 2, keys = 4096;
+  TestOp op("attention");
+  op.tensor(dtype, {1, heads, queries, features}).tensor(dtype, {1, shared, keys, features});
+  op.tensor(dtype, {1, shared, keys, features});
+  if (mask != COMPUTE_DTYPE_NONE) op.tensor(mask, {keys});
+  op.output(dtype, {1, heads, queries, features});
+  op.output(is_half(dtype) ? kF32 : dtype, {1, heads, queries}).integers("causal", {0});
+  return op;
+}
+
+TEST_F(GeneratedText, CompilesAttentionOfFewQueries) {
+  for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16,
+                                                                        kF32, COMPUTE_DTYPE_FLOAT64}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    TestOp op = few_queries(dtype, 5, 128, dtype);
+    expect_few_queries_compile(op, {true});
+  }
+  for (const compute_dtype mask : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_NONE, COMPUTE_DTYPE_BOOL}) {
+    TestOp op = few_queries(kF32, 1, 64, mask);
+    expect_few_queries_compile(op, {true, false});
+  }
+}
+
+// The keys are divided until every unit has groups; every form keeps to its local memory.
+TEST(Attention, OfFewQueriesFillsTheDevice) {
+  for (const int32_t units : {1, 8, 132}) {
+    for (const int64_t queries : {1, 4, 16}) {
+      Dialect dialect = opencl::dialect();
+      dialect.compute_units = units;
+      TestOp op = few_queries(kF32, queries, 64);
+      const Op view = op.view();
+      if (queries == 16) {  // too many rows: products
+        EXPECT_TRUE(refuse_op(view, dialect));
+        continue;
+      }
+      const LaunchPlan plan = plan_launches(view, dialect);
+      ASSERT_EQ(plan.launches.size(), 2U);
+      EXPECT_GE(plan.launches[0].groups, std::min(units, 3 * 4096 / 256));
+      EXPECT_EQ(plan.launches[1].groups, 9 * queries);
+    }
+  }
+}
+
 TEST_F(GeneratedText, CompilesAttention) {
   for (const compute_dtype dtype : std::initializer_list<compute_dtype>{COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16,
                                                                         kF32, COMPUTE_DTYPE_FLOAT64}) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention, which core requests by name: a kernel for float16 and bfloat16 on GPUs with matrix units. The kernels of
-// attention_tiles.cpp compute the other cases.
+// attention_few.cpp, attention_units.cpp and attention_tiles.cpp compute the other cases.
 #include <bit>
 
+#include "plugins/common/source/attention/attention_few.hpp"
 #include "plugins/common/source/attention/attention_functions.hpp"
 #include "plugins/common/source/attention/attention_tiles.hpp"
 #include "plugins/common/source/attention/attention_units.hpp"
@@ -41,10 +42,12 @@ bool suits_matrix_units(const Op& op, const Dialect& dialect) {
 }  // namespace
 
 std::optional<Refusal> refuse_attention(const Op& op, const Dialect& dialect) {
-  return suits_matrix_units(op, dialect) ? std::nullopt : refuse_attention_tiles(op, dialect);
+  if (suits_attention_few(op, dialect) || suits_matrix_units(op, dialect)) return std::nullopt;
+  return refuse_attention_tiles(op, dialect);
 }
 
 BuiltKernels build_attention(const Op& op, const Dialect& dialect, bool with_text) {
+  if (suits_attention_few(op, dialect)) return build_attention_few(op, dialect, with_text);
   if (suits_attention_units(op, dialect)) return build_attention_units(op, dialect, with_text);
   if (!suits_matrix_units(op, dialect)) return build_attention_tiles(op, dialect, with_text);
   const compute_plugin_tensor &q = op.input(kQ), &k = op.input(kK);
