@@ -129,7 +129,8 @@ class AttentionBlocks {
     const double given = op.real("scale", 0);
     scale_ = static_cast<T>(given != 0 ? given : 1 / std::sqrt(static_cast<double>(d_)));
     half_ = q_.dtype == COMPUTE_DTYPE_FLOAT16 ? isa().gemm->float16 : isa().gemm->bfloat16;
-    multiplies_halves_ = is_half_ && query_block_ <= kThinAdjacentRows && k_.strides[3] == 1 && v_.strides[3] == 1;
+    multiplies_halves_ = is_half_ && query_block_ <= kThinAdjacentRows && k_.strides[3] == 1 && v_.strides[3] == 1 &&
+                         b_ * h_kv_ * m_ * (d_ + e_) <= kFarNumbers;
     if (mask < op.input_count() && op.input(mask).rank >= 0) {
       const compute_plugin_tensor& tensor = op.input(mask);
       mask_.index = mask;
@@ -334,6 +335,8 @@ class AttentionBlocks {
     blocks_.calls[kId_exp][kDtype](operands, kSteps, x, count);
   }
 
+  // Of keys and values that come from memory. Conversions request more rows at a time than products.
+  static constexpr int64_t kFarNumbers = 32 << 20;
   static constexpr int64_t kQueries = 64;
   static constexpr int64_t kLeastKeys = 48;
   static constexpr int64_t kWork = 1000000;  // multiplications per product with which libraries run best
