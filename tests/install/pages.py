@@ -42,7 +42,7 @@ RULES = [
     (r"compute-bench ", ELSEWHERE),  # tests/abi/bench.cmake
     (r"pip install mpich$|compute run ", ELSEWHERE),  # tests/python/distributed_test.py
     (r"gfortran ", ELSEWHERE),  # tests/languages
-    (r"(COMPUTE_\w+=\S+ )+python3 (spiral|program|examples/python/llm).py", ELSEWHERE),  # tests/python/{tutorial,llm}_test.py
+    (r"(COMPUTE_\w+=\S+ )+python3 (spiral|program|examples/python/llm).py|llm --model=", ELSEWHERE),  # tests/python/{tutorial,llm}_test.py
     (r"pip install /opt/compute/share/compute/bindings/python$", PIP),
     (r"COMPUTE_DEVICE=cuda0 \./program|\./program --compute-device=opencl0:1|compute which auto,-opencl", DEVICE),
     (r"compute doctor", DEVICE),
