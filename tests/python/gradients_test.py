@@ -487,6 +487,30 @@ class Arguments(Case):
 
                     np.testing.assert_allclose(np.asarray(grad.gradients(f)(self.device_array(x))), expected, rtol=1e-12, atol=1e-12)
 
+    def test_terms(self):
+        """Sums and differences pass a gradient on, but no two gradients share memory."""
+        x = [self.random.normal(size=shape) for shape in ((3, 4), (3, 4), (4,), (3, 1))]
+
+        def f(a, b, c, d):
+            return cp.sum(((a + b) - (c + a) + cp.positive(d - a) + 2.0 - b) * self.device_array(x[0]))
+
+        found = grad.gradients(f)(*map(self.device_array, x))
+        ones = np.ones((3, 4)) * x[0]
+        expected = -ones, 0 * ones, -ones.sum(0), ones.sum(1, keepdims=True)
+        for one, other in zip(found, expected):
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-12, atol=1e-12)
+        for same in (lambda a, b: cp.sum(a + b), lambda a, b: cp.sum((a + b) + (a - b)), lambda a, b: cp.sum((a + b) + b)):
+            one, other = grad.gradients(same)(*map(self.device_array, x[:2]))
+            self.assertFalse(cp.may_share_memory(one, other))
+
+    def test_gradients_that_nobody_wants(self):
+        x, w = cp.ones((1, 2, 6, 6)), cp.ones((3, 2, 2, 2))
+        with cp.profile() as p:
+            grad.gradients(lambda w: cp.sum(nn.conv2d(x, w)))(w)
+        ran = {row["op"] for row in p.ops}
+        self.assertIn("convolution_grad_weight", ran)
+        self.assertNotIn("convolution_grad_input", ran)
+
     def test_argnums_and_other_outputs(self):
         x, y = cp.asarray([1.0, 2.0]), cp.asarray([3.0, 5.0])
 

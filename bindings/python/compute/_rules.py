@@ -183,9 +183,16 @@ def _matmul(inputs, outputs, attributes, dy):
         if a.ndim == 1:
             shape.insert(len(shape) - 1, 1)
         dy = _core.reshape_view(dy, shape)
-    da = _unbroadcast(_ops.matmul(dy, _conjugate(right.mT), **_precision(attributes)), left.shape)
-    db = _unbroadcast(_ops.matmul(_conjugate(left.mT), dy, **_precision(attributes)), right.shape)
-    return [_core.reshape_view(da, a.shape), _core.reshape_view(db, b.shape)]
+
+    def of_a():
+        da = _unbroadcast(_ops.matmul(dy, _conjugate(right.mT), **_precision(attributes)), left.shape)
+        return _core.reshape_view(da, a.shape)
+
+    def of_b():
+        db = _unbroadcast(_ops.matmul(_conjugate(left.mT), dy, **_precision(attributes)), right.shape)
+        return _core.reshape_view(db, b.shape)
+
+    return [of_a, of_b]
 
 
 @_rule("vecdot")
@@ -686,22 +693,23 @@ def _cross_entropy_soft(inputs, outputs, attributes, dy):
 @_rule("convolution")
 def _convolution(inputs, outputs, attributes, dy):
     x, weight, bias = (list(inputs) + [None])[:3]
-    dx = _ops.convolution_grad_input(dy, _conjugate(weight), shape=x.shape[2:], **attributes)
-    dw = _ops.convolution_grad_weight(dy, _conjugate(x), kernel=weight.shape[2:], **attributes)
-    return [dx, dw, None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
+    return [lambda: _ops.convolution_grad_input(dy, _conjugate(weight), shape=x.shape[2:], **attributes),
+            lambda: _ops.convolution_grad_weight(dy, _conjugate(x), kernel=weight.shape[2:], **attributes),
+            None if bias is None else lambda: _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
 
 
 @_rule("convolution_transpose")
 def _convolution_transpose(inputs, outputs, attributes, dy):
     x, weight, bias = (list(inputs) + [None])[:3]
     known = {key: value for key, value in attributes.items() if key != "output_padding"}
-    dw = _ops.convolution_grad_weight(_conjugate(x), dy, kernel=weight.shape[2:], **known)
-    return [_ops.convolution(dy, _conjugate(weight), **known), dw,
-            None if bias is None else _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
+    return [lambda: _ops.convolution(dy, _conjugate(weight), **known),
+            lambda: _ops.convolution_grad_weight(_conjugate(x), dy, kernel=weight.shape[2:], **known),
+            None if bias is None else lambda: _ops.sum(dy, axes=[i for i in range(dy.ndim) if i != 1])]
 
 
 @_rule("max_pool")
 def _max_pool(inputs, outputs, attributes, dy):
+    dy = dy if dy.is_contiguous else _ops.copy(dy)  # windows are read row by row
     return [_ops.max_pool_grad(dy, inputs[0], outputs[0], **attributes)]
 
 

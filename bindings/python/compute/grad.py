@@ -153,6 +153,7 @@ for _name, _method in _numpy.METHODS.items():
 # ---- Gradients of elementwise ops, views and indices -----------------------------------------------------------------
 
 _INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
+_TERMS = ("add", "subtract", "positive")
 _derived = {}
 
 
@@ -186,6 +187,20 @@ def _row_gradients(name, inputs, dy, wanted):
     gradients = [None] * len(inputs)
     for i, gradient in zip(wanted, found):
         gradients[i] = _unbroadcast(gradient, inputs[i].shape)
+    return gradients
+
+
+def _term_gradients(name, inputs, dy, wanted):
+    """The gradients of a sum or a difference. One of them at most is `dy` itself: no two may share memory."""
+    gradients, is_given = [None] * len(inputs), False
+    for i in wanted:
+        gradient = _unbroadcast(dy, inputs[i].shape)
+        if name == "subtract" and i == 1:
+            gradient = _ops.negative(gradient)
+        elif gradient is dy:
+            gradient = _ops.copy(dy) if is_given else dy
+            is_given = True
+        gradients[i] = gradient
     return gradients
 
 
@@ -377,7 +392,8 @@ def _record(name, function, inputs, attributes):
         return Variable(value, sources, backward, name, needed)
 
     if name in _ops.ROWS:
-        return variable(outputs, lambda dy: _row_gradients(name, values, dy, wanted))
+        of_row = _term_gradients if name in _TERMS else _row_gradients
+        return variable(outputs, lambda dy: of_row(name, values, dy, wanted))
     first = variable(listed[0], lambda dy: _RULES[name](values, listed, attributes, dy))
     if not isinstance(outputs, tuple):
         return first
