@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest that runs Keras' own tests on this backend: pytest -p keras_rooms --pyargs keras.src.ops
 
-Tests that keras_skips.txt lists are skipped with the reason there. KERAS_ROOMS_REPORT names a file that gets the outcomes
-of each file as JSON.
+Tests that keras_skips.txt lists are skipped with the reason there. KERAS_ROOMS_REPORT names a file that gets a line for
+each test, and whose tests are not run again. KERAS_ROOMS_SECONDS is the time after which no more tests are started.
 """
-import collections
-import json
 import os
 import pathlib
 import sys
+import time
 import types
 
 os.environ["KERAS_BACKEND"] = "compute"
 
 import keras_compute  # noqa: E402, F401  before keras
 from keras_compute import _hook  # noqa: E402
+import keras_report  # noqa: E402
 import pytest  # noqa: E402
 
 # Tests import this from Keras' conftest.py, which is not in the package.
@@ -71,7 +71,8 @@ elif backend.backend() == "compute":
 
 # ---- Outcomes --------------------------------------------------------------------------------------------------------
 
-_outcomes = collections.defaultdict(lambda: {"passed": 0, "failed": [], "skipped": []})
+REPORT = os.environ.get("KERAS_ROOMS_REPORT")
+END = time.monotonic() + float(os.environ.get("KERAS_ROOMS_SECONDS", "inf"))
 
 
 def _listed():
@@ -88,8 +89,20 @@ def _id(nodeid):
     return nodeid[nodeid.find("keras/src/") + len("keras/src/"):]
 
 
+def _note(nodeid, outcome, text=""):
+    if REPORT:
+        keras_report.note(REPORT, _id(nodeid), outcome, text)
+
+
+def _said(report):
+    """The reason of a skip, or the message of a failure."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message if crash else report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+
+
 def pytest_collection_modifyitems(config, items):
-    reasons = _listed()
+    reasons, done = _listed(), keras_report.outcomes(REPORT) if REPORT else {}
+    items[:] = [item for item in items if _id(item.nodeid) not in done]
     for item in items:
         name = _id(item.nodeid)
         reason = reasons.get(name) or reasons.get(name.partition("::")[0])
@@ -97,34 +110,30 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def _note(name, report):
-    """Appends a failure to a file that can be read during the run."""
-    if path := os.environ.get("KERAS_ROOMS_REPORT"):
-        crash = getattr(report.longrepr, "reprcrash", None)
-        with open(f"{path}.failures", "a", encoding="utf-8") as file:
-            file.write(f"{name} # {str(crash.message if crash else report.longrepr).strip().partition(chr(10))[0][:300]}\n")
+def pytest_runtest_logstart(nodeid, location):
+    if REPORT:
+        keras_report.running(REPORT).write_text(_id(nodeid), encoding="utf-8")
 
 
 def pytest_runtest_logreport(report):
-    found = _outcomes[_id(report.nodeid).partition("::")[0]]
-    name = _id(report.nodeid).partition("::")[2]
     if report.failed:
-        if name not in found["failed"]:
-            found["failed"].append(name)
-            _note(_id(report.nodeid), report)
+        _note(report.nodeid, "failed", _said(report))
     elif report.skipped:
-        found["skipped"].append((name, str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)))
+        _note(report.nodeid, "xfailed" if hasattr(report, "wasxfail") else "skipped", _said(report))
     elif report.when == "call":
-        found["passed"] += 1
+        _note(report.nodeid, "passed")
 
 
 def pytest_collectreport(report):
-    if report.failed:
-        _outcomes[_id(report.nodeid)]["failed"].append("collection")
-    elif report.skipped and report.nodeid.endswith(".py"):
-        _outcomes[_id(report.nodeid)]["skipped"].append(("collection", str(report.longrepr)))
+    if report.nodeid.endswith(".py") and not report.passed:
+        _note(report.nodeid, "failed" if report.failed else "skipped", _said(report))
 
 
 def pytest_runtest_teardown(item, nextitem):
-    if (path := os.environ.get("KERAS_ROOMS_REPORT")) and (nextitem is None or nextitem.path != item.path):
-        pathlib.Path(path).write_text(json.dumps(_outcomes, indent=1), encoding="utf-8")
+    if time.monotonic() > END and nextitem is not None:
+        item.session.shouldstop = "the time is over"
+
+
+def pytest_sessionfinish(session, exitstatus):
+    if REPORT:
+        keras_report.running(REPORT).unlink(missing_ok=True)

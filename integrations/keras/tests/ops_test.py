@@ -59,6 +59,13 @@ class Numpy(Case):
             for method in ("linear", "lower", "higher", "nearest", "midpoint"):
                 self.check("quantile", x, [0.1, 0.5], axis=axis, method=method)
                 self.check("nanpercentile", holed, 30.0, axis=axis, method=method)
+        last = ops.conv(self.values(2, 5, 4, 3), self.values(2, 2, 3, 6))  # channels last are a view
+        values = in_float64(ops.convert_to_numpy(last))
+        for axis in (None, 0, 1, -1, (1, 2), (0, 2), (-3, 3), ()):
+            for keepdims in (False, True):
+                for name in ("max", "min", "mean", "sum"):
+                    self.close(getattr(ops, name)(last, axis=axis, keepdims=keepdims),
+                               getattr(np, name)(values, axis=axis, keepdims=keepdims))
         self.check("average", x, axis=1, weights=np.abs(x[0]))
         self.check("corrcoef", x)
         self.check("trapezoid", x, dx=0.5)

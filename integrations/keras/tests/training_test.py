@@ -193,6 +193,60 @@ class Training(Case):
         history = model.fit(x, x[:, :2], batch_size=8, epochs=4, verbose=0)
         self.assertLess(history.history["loss"][-1], history.history["loss"][0])
 
+    def test_optimizers(self):
+        """Updates as one expression are those of Keras, which a class with an update_step of its own runs."""
+        x, y = self.values(24, 3), self.values(24, 2)
+        for name, options in (("SGD", {}), ("SGD", {"momentum": 0.9}), ("SGD", {"momentum": 0.9, "nesterov": True}),
+                              ("RMSprop", {}), ("RMSprop", {"momentum": 0.5}), ("Adam", {}), ("Adam", {"amsgrad": True}),
+                              ("AdamW", {"weight_decay": 0.1}), ("Nadam", {})):
+            known = getattr(keras.optimizers, name)
+            own = type("Own", (known,), {"update_step": lambda self, *given: known.update_step(self, *given)})
+            weights = []
+            for kind in (known, own):
+                keras.utils.set_random_seed(2)
+                model = keras.Sequential([keras.Input((3,)), layers.Dense(4, activation="tanh"), layers.Dense(2)])
+                model.compile(kind(0.05, **options), "mse")
+                model.fit(x, y, batch_size=8, epochs=2, shuffle=False, verbose=0)
+                weights.append([weight.numpy() for weight in model.weights + model.optimizer.variables])
+            with self.subTest(name, **options):
+                self.close(weights[0], weights[1], tolerance=1e-5)
+
+    def test_biases_of_convolutions(self):
+        class Doubled(layers.Conv2D):
+            def convolution_op(self, inputs, kernel):
+                return 2 * super().convolution_op(inputs, kernel)
+
+        for kind, shape, options in ((layers.Conv2D, (2, 6, 5, 3), {}), (Doubled, (2, 6, 5, 3), {}),
+                                     (layers.Conv2D, (2, 3, 6, 5), {"data_format": "channels_first"}),
+                                     (layers.Conv1D, (2, 6, 3), {"padding": "causal", "dilation_rate": 2}),
+                                     (layers.Conv3D, (2, 4, 4, 4, 3), {"padding": "same", "groups": 3}),
+                                     (layers.Conv2D, (2, 6, 5, 3), {"use_bias": False})):
+            layer, x = kind(6, 2, bias_initializer="normal", **options), self.values(*shape)
+            y = ops.convert_to_numpy(layer(x))
+            if layer.use_bias:
+                bias = layer.bias.numpy()
+                layer.bias.assign(0 * bias)
+                y0 = ops.convert_to_numpy(layer(x))
+                axis = 1 if options.get("data_format") else -1
+                self.close(y - y0, np.broadcast_to(np.expand_dims(bias, [i for i in range(y.ndim) if i != axis % y.ndim]), y.shape))
+                self.assertGreater(np.abs(bias).max(), 1e-2)
+            self.check_gradient(layer, x)
+
+    def check_gradient(self, layer, x):
+        """Compares the gradients of the sum of squared outputs with differences."""
+        weights = layer.trainable_weights
+        _, found = gradients_of(lambda: ops.sum(ops.square(layer(x))), weights)
+        step = 1e-2
+        for weight, gradient in zip(weights, found):
+            value, direction = weight.numpy(), self.values(*weight.shape)
+            ends = []
+            for sign in (1, -1):
+                weight.assign(value + sign * step * direction)
+                ends.append(float(np.sum(np.square(ops.convert_to_numpy(layer(x)), dtype=float))))
+            weight.assign(value)
+            expected = (ends[0] - ends[1]) / (2 * step)
+            self.assertLess(abs(float(np.sum(ops.convert_to_numpy(gradient) * direction)) - expected), 1e-2 * max(1, abs(expected)))
+
     def test_mixed_precision(self):
         keras.config.set_dtype_policy("mixed_float16")
         self.addCleanup(keras.config.set_dtype_policy, "float32")

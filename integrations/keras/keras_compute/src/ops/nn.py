@@ -16,7 +16,7 @@ from keras.src.backend.common.backend_utils import (canonicalize_axis, check_con
                                                     compute_conv_transpose_output_crops_for_torch)
 from keras.src.utils.argument_validation import standardize_tuple
 
-from ..variable import cast, channels_last, common, convert_to_numpy, convert_to_tensor, dtype_of, in_row_major
+from ..variable import cast, channels_last, common, convert_to_numpy, convert_to_tensor, dtype_of, in_row_major, is_tensor
 from . import numpy as knp
 
 _FLOATS = (cp.float16, cp.bfloat16, cp.float32, cp.float64)
@@ -229,7 +229,7 @@ def _together(inputs, kernel):
     return cast(inputs, dtype), cast(kernel, dtype)
 
 
-def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
+def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1, bias=None):
     inputs, kernel = _together(inputs, kernel)
     rank = inputs.ndim - 2
     channels = inputs.shape[-1 if backend.standardize_data_format(data_format) == "channels_last" else 1]
@@ -239,8 +239,21 @@ def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_
     options = {"strides": list(standardize_tuple(strides, rank, "strides")),
                "dilations": list(standardize_tuple(dilation_rate, rank, "dilation_rate")),
                "padding": str(padding).lower(), "groups": channels // kernel.shape[-2]}
-    return _spatial(lambda x: cp._ops.convolution(x, _weight(kernel), None, **options), inputs, data_format,
+    return _spatial(lambda x: cp._ops.convolution(x, _weight(kernel), bias, **options), inputs, data_format,
                     "conv operation")
+
+
+def convolution_with_bias(layer, inputs, padding):
+    """What a layer of convolution computes before its activation, in one op. None if a subclass computes it otherwise, or
+    the bias has another dtype."""
+    from keras.src.layers.convolutional.base_conv import BaseConv  # which imports this module
+
+    if not layer.use_bias or type(layer).convolution_op is not BaseConv.convolution_op or not is_tensor(inputs):
+        return None
+    kernel, bias = convert_to_tensor(layer.kernel), convert_to_tensor(layer.bias)
+    if len({inputs.dtype, kernel.dtype, bias.dtype}) > 1:
+        return None
+    return conv(inputs, kernel, list(layer.strides), padding, layer.data_format, layer.dilation_rate, bias)
 
 
 def depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):

@@ -574,9 +574,20 @@ def view(x, dtype=None):
 # ---- Reductions ------------------------------------------------------------------------------------------------------
 
 
+def _in_memory_order(function, x, axis, keepdims, **options):
+    """A reduction. Channels last that are a view are read as they are in memory, and so is what gradients make of them."""
+    memory = None if axis is None else in_row_major(x)
+    if memory is None:
+        return function(x, axis=axis, keepdims=keepdims, **options)
+    axes = [one % x.ndim for one in (axis if isinstance(axis, tuple) else (axis,))]
+    places = (0, *range(2, x.ndim), 1)  # of the axes of x
+    found = channels_last(function(memory, axis=tuple(places[one] for one in axes), keepdims=True, **options))
+    return found if keepdims else cp.squeeze(found, tuple(axes))
+
+
 def sum(x, axis=None, keepdims=False):
     x = convert_to_tensor(x)
-    return cp.sum(x, axis=_axis(axis), keepdims=keepdims, dtype=_wide(x.dtype))
+    return _in_memory_order(cp.sum, x, _axis(axis), keepdims, dtype=_wide(x.dtype))
 
 
 def prod(x, axis=None, keepdims=False, dtype=None):
@@ -589,7 +600,7 @@ def mean(x, axis=None, keepdims=False):
     x = convert_to_tensor(x)
     if x.dtype is cp.bool or x.dtype in _INTEGERS:
         x = cast(x, common(x.dtype, "float32"))
-    return cp.mean(x, axis=_axis(axis), keepdims=keepdims)
+    return _in_memory_order(cp.mean, x, _axis(axis), keepdims)
 
 
 def var(x, axis=None, keepdims=False):
@@ -617,7 +628,7 @@ def _extreme(function, both, x, axis, keepdims, initial=None):
     if x.size == 0 and initial is not None:
         zeros_ = cp.sum(cast(x, cp.int32), axis=_axis(axis), keepdims=keepdims)
         return full(zeros_.shape, initial, x.dtype)
-    found = function(x, axis=_axis(axis), keepdims=keepdims)
+    found = _in_memory_order(function, x, _axis(axis), keepdims)
     return found if initial is None else both(found, cast(initial, x.dtype))
 
 
