@@ -33,7 +33,8 @@ SELECTION = (
 def files_of(paths, root):
     found = {}
     for path in paths:
-        found.update(dict.fromkeys([root / path] if (root / path).is_file() else sorted((root / path).rglob("*_test.py"))))
+        one = root / path
+        found.update(dict.fromkeys([one] if one.is_file() else sorted(one.rglob("*_test.py"))))
     return list(found)
 
 
@@ -99,7 +100,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("paths", nargs="*", default=["."])
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no test after so many; 0: print the table")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start no test later; 0: print the table")
     parser.add_argument("--least", type=int, default=1, help="print reasons that so many tests have")
     arguments, more = parser.parse_known_args()
     root = pathlib.Path(importlib.util.find_spec("keras").submodule_search_locations[0]) / "src"

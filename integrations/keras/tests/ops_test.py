@@ -5,6 +5,8 @@ import math
 import numpy as np
 from case import Case, in_float64, keras, ops
 from keras.src import backend
+from keras_compute.src.gradients import gradients_of
+from keras_compute.src.sparse import SparseTensor
 
 
 class Numpy(Case):
@@ -214,6 +216,70 @@ class Nn(Case):
         self.close(ops.image.hsv_to_rgb(ops.image.rgb_to_hsv(x)), x)
         moved = ops.image.affine_transform(x, np.array([1, 0, 2, 0, 1, 1, 0, 0], np.float32))
         self.close(moved[:, :5, :6], x[:, 1:, 2:])
+
+
+class Sparse(Case):
+    def sparse(self, *shape):
+        x = self.values(*shape) * (self.random.random(shape) < 0.5) + 0  # no -0
+        return SparseTensor.from_dense(x), x.astype(float)
+
+    def check(self, found, expected, is_sparse=True):
+        self.assertEqual(isinstance(found, SparseTensor), is_sparse)
+        self.close(found, np.asarray(expected))
+
+    def test_elements(self):
+        (x, xn), (y, yn), z = self.sparse(4, 2, 3), self.sparse(4, 2, 3), self.values(4, 2, 3)
+        for name in ("add", "subtract", "maximum", "minimum"):
+            function, expected = getattr(ops, name), getattr(np, name)
+            self.check(function(x, y), expected(xn, yn))
+            for other in (z, z[:1], 2.0):
+                self.check(function(x, other), expected(xn, other), False)
+                self.check(function(other, x), expected(other, xn), False)
+        row = z[0, 0]
+        for one, other, expected in ((x, y, xn * yn), (x, z, xn * z), (z, x, xn * z), (2.0, x, 2 * xn), (x, row, xn * row)):
+            self.check(ops.multiply(one, other), expected)
+        divisor = z.copy()
+        divisor[0, 0], divisor[1, 1] = 0, np.nan
+        with np.errstate(all="ignore"):
+            self.check(ops.divide(x, 2.0), xn / 2)
+            self.check(ops.divide(x, z), xn / z)
+            self.check(ops.divide(x, divisor), xn / divisor)
+            self.check(ops.divide(z, x), z / xn, False)
+        self.check(ops.sin(x), np.sin(xn))
+        self.check(ops.exp(x), np.exp(xn), False)
+        self.check(ops.cast(x, "int32"), xn.astype(int))
+
+    def test_shapes_and_sums(self):
+        (x, xn), (y, yn), z = self.sparse(4, 2, 3), self.sparse(4, 2, 3), self.values(4, 2, 3)
+        for axis in (None, 0, -1, (0, 2), ()):
+            for keepdims in (False, True):
+                self.check(ops.sum(x, axis, keepdims), xn.sum(axis, keepdims=keepdims))
+                self.check(ops.mean(x, axis, keepdims), xn.mean(axis, keepdims=keepdims))
+        self.check(ops.transpose(x, (1, 2, 0)), xn.transpose(1, 2, 0))
+        self.check(ops.reshape(x, (4, -1)), xn.reshape(4, 6))
+        self.check(ops.squeeze(ops.expand_dims(x, (1, -1)), -1), xn[:, None])
+        self.check(ops.concatenate([x, y], axis=1), np.concatenate([xn, yn], 1))
+        self.check(ops.concatenate([x, z], axis=0), np.concatenate([xn, z]), False)
+        self.check(SparseTensor.of([[2], [0], [2]], [1.0, 3.0, 5.0], (4,)), [3, 0, 6, 0])
+        (a, an), (b, bn) = self.sparse(3, 4), self.sparse(4, 2)
+        self.check(ops.matmul(a, b), an @ bn)
+        self.check(ops.matmul(a, bn.astype("float32")), an @ bn, False)
+        self.assertTrue(ops.add(*[keras.KerasTensor((None, 3), sparse=True)] * 2).sparse)
+
+    def test_classes(self):
+        x = np.array([[0, 1], [2, 5]])
+        for axis in (-1, 0, 1):
+            self.check(ops.one_hot(x, 4, axis=axis, sparse=True), ops.one_hot(x, 4, axis=axis))
+        self.check(ops.multi_hot(x, 4, sparse=True), [[1, 1, 0, 0], [0, 0, 1, 0]])
+        self.check(ops.bincount(np.array([[1, 1, 3], [0, 2, 2]]), sparse=True), [[0, 2, 0, 1], [1, 0, 2, 0]])
+
+    def test_gradients(self):
+        (a, an), w = self.sparse(3, 4), keras.Variable(self.values(4, 2))
+        _, (found,) = gradients_of(lambda: ops.sum(ops.square(ops.matmul(a, w))), [w])
+        self.close(found, 2 * an.T @ (an @ w.numpy()))
+        ones = np.ones((2, 3), "float32")
+        _, (found,) = gradients_of(lambda: ops.sum(ops.multiply(a, ops.transpose(ops.matmul(w, ones)))), [w])
+        self.close(found, np.repeat(an.sum(0)[:, None], 2, 1))
 
 
 class Core(Case):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import compute as cp
 from compute import grad
 
+from .sparse import SparseTensor
+
 
 def gradients_of(function, variables):
     """The value of function() and its gradients with respect to variables, which have their own values again afterwards."""
@@ -13,7 +15,8 @@ def gradients_of(function, variables):
     def value(given):
         for variable, one in zip(variables, given):
             variable._value = one
-        return function()
+        result = function()
+        return result.dense() if isinstance(result, SparseTensor) else result
 
     try:
         with_gradients = grad.value_and_gradients(value)

@@ -11,6 +11,7 @@ from compute import grad
 from keras.src import ops
 from keras.src.optimizers import base_optimizer
 
+from .sparse import SparseTensor
 from .variable import convert_to_tensor
 
 _ADAM = cp.expression("a = m + (g - m) * p; b = v + (g * g - v) * q; a; b; w - a * r / (sqrt(b) + e)",
@@ -81,7 +82,7 @@ class ComputeOptimizer(base_optimizer.BaseOptimizer):
         rule, updates = _rule(self), {}
         for gradient, variable in zip(grads, trainable_variables):
             dtype = variable.dtype
-            if rule is None or dtype not in ("float32", "float64"):
+            if rule is None or dtype not in ("float32", "float64") or isinstance(gradient, SparseTensor):
                 self.update_step(gradient, variable, learning_rate)
                 continue
             if dtype not in updates:

@@ -19,6 +19,7 @@ from keras.src.utils.python_utils import pythonify_logs
 
 from . import random, recording
 from .gradients import gradients_of
+from .sparse import SparseTensor
 
 
 class ComputeTrainer(base_trainer.Trainer):
@@ -35,7 +36,7 @@ class ComputeTrainer(base_trainer.Trainer):
         y_pred = self._call_model(x, training)
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
         count = next(one for one in tree.flatten(x) if one is not None).shape[0]
-        self._loss_tracker.update_state(grad.constant(backend.convert_to_tensor(loss)), sample_weight=count)
+        self._loss_tracker.update_state(grad.constant(backend.convert_to_tensor(loss, sparse=False)), sample_weight=count)
         return loss, tree.map_structure(lambda one: grad.constant(one) if backend.is_tensor(one) else one, y_pred)
 
     def train_step(self, data):
@@ -241,6 +242,13 @@ def _tensors(data):
     def tensor(x):
         if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
             return backend.convert_to_tensor(x)
+        if data_adapter_utils.is_scipy_sparse(x):
+            x = x.tocoo()
+            return SparseTensor.of(np.stack([x.row, x.col], axis=-1), x.data, x.shape)
+        if data_adapter_utils.is_tensorflow_sparse(x):
+            return SparseTensor.of(np.asarray(x.indices), np.asarray(x.values), x.shape)
+        if data_adapter_utils.is_jax_sparse(x):
+            return SparseTensor.from_dense(np.asarray(x.todense()))
         return x
 
     return tree.map_structure(tensor, data)

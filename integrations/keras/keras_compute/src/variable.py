@@ -20,7 +20,9 @@ from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from keras.src.backend.common.variables import Variable as KerasVariable
 from keras.src.backend.common.variables import standardize_dtype
 
-SUPPORTS_SPARSE_TENSORS = False
+from .sparse import SparseTensor
+
+SUPPORTS_SPARSE_TENSORS = True
 SUPPORTS_RAGGED_TENSORS = False
 SUPPORTS_COMPLEX_DTYPES = True
 IS_THREAD_SAFE = True
@@ -80,7 +82,7 @@ class Variable(KerasVariable):
         known = getattr(recorded, "variables", None)
         if known is not None and id(self) not in known:
             raise RuntimeError(f"the variable {self.path} is assigned in a recorded step that does not know it")
-        value = grad.constant(convert_to_tensor(value, dtype=self._dtype))
+        value = grad.constant(dense_tensor(value, self._dtype))
         if self._name == SEED_STATE and value.device.name != "cpu":  # it is read for every draw
             value = value.to_device("cpu")
         self._value = value
@@ -123,7 +125,7 @@ class Float8:
 
 
 def is_tensor(x):
-    return isinstance(x, (*TENSORS, Float8))
+    return isinstance(x, (*TENSORS, Float8, SparseTensor))
 
 
 def _from_numpy(x, dtype):
@@ -146,14 +148,15 @@ def _from_number(x, dtype):
 
 
 def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
+    if isinstance(x, SparseTensor):
+        x = x.dense() if sparse is False else x
+        return x if dtype is None else cast(x, dtype)
     if isinstance(x, Float8) or (isinstance(dtype, str) and dtype in Float8.KINDS):
         return x if dtype is None else cast(x, dtype)
     if dtype is not None:
         dtype = dtype_of(dtype)
     if isinstance(x, TENSORS):
         return x if dtype is None or x.dtype is dtype else cast(x, dtype)
-    if sparse:
-        raise ValueError("`sparse=True` is not supported with the compute backend")
     if ragged:
         raise ValueError("`ragged=True` is not supported with the compute backend")
     if isinstance(x, Variable):
@@ -174,9 +177,16 @@ def convert_to_tensor(x, dtype=None, sparse=None, ragged=None):
     return _from_numpy(np.asarray(x), dtype)
 
 
+def dense_tensor(x, dtype=None):
+    """A tensor for functions that know no sparse ones."""
+    return convert_to_tensor(x, dtype, sparse=False)
+
+
 def convert_to_numpy(x):
     if isinstance(x, Variable):
         x = x.value
+    if isinstance(x, SparseTensor):
+        x = x.dense()
     if isinstance(x, grad.Variable):
         x = x.value
     if isinstance(x, (list, tuple)):
@@ -193,6 +203,8 @@ def shape(x):
 def cast(x, dtype):
     if isinstance(x, Float8):
         x = x.value
+    if isinstance(x, SparseTensor):
+        return x.with_values(cast(x.values, dtype))
     if isinstance(dtype, str) and dtype in Float8.KINDS:
         return Float8(x, dtype)
     dtype = dtype_of(dtype)
@@ -223,7 +235,7 @@ def channels_last(x):
 
 def number_or_tensor(x):
     """Numbers of Python as they are, and everything else as a tensor."""
-    return x if type(x) in (int, float) else convert_to_tensor(x)
+    return x if type(x) in (int, float) else dense_tensor(x)
 
 
 def kind(x):
@@ -232,4 +244,4 @@ def kind(x):
 
 def constant(x):
     """The elements of a tensor as an array of compute, through which no gradient passes."""
-    return grad.constant(convert_to_tensor(x))
+    return grad.constant(dense_tensor(x))

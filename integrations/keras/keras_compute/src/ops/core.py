@@ -8,6 +8,7 @@ import functools
 import threading
 
 import compute as cp
+import numpy as np
 from compute import grad
 from keras.src import tree
 from keras.src.backend.common.backend_utils import slice_along_axis
@@ -16,6 +17,7 @@ from keras.src.backend.common.stateless_scope import StatelessScope
 from keras.src.backend.common.symbolic_scope import SymbolicScope, in_symbolic_scope
 from keras.src.backend.common.variables import standardize_dtype
 
+from ..sparse import SparseTensor
 from ..variable import (IS_THREAD_SAFE, SUPPORTS_COMPLEX_DTYPES, SUPPORTS_RAGGED_TENSORS, SUPPORTS_SPARSE_TENSORS, TENSORS,
                         Variable, cast, convert_to_numpy, convert_to_tensor, device_scope, dtype_of, is_tensor, shape)
 
@@ -43,12 +45,15 @@ def _spec(fn, args, kwargs, extent):
     def tensor(x):
         if not isinstance(x, KerasTensor):
             return x
-        return cp.zeros([extent if n is None else n for n in x.shape], dtype=dtype_of(x.dtype))
+        shape = [extent if n is None else n for n in x.shape]
+        if x.sparse:
+            return SparseTensor(np.zeros(0, np.int64), cp.zeros((0,), dtype=dtype_of(x.dtype)), shape)
+        return cp.zeros(shape, dtype=dtype_of(x.dtype))
 
     def run():
         given, named = tree.map_structure(tensor, (args, kwargs))
-        return tree.map_structure(lambda x: KerasTensor(x.shape, standardize_dtype(x.dtype)) if is_tensor(x) else x,
-                                  fn(*given, **named))
+        return tree.map_structure(lambda x: KerasTensor(x.shape, standardize_dtype(x.dtype), sparse=isinstance(x, SparseTensor))
+                                  if is_tensor(x) else x, fn(*given, **named))
 
     try:
         with _recording():  # computes nothing; the recording is dropped
@@ -67,7 +72,7 @@ def compute_output_spec(fn, *args, **kwargs):
         def merged(x, y):
             if not isinstance(x, KerasTensor):
                 return x
-            return KerasTensor([n if n == m else None for n, m in zip(x.shape, y.shape)], x.dtype)
+            return KerasTensor([n if n == m else None for n, m in zip(x.shape, y.shape)], x.dtype, sparse=x.sparse)
 
         flat = [merged(x, y) for x, y in zip(tree.flatten(outputs), tree.flatten(others))]
         return tree.pack_sequence_as(outputs, flat)

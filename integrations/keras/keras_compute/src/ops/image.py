@@ -11,7 +11,7 @@ from keras.src import backend
 from keras.src.backend import config
 
 from .. import random
-from ..variable import cast, common, convert_to_numpy, convert_to_tensor
+from ..variable import cast, common, convert_to_numpy, dense_tensor as convert_to_tensor
 from . import numpy as knp
 from .nn import depthwise_conv
 

@@ -9,7 +9,7 @@ from compute import grad
 from keras.src import tree
 from keras.src.backend.common.backend_utils import canonicalize_axis
 
-from ..variable import cast, common, constant, convert_to_tensor
+from ..variable import cast, common, constant, dense_tensor as convert_to_tensor
 from . import numpy as knp
 
 

@@ -7,7 +7,7 @@ import math
 import compute as cp
 import numpy as np
 
-from ..variable import cast, convert_to_numpy, convert_to_tensor
+from ..variable import cast, convert_to_numpy, dense_tensor as convert_to_tensor
 from . import numpy as knp
 
 _FLOATS = (cp.float16, cp.bfloat16, cp.float32, cp.float64)

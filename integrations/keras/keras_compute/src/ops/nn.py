@@ -16,7 +16,10 @@ from keras.src.backend.common.backend_utils import (canonicalize_axis, check_con
                                                     compute_conv_transpose_output_crops_for_torch)
 from keras.src.utils.argument_validation import standardize_tuple
 
-from ..variable import cast, channels_last, common, convert_to_numpy, convert_to_tensor, dtype_of, in_row_major, is_tensor
+from ..sparse import flags
+from ..sparse import one_hot as sparse_one_hot
+from ..variable import (cast, channels_last, common, convert_to_numpy, dense_tensor as convert_to_tensor, dtype_of,
+                        in_row_major, is_tensor)
 from . import numpy as knp
 
 _FLOATS = (cp.float16, cp.bfloat16, cp.float32, cp.float64)
@@ -350,18 +353,17 @@ def space_to_depth(x, block_size, data_format="channels_last"):
 
 
 def one_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
-    if sparse:
-        raise ValueError("Unsupported value `sparse=True` with compute backend")
-    x = cast(x, cp.int64)
+    x = cast(convert_to_tensor(x), cp.int64)
     dtype = dtype_of(dtype or backend.floatx())
+    if sparse:
+        return sparse_one_hot(convert_to_numpy(x), int(num_classes), axis, dtype)
     return cp.nn.one_hot(x, int(num_classes), axis=axis if axis >= 0 else axis + x.ndim + 1, dtype=dtype)
 
 
 def multi_hot(x, num_classes, axis=-1, dtype=None, sparse=False):
-    if sparse:
-        raise ValueError("Unsupported value `sparse=True` with compute backend")
     x = convert_to_tensor(x)
-    return knp.max(one_hot(x, num_classes, axis, dtype), axis=1 if x.ndim > 1 else 0)
+    classes, reduced = one_hot(x, num_classes, axis, dtype, sparse), 1 if x.ndim > 1 else 0
+    return flags(classes, reduced, classes.dtype) if sparse else knp.max(classes, axis=reduced)
 
 
 def _check_same_shape(target, output):

@@ -12,8 +12,10 @@ from keras.src.backend import config
 from keras.src.backend.common import dtypes
 from keras.src.backend.common.backend_utils import canonicalize_axis, vectorize_impl
 
-from ..variable import (DTYPES, TENSORS, cast, channels_last, common, convert_to_numpy, convert_to_tensor, dtype_of,
-                        in_row_major, kind, number_or_tensor)
+from .. import sparse as sparse_ops
+from ..sparse import SparseTensor
+from ..variable import (DTYPES, TENSORS, cast, channels_last, common, convert_to_numpy,
+                        dense_tensor as convert_to_tensor, dtype_of, in_row_major, kind, number_or_tensor)
 from .core import vectorized_map
 
 _INTEGERS = frozenset(DTYPES[name] for name in dtypes.INT_TYPES)
@@ -586,6 +588,8 @@ def _in_memory_order(function, x, axis, keepdims, **options):
 
 
 def sum(x, axis=None, keepdims=False):
+    if isinstance(x, SparseTensor):
+        return sparse_ops.sum_of(x, _axis(axis), keepdims, _wide(x.dtype))
     x = convert_to_tensor(x)
     return _in_memory_order(cp.sum, x, _axis(axis), keepdims, dtype=_wide(x.dtype))
 
@@ -597,9 +601,12 @@ def prod(x, axis=None, keepdims=False, dtype=None):
 
 
 def mean(x, axis=None, keepdims=False):
-    x = convert_to_tensor(x)
+    x = x if isinstance(x, SparseTensor) else convert_to_tensor(x)
     if x.dtype is cp.bool or x.dtype in _INTEGERS:
         x = cast(x, common(x.dtype, "float32"))
+    if isinstance(x, SparseTensor):
+        total = sparse_ops.sum_of(x, _axis(axis), keepdims, x.dtype)
+        return total.with_values(total.values * (total.size / builtins.max(x.size, 1)))
     return _in_memory_order(cp.mean, x, _axis(axis), keepdims)
 
 
@@ -628,6 +635,8 @@ def _extreme(function, both, x, axis, keepdims, initial=None):
     if x.size == 0 and initial is not None:
         zeros_ = cp.sum(cast(x, cp.int32), axis=_axis(axis), keepdims=keepdims)
         return full(zeros_.shape, initial, x.dtype)
+    if x.dtype is cp.bool:
+        function, both = {cp.max: (cp.any, cp.logical_or), cp.min: (cp.all, cp.logical_and)}[function]
     found = _in_memory_order(function, x, _axis(axis), keepdims)
     return found if initial is None else both(found, cast(initial, x.dtype))
 
@@ -890,6 +899,8 @@ def _along(x, axis, start, stop):
 
 
 def reshape(x, newshape):
+    if isinstance(x, SparseTensor):
+        return x.with_shape(np.empty(x.shape, np.bool).reshape(_extents(newshape)).shape)
     return cp.reshape(convert_to_tensor(x), _extents(newshape))
 
 
@@ -898,6 +909,9 @@ def broadcast_to(x, shape):
 
 
 def concatenate(xs, axis=0):
+    if axis is not None and builtins.all(isinstance(x, SparseTensor) for x in xs):
+        dtype = common(*(x.dtype for x in xs))
+        return sparse_ops.concatenated([cast(x, dtype) for x in xs], _axis(axis))
     xs = _joined(xs)
     if axis is None:
         xs, axis = [cp.reshape(x, (-1,)) for x in xs], 0
@@ -970,6 +984,11 @@ def dsplit(x, indices_or_sections):
 
 
 def expand_dims(x, axis):
+    if isinstance(x, SparseTensor):
+        axes = axis if isinstance(axis, (list, tuple)) else (axis,)
+        rank = x.ndim + len(axes)
+        axes, extents = {one % rank for one in axes}, iter(x.shape)
+        return x.with_shape([1 if i in axes else next(extents) for i in range(rank)])
     x, axis = convert_to_tensor(x), _axis(axis)
     if isinstance(axis, tuple):
         rank = x.ndim + len(axis)
@@ -980,12 +999,16 @@ def expand_dims(x, axis):
 
 
 def squeeze(x, axis=None):
+    if isinstance(x, SparseTensor):
+        return x.with_shape(np.squeeze(np.broadcast_to(np.bool(0), x.shape), axis=_axis(axis)).shape)
     x = convert_to_tensor(x)
     axis = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else _axis(axis)
     return cp.squeeze(x, axis)
 
 
 def transpose(x, axes=None):
+    if isinstance(x, SparseTensor):
+        return sparse_ops.transposed(x, axes)
     x = convert_to_tensor(x)
     return cp.permute_dims(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(int(i) for i in axes))
 
@@ -1154,13 +1177,17 @@ def searchsorted(sorted_sequence, values, side="left"):
 
 
 def digitize(x, bins):
+    if isinstance(x, SparseTensor) and np.min(bins, initial=1) > 0:  # 0 is below all
+        return x.with_values(digitize(x.values, bins))
     x, bins = _tensors(x, bins)
     return cast(cp.digitize(x, bins), cp.int32)
 
 
 def bincount(x, weights=None, minlength=0, sparse=False):
+    if isinstance(x, SparseTensor):
+        return sparse_ops.bincount(x, weights, minlength, cp.int32 if weights is None else common(x.dtype, weights.dtype))
     if sparse:
-        raise ValueError("Unsupported value `sparse=True` with compute backend")
+        return SparseTensor.from_dense(bincount(x, weights, minlength))
     x = convert_to_tensor(x)
     dtype = cp.int32
     if weights is not None:
@@ -1257,7 +1284,8 @@ def _multiplied(function, x1, x2, result=None):
 
 
 def matmul(x1, x2):
-    return _multiplied(cp.matmul, x1, x2)
+    product = _multiplied(cp.matmul, x1, x2)
+    return SparseTensor.from_dense(product) if isinstance(x1, SparseTensor) and isinstance(x2, SparseTensor) else product
 
 
 def dot(x1, x2):
@@ -1329,3 +1357,19 @@ def correlate(x1, x2, mode="valid"):
 
 def slogdet(x):
     return tuple(cp.linalg.slogdet(convert_to_tensor(x)))
+
+
+# ---- Sparse tensors --------------------------------------------------------------------------------------------------
+
+for _name in ("abs", "absolute", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "conj", "conjugate", "copy", "expm1",
+              "fabs", "floor", "imag", "log1p", "negative", "real", "round", "sign", "sin", "sinh", "sqrt", "square", "tan",
+              "tanh", "trunc"):
+    globals()[_name] = sparse_ops.elementwise(globals()[_name])
+for _name in ("add", "subtract", "maximum", "minimum"):
+    globals()[_name] = sparse_ops.union(globals()[_name])
+multiply = sparse_ops.intersection(multiply)
+divide = true_divide = sparse_ops.division(divide)
+for _method, _function in {"add": add, "sub": subtract, "mul": multiply, "truediv": divide}.items():
+    setattr(SparseTensor, f"__{_method}__", lambda self, other, function=_function: function(self, other))
+    setattr(SparseTensor, f"__r{_method}__", lambda self, other, function=_function: function(other, self))
+SparseTensor.__neg__ = lambda self: negative(self)
