@@ -30,7 +30,7 @@ np.array([1.5, 2, 3]); np.array([[1, 2], [3, 4]], dtype=float); np.array(a, dtyp
 np.asarray([1, 2], float); np.asanyarray(a); np.ascontiguousarray(p.T); np.copy(a); np.zeros(4); np.zeros((2, 2), dtype=int); np.zeros((2, 3), int); np.ones(3, bool)
 np.ones((1, 2), "int16"); np.full((2, 2), 3.5); np.full(3, 7, dtype=float); np.full_like(a, 2.0); np.zeros_like(p); np.ones_like(n); np.empty_like(a).shape; np.eye(3, 4, 1)
 np.eye(2, dtype=int); np.identity(2); np.tri(3, 4, 1); np.arange(4, dtype=float); np.arange(1.0, 3.0, 0.5); np.arange(10, 0, -3); np.linspace(0, 2, 5); np.linspace(0, 1, 4, False); np.linspace(-1, 1, 5, dtype=int); np.linspace(0, 30, 11, dtype="uint8"); np.where(n, 1.5, a); np.where(p, 1, 0)
-np.linspace(1, 3); np.logspace(0, 3, 4); np.logspace(0, 3, 4, base=2.0); np.geomspace(1, 1000, 4); np.diag(a); np.diag(p); np.diag([1, 2], -1); np.diagflat(q); np.tril(p); np.triu(p, 1)
+np.linspace(1, 3); np.logspace(0, 3, 4); np.logspace(0, 3, 4, base=2.0); np.geomspace(1, 1000, 4); np.diag(a); np.diag(p); np.diag([1, 2], -1); np.diagflat(q); np.diag(f); np.diagflat(f, 1); np.tril(p); np.triu(p, 1)
 np.tril(s, -1); np.meshgrid(a, [1.0, 2.0], indexing="ij"); np.mgrid[0:3, 1:3]; np.mgrid[0:1:5j]; np.ogrid[0:2, 0:3]; np.indices((2, 3)); np.fromiter((i * i for i in range(4)), dtype=float)
 np.frombuffer(b"\\x00\\x01\\x02\\x03", dtype=np.uint8); np.frombuffer(b"\\x00\\x01\\x02\\x03", np.uint8, 2, 1); np.fromfunction(lambda i, j: i * 10 + j, (2, 3))
 np.concatenate((a, b)); np.concatenate([p, p], axis=1); np.concatenate((p, p), 0); np.concatenate([p, p], axis=None); np.concatenate([a, [7.0]]); np.vstack([a, b]); np.hstack((a, b)); np.hstack([p, p])

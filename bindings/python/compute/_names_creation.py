@@ -248,7 +248,7 @@ def diag(x: Values, k: int = 0, **names: int) -> Array:
         raise ValueError(f"diag: an array with {x.ndim} axes is neither a vector nor a matrix")
     size = x.size + builtins.abs(k)
     rows = _ops.pad(x, pads_begin=[builtins.max(-k, 0)], pads_end=[builtins.max(k, 0)])
-    return _ops.where(_creation.eye(size, k=k, dtype=_dtypes.bool, device=x.device), _core.reshape_view(rows, (size, 1)), 0)
+    return _ops.where(_creation.eye(size, k=k, dtype=_dtypes.bool, device=x.device), _core.reshape_view(rows, (size, 1)), False)
 
 
 def diag_embed(x: Values, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
@@ -261,7 +261,7 @@ def diag_embed(x: Values, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ar
     x = array_of(x)
     size = x.shape[-1] + builtins.abs(offset)
     rows = _manipulation.pad(x, [(0, 0)] * (x.ndim - 1) + [(builtins.max(-offset, 0), builtins.max(offset, 0))]) if offset else x
-    found = _ops.where(_creation.eye(size, k=offset, dtype=_dtypes.bool, device=x.device), _manipulation.expand_dims(rows, -1), 0)
+    found = _ops.where(_creation.eye(size, k=offset, dtype=_dtypes.bool, device=x.device), _manipulation.expand_dims(rows, -1), False)
     return found if (dim1, dim2) == (-2, -1) else _manipulation.moveaxis(found, (-2, -1), (dim1, dim2))
 
 

@@ -102,7 +102,7 @@ def main():
     parser.add_argument("paths", nargs="*", default=["."])
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start no test later; 0: print the table")
     parser.add_argument("--least", type=int, default=1, help="print reasons that so many tests have")
-    arguments, more = parser.parse_known_args()
+    arguments, more = parser.parse_known_intermixed_args()
     root = pathlib.Path(importlib.util.find_spec("keras").submodule_search_locations[0]) / "src"
     folder = arguments.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)

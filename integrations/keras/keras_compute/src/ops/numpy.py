@@ -1180,6 +1180,7 @@ def digitize(x, bins):
     if isinstance(x, SparseTensor) and np.min(bins, initial=1) > 0:  # 0 is below all
         return x.with_values(digitize(x.values, bins))
     x, bins = _tensors(x, bins)
+    x, bins = (cast(one, cp.int32) if one.dtype is cp.bool else one for one in (x, bins))
     return cast(cp.digitize(x, bins), cp.int32)
 
 
