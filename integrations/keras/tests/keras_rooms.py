@@ -4,6 +4,7 @@
 Tests that keras_skips.txt lists are skipped with the reason there. KERAS_ROOMS_REPORT names a file that gets a line for
 each test, and whose tests are not run again. KERAS_ROOMS_SECONDS is the time after which no more tests are started.
 """
+import fnmatch
 import os
 import pathlib
 import sys
@@ -180,7 +181,7 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if _id(item.nodeid) not in done]
     for item in items:
         name = _id(item.nodeid)
-        reason = reasons.get(name) or reasons.get(name.partition("::")[0])
+        reason = next((text for test, text in reasons.items() if fnmatch.fnmatchcase(name, test)), None)
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
 

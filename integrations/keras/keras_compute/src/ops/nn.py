@@ -232,7 +232,11 @@ def _together(inputs, kernel):
     return cast(inputs, dtype), cast(kernel, dtype)
 
 
-def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1, bias=None):
+def conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):
+    return _convolved(inputs, kernel, None, strides, padding, data_format, dilation_rate)
+
+
+def _convolved(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = _together(inputs, kernel)
     rank = inputs.ndim - 2
     channels = inputs.shape[-1 if backend.standardize_data_format(data_format) == "channels_last" else 1]
@@ -256,7 +260,7 @@ def convolution_with_bias(layer, inputs, padding):
     kernel, bias = convert_to_tensor(layer.kernel), convert_to_tensor(layer.bias)
     if len({inputs.dtype, kernel.dtype, bias.dtype}) > 1:
         return None
-    return conv(inputs, kernel, list(layer.strides), padding, layer.data_format, layer.dilation_rate, bias)
+    return _convolved(inputs, kernel, bias, list(layer.strides), padding, layer.data_format, layer.dilation_rate)
 
 
 def depthwise_conv(inputs, kernel, strides=1, padding="valid", data_format=None, dilation_rate=1):

@@ -82,6 +82,12 @@ def _float_of_integers(x):
     return x if x.dtype in _FLOATS or x.dtype in _COMPLEX else cast(x, _floatx())
 
 
+def _number(x):
+    """A tensor whose flags became integers; other dtypes stay."""
+    x = convert_to_tensor(x)
+    return cast(x, cp.int32) if x.dtype is cp.bool else x
+
+
 def _wide(dtype):
     """The dtype of a sum, as in JAX."""
     if dtype in (cp.bool, cp.int8, cp.int16):
@@ -121,7 +127,9 @@ for _name, _theirs in {"arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "
     globals()[_name] = _unary(_theirs, _inexact)
 for _name in ("exp", "exp2", "expm1", "fabs"):
     globals()[_name] = _unary(_name, _float_of_integers)
-for _name in ("isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal", "logical_not", "ravel", "fliplr", "flipud"):
+for _name in ("isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal"):
+    globals()[_name] = _unary(_name, _number)
+for _name in ("logical_not", "ravel", "fliplr", "flipud"):
     globals()[_name] = _unary(_name, convert_to_tensor)
 
 
@@ -359,7 +367,8 @@ def imag(x):
 
 
 def conjugate(x):
-    return cp.conj(convert_to_tensor(x))
+    x = convert_to_tensor(x)
+    return x if x.dtype is cp.bool else cp.conj(x)
 
 
 conj = conjugate
@@ -741,7 +750,7 @@ def nanprod(x, axis=None, keepdims=False):
 def _nan_extreme(function, x, axis, keepdims, least):
     x = convert_to_tensor(x)
     if x.dtype not in _FLOATS:
-        return function(x, axis=_axis(axis), keepdims=keepdims)
+        return _extreme(function, None, x, axis, keepdims)
     is_nan = cp.isnan(x)
     found = function(cp.where(is_nan, least, x), axis=_axis(axis), keepdims=keepdims)
     return cp.where(cp.all(is_nan, axis=_axis(axis), keepdims=keepdims), math.nan, found)
@@ -1180,8 +1189,7 @@ def digitize(x, bins):
     if isinstance(x, SparseTensor) and np.min(bins, initial=1) > 0:  # 0 is below all
         return x.with_values(digitize(x.values, bins))
     x, bins = _tensors(x, bins)
-    x, bins = (cast(one, cp.int32) if one.dtype is cp.bool else one for one in (x, bins))
-    return cast(cp.digitize(x, bins), cp.int32)
+    return cast(cp.digitize(_number(x), _number(bins)), cp.int32)
 
 
 def bincount(x, weights=None, minlength=0, sparse=False):
