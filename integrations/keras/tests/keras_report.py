@@ -19,7 +19,7 @@ def outcomes(path):
 
 def note(path, test, outcome, text=""):
     with open(path, "a", encoding="utf-8") as file:
-        file.write(json.dumps([test, outcome, text.strip().partition("\n")[0][:300]]) + "\n")
+        file.write(json.dumps([test, outcome, " ".join(text.split())[:300]]) + "\n")
 
 
 def running(path):
