@@ -88,6 +88,19 @@ _hook.CHANGES.update({
     "keras.src.trainers.data_adapters.tf_dataset_adapter_test": _sparse(
         "            expected_class = jax.experimental.sparse.BCOO\n", "it = adapter.get_numpy_iterator()",
         "expected_class = np.ndarray"),
+    "keras.src.quantizers.quantizers_test": [
+        _before("        gradients = test_op(\n", """\
+        if backend.backend() == "compute":
+            from keras_compute.src.gradients import gradients_of
+
+            def test_op(inputs, *options):
+                x = backend.Variable(inputs)
+                _, (found,) = gradients_of(
+                    lambda: ops.sum(quantizers.fake_quant_with_min_max_vars(x.value, *options)), [x])
+                return initial_gradients * found
+
+"""), ('backend.backend() not in ("tensorflow", "jax", "torch"),\n        reason=f"{backend.backend()} doesn\'t support `cust',
+       'backend.backend() not in ("tensorflow", "jax", "torch", "compute"),\n        reason=f"{backend.backend()} doesn\'t support `cust')],
     "keras.src.trainers.trainer_test": [_before("else:\n    raise ImportError(", """\
 elif backend.backend() == "compute":
     from keras_compute.src.trainer import ComputeTrainer as Trainer
