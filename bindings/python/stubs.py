@@ -47,7 +47,7 @@ PARAMETERS = {
     "norm": 'Literal["backward", "ortho", "forward"] | None', "s": "Sequence[int] | None", "d": "float",
     "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "dim": "int | None", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
     "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "transport": "Any", "group": "Any", "key": "Any", "size_bytes": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None", "right": "bool | None", "index": "int | None",
-    "offsets": LIKE
+    "offsets": LIKE, "scales": LIKE, "bias": f"{LIKE} | None"
 }
 # Where a name means something else.
 SPECIAL = {
@@ -91,6 +91,9 @@ SPECIAL.update({(name, "axes"): "Sequence[int] | None" for name in ("fft2", "fft
 SPECIAL.update({(name, "axes"): "int | Sequence[int] | None" for name in ("fftshift", "ifftshift")})
 SPECIAL.update({(name, "offsets"): f"{LIKE} | None" for name in ("dequantize", "quantized_matmul")})
 SPECIAL.update({("dequantize", "size"): "int | None", ("quantize", "symmetric"): "bool"})
+SPECIAL.update({("resize", "scales"): "Sequence[float] | None", ("resize", "axes"): "int | Sequence[int] | None", ("resize", "mode"): "str",
+                ("resize", "exclude_outside"): "bool", ("resize", "antialias"): "bool", ("gru", "linear_before_reset"): "bool",
+                ("local_response_norm", "size"): "int", ("local_response_norm", "alpha"): "float", ("local_response_norm", "bias"): "float"})
 SPECIAL["expand_dims", "axis"] = "int | tuple[int, ...] | None"
 SPECIAL["permute_dims", "axes"] = "int | Sequence[Any] | None"
 SPECIAL["tile", "repetitions"] = "int | Sequence[int] | None"
@@ -114,7 +117,7 @@ RESULTS = {
     "svd": "SVDResult", "top_k": "TopK", "allclose": "bool", "histogram": f"tuple[{ARRAY}, {ARRAY}]",
     "array_split": f"tuple[{ARRAY}, ...]", "split": f"tuple[{ARRAY}, ...]", "hsplit": f"tuple[{ARRAY}, ...]",
     "vsplit": f"tuple[{ARRAY}, ...]", "gradient": f"{ARRAY} | tuple[{ARRAY}, ...]",
-    "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "quantize": f"tuple[{ARRAY}, {ARRAY}, {ARRAY} | None]", "seed": "None", "shuffle": "None",
+    "batch_norm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "lstm": f"tuple[{ARRAY}, {ARRAY}, {ARRAY}]", "gru": f"tuple[{ARRAY}, {ARRAY}]", "quantize": f"tuple[{ARRAY}, {ARRAY}, {ARRAY} | None]", "seed": "None", "shuffle": "None",
     "value_and_gradients": "Callable[..., tuple[R, Any]]", "gradients": "Callable[..., Any]", "record": "Graph",
     "slot": "Any", "Graph.__enter__": "Graph", "Graph.run": "None", "Graph.set": "None", "Expression.__call__": "Any",
     "Expression.evaluator": f"Callable[..., tuple[{ARRAY}, ...]]", "Expression.reducer": f"Callable[..., {ARRAY}]",
