@@ -310,6 +310,14 @@ class Core(Case):
         self.assertEqual(spec.shape, (None, 5))
         spec = backend.compute_output_spec(lambda x: ops.reshape(x, (int(ops.shape(x)[0]), -1)), keras.KerasTensor((3, 2, 2)))
         self.assertEqual(spec.shape, (3, 4))
+        for shape in ((None, None, None, 2048), (None, 120, 120, 64)):  # with 89 they would take 5 GB
+            seen = []
+            spec = backend.compute_output_spec(lambda x: seen.append(x.size) or ops.concatenate([x, x]),
+                                               keras.KerasTensor(shape))
+            self.assertEqual(spec.shape, (None, *shape[1:]))
+            self.assertLess(max(seen), 2 ** 26)
+        spec = backend.compute_output_spec(lambda x: ops.max_pool(x, 70, 1), keras.KerasTensor((None, None, None, 64)))
+        self.assertEqual(spec.shape, (None, None, None, 64))
 
     def test_random(self):
         first, again = (keras.random.normal((1000,), 1.0, 2.0, seed=5) for _ in range(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import math
 import threading
 
 import compute as cp
@@ -62,12 +63,32 @@ def _spec(fn, args, kwargs, extent):
         return run()
 
 
+# Pairs that stand in the place of unknown extents: extents of the outputs in which they differ are unknown, too. Recorded
+# outputs have memory, so smaller ones are tried first where a tensor would have more than _MOST elements.
+_EXTENTS = ((83, 89), (31, 61), (11, 23))
+_MOST = 2 ** 24
+
+
+def _pairs(shapes):
+    """The pairs to try, in order."""
+    most = [builtins.max(math.prod(pair[1] if n is None else n for n in shape) for shape in shapes) for pair in _EXTENTS]
+    first = next((pair for pair, size in zip(_EXTENTS, most) if size <= _MOST), _EXTENTS[-1])
+    return [first] if first is _EXTENTS[0] else [first, _EXTENTS[0]]
+
+
 def compute_output_spec(fn, *args, **kwargs):
+    shapes = [x.shape for x in tree.flatten((args, kwargs)) if isinstance(x, KerasTensor)]
     with StatelessScope(), SymbolicScope():
-        outputs = _spec(fn, args, kwargs, 83)
-        if not builtins.any(isinstance(x, KerasTensor) and None in x.shape for x in tree.flatten((args, kwargs))):
-            return outputs
-        others = _spec(fn, args, kwargs, 89)
+        if not builtins.any(None in shape for shape in shapes):
+            return _spec(fn, args, kwargs, 1)
+        pairs = _pairs(shapes)
+        for pair in pairs:
+            try:
+                outputs, others = (_spec(fn, args, kwargs, extent) for extent in pair)
+                break
+            except Exception:  # such as a window that is larger than the extent
+                if pair is pairs[-1]:
+                    raise
 
         def merged(x, y):
             if not isinstance(x, KerasTensor):
