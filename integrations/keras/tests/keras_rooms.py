@@ -99,8 +99,8 @@ _hook.CHANGES.update({
                     lambda: ops.sum(quantizers.fake_quant_with_min_max_vars(x.value, *options)), [x])
                 return initial_gradients * found
 
-"""), ('backend.backend() not in ("tensorflow", "jax", "torch"),\n        reason=f"{backend.backend()} doesn\'t support `cust',
-       'backend.backend() not in ("tensorflow", "jax", "torch", "compute"),\n        reason=f"{backend.backend()} doesn\'t support `cust')],
+"""), ('"torch"),\n        reason=f"{backend.backend()} doesn\'t support `cust',
+       '"torch", "compute"),\n        reason=f"{backend.backend()} doesn\'t support `cust')],
     "keras.src.trainers.trainer_test": [_before("else:\n    raise ImportError(", """\
 elif backend.backend() == "compute":
     from keras_compute.src.trainer import ComputeTrainer as Trainer
