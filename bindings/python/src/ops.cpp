@@ -112,11 +112,13 @@ class Attributes {
   }
 
   bool add_reals(PyObject* object, compute_attribute& out) {
-    const Ref items(PySequence_Fast(object, "expected a sequence of numbers"));
-    if (!items) return false;
+    const Py_ssize_t size = PySequence_Size(object);
+    if (size < 0) return false;
     std::vector<double>& list = reals_.emplace_back();
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-      list.push_back(PyFloat_AsDouble(PySequence_Fast_GET_ITEM(items.get(), i)));
+    for (Py_ssize_t i = 0; i < size; ++i) {
+      const Ref item(PySequence_GetItem(object, i));
+      if (!item) return false;
+      list.push_back(PyFloat_AsDouble(item.get()));
       if (PyErr_Occurred() != nullptr) return false;
     }
     out.values = list.data();
