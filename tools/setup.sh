@@ -100,12 +100,14 @@ install_packages() {
 
 # Makes environments of Python with what the integrations need, from the Python package index. Their tests are skipped without them.
 make_environments() {
-  local file name folder
+  local file name folder alone
   for file in integrations/*/tests/requirements.txt; do
     name=$(cut -d/ -f2 <<<"$file") folder=$1/$(cut -d/ -f2 <<<"$file")
+    alone=${file%.txt}-alone.txt  # packages without what they depend on
     cmp -s "$file" "$folder/requirements.txt" && continue
     rm -rf "$folder"
-    if python3 -m venv "$folder" && "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r "$file"; then
+    if python3 -m venv "$folder" && "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: -r "$file" &&
+      { [[ ! -e $alone ]] || "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary=:all: --no-deps -r "$alone"; }; then
       cp "$file" "$folder/requirements.txt"
     else
       echo "without an environment for $name: pip could not install what $file names"

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "memory.hpp"
+
+namespace onnxruntime_compute {
+
+Counters counters;
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+DType bits_of(int64_t element_size) {
+  switch (element_size) {
+    case 1:
+      return compute::uint8;
+    case 2:
+      return compute::uint16;
+    case 4:
+      return compute::uint32;
+    default:
+      return compute::uint64;
+  }
+}
+
+int64_t bytes_of(DType dtype, const Shape& shape) {
+  int64_t size = dtype.size();
+  for (const int64_t extent : shape) size *= extent;
+  return size;
+}
+
+// Memory of ONNX Runtime as a tensor, without a copy.
+Tensor wrapped(DType dtype, const Shape& shape, const int64_t* strides, void* data) {
+  compute_tensor* made = nullptr;
+  compute::check(compute_tensor_wrap_host(dtype.id(), static_cast<int32_t>(shape.size()), shape.data(), strides, data,
+                                          COMPUTE_WRAP_EXPOSED, nullptr, nullptr, &made));
+  return Tensor(made);
+}
+
+// Assigns memory to the storages inside: best fit over blocks that are free again after the last step that uses them.
+void lay_out(Program& program) {
+  const Tape& tape = program.tape;
+  program.offsets.assign(tape.storages.size(), -1);
+  program.externals.resize(tape.storages.size());
+  for (size_t i = 0; i < tape.layouts.size(); ++i) {
+    const auto storage = static_cast<size_t>(tape.layouts[i].storage);
+    if (tape.storages[storage].input >= 0 || tape.storages[storage].output >= 0)
+      program.externals[storage].push_back(static_cast<int>(i));
+  }
+  struct Free {
+    int64_t begin, end;
+  };
+  std::map<int64_t, std::vector<Free>> free_of;
+  std::vector<std::vector<size_t>> begins(tape.steps.size() + 1), ends(tape.steps.size() + 1);
+  for (size_t i = 0; i < tape.storages.size(); ++i) {
+    const Storage& storage = tape.storages[i];
+    if (storage.input >= 0 || storage.output >= 0) continue;
+    begins[static_cast<size_t>(storage.first_step)].push_back(i);
+    ends[static_cast<size_t>(std::max(storage.first_step, storage.last_step))].push_back(i);
+  }
+  for (size_t step = 0; step < tape.steps.size(); ++step) {
+    for (const size_t i : begins[step]) {
+      const Storage& storage = tape.storages[i];
+      const int64_t size = (std::max<int64_t>(storage.size_bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+      std::vector<Free>& free = free_of[storage.element_size];
+      auto best = free.end();
+      for (auto at = free.begin(); at != free.end(); ++at) {
+        if (at->end - at->begin >= size && (best == free.end() || at->end - at->begin < best->end - best->begin))
+          best = at;
+      }
+      int64_t& total = program.bytes_by_size[storage.element_size];
+      if (best != free.end()) {
+        program.offsets[i] = best->begin;
+        best->begin += size;
+        if (best->begin == best->end) free.erase(best);
+        continue;
+      }
+      // What is free at the end grows.
+      const auto last = std::find_if(free.begin(), free.end(), [&](const Free& one) { return one.end == total; });
+      program.offsets[i] = last != free.end() ? last->begin : total;
+      total = program.offsets[i] + size;
+      if (last != free.end()) free.erase(last);
+    }
+    for (const size_t i : ends[step]) {
+      const Storage& storage = tape.storages[i];
+      const int64_t size = (std::max<int64_t>(storage.size_bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+      std::vector<Free>& free = free_of[storage.element_size];
+      Free freed{program.offsets[i], program.offsets[i] + size};
+      for (auto at = free.begin(); at != free.end();) {
+        if (at->end == freed.begin || at->begin == freed.end) {
+          freed = {std::min(freed.begin, at->begin), std::max(freed.end, at->end)};
+          at = free.erase(at);
+        } else {
+          ++at;
+        }
+      }
+      free.push_back(freed);
+    }
+  }
+}
+
+void run_step(const Step& step, compute_tensor** handles, compute_stream* stream) {
+  const auto in = static_cast<int64_t>(step.inputs.size()), out = static_cast<int64_t>(step.outputs.size());
+  if (step.plan.defined()) {
+    compute::check(compute_plan_run(step.plan.get(), stream, nullptr, 0, handles, in, handles + in, out));
+  } else {
+    compute::check(compute_map(stream, step.expression.get(), handles, in, nullptr, 0, handles + in, out));
+  }
+}
+
+}  // namespace
+
+// The operands of a program's steps in an arena.
+struct Operands {
+  std::vector<Tensor> kept;                 // layouts in the arena; on a device also those of inputs and outputs
+  std::vector<compute_tensor*> handles;     // of all steps
+  std::vector<size_t> begins;               // where those of a step are: its inputs, then its outputs
+  std::vector<std::vector<size_t>> places;  // by layout of ONNX Runtime's memory: which handles it is
+  // On a device other than cpu:
+  std::map<int, Tensor> inputs, outputs;  // by number
+  compute::Graph graph;
+  bool is_recorded = false;
+};
+
+struct Arena {
+  std::map<int64_t, Tensor> memory;  // by element size
+  std::map<int64_t, int64_t> size_bytes;
+  std::unordered_map<uint64_t, std::unique_ptr<Operands>> operands;  // by program
+  compute::Stream stream;                                            // of a device other than cpu
+};
+
+// What ONNX Runtime gives as an input.
+struct CompiledGraph::Given {
+  TensorFacts facts;
+  void* data = nullptr;
+};
+
+CompiledGraph::CompiledGraph(std::string name, const compute::Device& device, Graph graph,
+                             std::vector<std::string> inputs, const std::vector<std::string>& outputs, size_t limit)
+    : name_(std::move(name)),
+      device_(device),
+      on_host_(device.name() == "cpu"),
+      graph_(std::move(graph)),
+      limit_(limit) {
+  for (const std::string& input : inputs) {
+    const auto found = graph_.numbers.find(input);
+    inputs_.push_back({found == graph_.numbers.end() ? -1 : found->second});
+  }
+  for (const std::string& output : outputs) outputs_.push_back(graph_.numbers.at(output));
+  uses_.assign(graph_.values.size(), 0);
+  for (const Node& node : graph_.nodes) {
+    for (const int input : node.inputs) {
+      if (input >= 0) ++uses_[static_cast<size_t>(input)];
+    }
+  }
+  for (const int output : outputs_) ++uses_[static_cast<size_t>(output)];
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    ValueFacts& facts = graph_.values[i];
+    if (facts.is_initializer) {
+      const OrtValue* value = nullptr;
+      check_ort(ort.ValueInfo_GetInitializerValue(facts.info, &value));
+      if (value == nullptr) throw std::runtime_error("the initializer " + facts.name + " has no value");
+      const Tensor host = host_copy(value);
+      // Small ones are read while tracing. Large ones stay on the device alone.
+      const bool stays = on_host_ || host.size() <= 1024;
+      initializers_.emplace_back(static_cast<int>(i),
+                                 Tracer::constant(stays ? host : Tensor(), on_host_ ? host : host.to(device_)));
+    }
+    facts.info = nullptr;
+  }
+  for (Node& node : graph_.nodes) node.original = nullptr;
+  note_value_inputs();
+}
+
+CompiledGraph::~CompiledGraph() = default;
+
+// Which inputs have elements that a trace reads: those that reach an input of a node that wants them, but not through a
+// node that looks at shapes.
+void CompiledGraph::note_value_inputs() {
+  std::vector<bool> is_read(graph_.values.size(), false);
+  for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+    bool reads_all = false;
+    for (const int output : node->outputs)
+      reads_all = reads_all || (output >= 0 && is_read[static_cast<size_t>(output)]);
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      if (node->inputs[i] < 0) continue;
+      const bool reads_this = i < 32 && (node->op->value_inputs >> i & 1) != 0;
+      if (reads_this || (reads_all && !node->op->is_shape)) is_read[static_cast<size_t>(node->inputs[i])] = true;
+    }
+  }
+  for (FusedInput& input : inputs_)
+    input.reads_elements = input.value >= 0 && is_read[static_cast<size_t>(input.value)];
+}
+
+std::shared_ptr<Program> CompiledGraph::find(const std::string& key) {
+  const std::lock_guard guard(lock_);
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  programs_.splice(programs_.begin(), programs_, found->second);
+  return found->second->second;
+}
+
+void CompiledGraph::add(const std::string& key, std::shared_ptr<Program> program) {
+  const std::lock_guard guard(lock_);
+  program->id = next_id_++;
+  if (by_key_.contains(key)) return;  // another thread was first
+  programs_.emplace_front(key, std::move(program));
+  by_key_[key] = programs_.begin();
+  while (programs_.size() > limit_) {
+    for (const auto& arena : arenas_) arena->operands.erase(programs_.back().second->id);
+    by_key_.erase(programs_.back().first);
+    programs_.pop_back();
+  }
+}
+
+std::unique_ptr<Arena> CompiledGraph::take_arena(const Program& program) {
+  std::unique_ptr<Arena> arena;
+  {
+    const std::lock_guard guard(lock_);
+    if (!arenas_.empty()) {
+      arena = std::move(arenas_.back());
+      arenas_.pop_back();
+    }
+  }
+  if (arena == nullptr) {
+    arena = std::make_unique<Arena>();
+    if (!on_host_) arena->stream = compute::Stream(device_);
+  }
+  for (const auto& [element_size, bytes] : program.bytes_by_size) {
+    if (arena->size_bytes[element_size] >= bytes) continue;
+    arena->operands.clear();  // they lie in the memory that goes
+    arena->memory[element_size] = Tensor();
+    arena->memory[element_size] = device_.empty(bits_of(element_size), {(bytes + element_size - 1) / element_size});
+    arena->size_bytes[element_size] = bytes;
+  }
+  return arena;
+}
+
+void CompiledGraph::give_arena(std::unique_ptr<Arena> arena) {
+  const std::lock_guard guard(lock_);
+  std::erase_if(arena->operands, [&](const auto& entry) {
+    return std::none_of(programs_.begin(), programs_.end(),
+                        [&](const auto& program) { return program.second->id == entry.first; });
+  });
+  arenas_.push_back(std::move(arena));
+}
+
+void CompiledGraph::run(OrtKernelContext* context) {
+  counters.runs.fetch_add(1, std::memory_order_relaxed);
+  std::vector<Given> given(inputs_.size());
+  std::string key;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const OrtValue* value = nullptr;
+    check_ort(ort.KernelContext_GetInput(context, i, &value));
+    if (value == nullptr || inputs_[i].value < 0) continue;
+    given[i].facts = tensor_facts(value);
+    const void* data = nullptr;
+    check_ort(ort.GetTensorData(value, &data));
+    given[i].data = const_cast<void*>(data);
+    const TensorFacts& facts = given[i].facts;
+    const auto rank = static_cast<int64_t>(facts.shape.size());
+    key.append(reinterpret_cast<const char*>(&rank), sizeof rank);
+    key.append(reinterpret_cast<const char*>(facts.shape.data()), facts.shape.size() * sizeof(int64_t));
+    if (!inputs_[i].reads_elements) continue;
+    const auto size_bytes = static_cast<size_t>(bytes_of(facts.dtype, facts.shape));
+    if (const auto there = DeviceMemory::of_process().find(data, facts.dtype, facts.shape)) {
+      std::string bytes(size_bytes, '\0');
+      there->read(bytes.data(), static_cast<int64_t>(size_bytes));
+      key += bytes;
+    } else if (size_bytes > 0) {
+      key.append(static_cast<const char*>(data), size_bytes);
+    }
+  }
+  if (const std::shared_ptr<Program> program = find(key)) return replay(context, given, *program);
+  trace(context, given, key);
+}
+
+namespace {
+
+// Where an output of the graph goes.
+void* output_address(OrtKernelContext* context, size_t number, const Shape& shape) {
+  OrtValue* value = nullptr;
+  check_ort(ort.KernelContext_GetOutput(context, number, shape.data(), shape.size(), &value));
+  void* data = nullptr;
+  check_ort(ort.GetTensorMutableData(value, &data));
+  return data;
+}
+
+void write_output(void* address, DType dtype, const Shape& shape, const Tensor& tensor,
+                  const compute::Stream& stream = {}) {
+  const int64_t size_bytes = bytes_of(dtype, shape);
+  if (size_bytes == 0) return;
+  if (const auto there = DeviceMemory::of_process().find(address, dtype, shape)) return there->assign(tensor, stream);
+  tensor.read(address, size_bytes);
+}
+
+}  // namespace
+
+void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key) {
+  counters.traces.fetch_add(1, std::memory_order_relaxed);
+  static const compute::Device cpu = compute::Device::open("cpu");
+  Tracer tracer(device_);
+  std::vector<Value> values(graph_.values.size());
+  std::vector<int> uses = uses_;
+  for (const auto& [number, value] : initializers_) values[static_cast<size_t>(number)] = value;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].value < 0 || given[i].facts.dtype == DType()) continue;
+    const TensorFacts& facts = given[i].facts;
+    Value& value = values[static_cast<size_t>(inputs_[i].value)];
+    const auto there = DeviceMemory::of_process().find(given[i].data, facts.dtype, facts.shape);
+    if (inputs_[i].reads_elements) {
+      if (there) {
+        value = Tracer::constant(there->to(cpu));
+        continue;
+      }
+      compute_tensor* made = nullptr;
+      compute::check(compute_tensor_from_host(cpu.get(), facts.dtype.id(), static_cast<int32_t>(facts.shape.size()),
+                                              facts.shape.data(), given[i].data, &made));
+      value = Tracer::constant(Tensor(made));
+      continue;
+    }
+    // A copy: what is traced may be kept as a constant of nothing, but views of it may live until the end of the trace.
+    if (there) {
+      value = tracer.input(static_cast<int>(i), compute::copy(*there));
+      continue;
+    }
+    compute_tensor* made = nullptr;
+    compute::check(compute_tensor_from_host(device_.get(), facts.dtype.id(), static_cast<int32_t>(facts.shape.size()),
+                                            facts.shape.data(), given[i].data, &made));
+    value = tracer.input(static_cast<int>(i), Tensor(made));
+  }
+  for (const Node& node : graph_.nodes) {
+    try {
+      for (const int input : node.inputs) {
+        if (input < 0) continue;
+        Value& value = values[static_cast<size_t>(input)];
+        if (!value.is_present())
+          throw std::runtime_error("the value " + graph_.values[static_cast<size_t>(input)].name + " is missing");
+        if (uses_[static_cast<size_t>(input)] > 1) value = tracer.settle(value);
+      }
+      Call call(tracer, node, values);
+      node.op->run(call);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(node.type + " " + node.name + ": " + error.what());
+    }
+    for (const int input : node.inputs) {
+      if (input >= 0 && --uses[static_cast<size_t>(input)] == 0) values[static_cast<size_t>(input)] = Value();
+    }
+  }
+  std::vector<Value> results;
+  for (const int output : outputs_) results.push_back(values[static_cast<size_t>(output)]);
+  values.clear();
+  std::vector<Tensor> tensors;
+  auto program = std::make_shared<Program>();
+  program->tape = tracer.finish(results, &tensors);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TapeOutput& output = program->tape.outputs[i];
+    write_output(output_address(context, i, output.shape), output.dtype, output.shape, tensors[i]);
+  }
+  if (!program->tape.is_complete) return;
+  lay_out(*program);
+  add(key, std::move(program));
+}
+
+void CompiledGraph::replay(OrtKernelContext* context, const std::vector<Given>& given, const Program& program) {
+  const Tape& tape = program.tape;
+  std::unique_ptr<Arena> arena = take_arena(program);
+  std::unique_ptr<Operands>& slot = arena->operands[program.id];
+  if (slot == nullptr) {
+    auto made = std::make_unique<Operands>();
+    std::vector<compute_tensor*> layouts(tape.layouts.size(), nullptr);
+    if (!on_host_) {
+      for (size_t i = 0; i < tape.storages.size(); ++i) {
+        const Storage& storage = tape.storages[i];
+        if (storage.input < 0 && storage.output < 0) continue;
+        (storage.input >= 0 ? made->inputs : made->outputs)[storage.input >= 0 ? storage.input : storage.output] =
+            device_.empty(bits_of(storage.element_size), {storage.size_bytes / storage.element_size});
+      }
+    }
+    for (size_t i = 0; i < tape.layouts.size(); ++i) {
+      const Layout& layout = tape.layouts[i];
+      const auto number = static_cast<size_t>(layout.storage);
+      const Storage& storage = tape.storages[number];
+      const bool is_external = storage.input >= 0 || storage.output >= 0;
+      if (is_external && on_host_) continue;
+      const Tensor& base = storage.input >= 0    ? made->inputs.at(storage.input)
+                           : storage.output >= 0 ? made->outputs.at(storage.output)
+                                                 : arena->memory.at(storage.element_size);
+      const int64_t offset = (is_external ? 0 : program.offsets[number]) + layout.offset_bytes + base.offset_bytes();
+      made->kept.push_back(base.view(layout.dtype, layout.shape, layout.strides, offset));
+      layouts[i] = made->kept.back().get();
+    }
+    made->places.resize(tape.layouts.size());
+    for (const Step& step : tape.steps) {
+      made->begins.push_back(made->handles.size());
+      for (const auto* const list : {&step.inputs, &step.outputs}) {
+        for (const OperandPlace& place : *list) {
+          compute_tensor* handle = nullptr;
+          if (place.kind == OperandPlace::kConstant) handle = tape.constants[static_cast<size_t>(place.index)].get();
+          if (place.kind == OperandPlace::kLayout) {
+            handle = layouts[static_cast<size_t>(place.index)];
+            if (handle == nullptr) made->places[static_cast<size_t>(place.index)].push_back(made->handles.size());
+          }
+          made->handles.push_back(handle);
+        }
+      }
+    }
+    slot = std::move(made);
+  }
+  Operands& operands = *slot;
+
+  std::vector<void*> addresses(tape.outputs.size());
+  for (size_t i = 0; i < tape.outputs.size(); ++i) addresses[i] = output_address(context, i, tape.outputs[i].shape);
+
+  if (on_host_) {
+    std::vector<Tensor> held;  // until the end of the run
+    for (size_t number = 0; number < tape.storages.size(); ++number) {
+      if (program.externals[number].empty()) continue;
+      const Storage& storage = tape.storages[number];
+      void* data = storage.input >= 0 ? given[static_cast<size_t>(storage.input)].data
+                                      : addresses[static_cast<size_t>(storage.output)];
+      if (storage.size_bytes == 0) data = nullptr;
+      const bool is_whole = program.externals[number].size() == 1 &&
+                            tape.layouts[static_cast<size_t>(program.externals[number][0])].offset_bytes == 0;
+      Tensor base;
+      const Shape flat{storage.size_bytes / storage.element_size};
+      if (!is_whole || (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(storage.element_size)) != 0) {
+        try {
+          base = wrapped(bits_of(storage.element_size), flat, nullptr, data);
+        } catch (const compute::Error&) {
+          if (storage.input < 0) throw;
+          // Not aligned, or inside other memory that is in use: a copy.
+          counters.copied_inputs.fetch_add(1, std::memory_order_relaxed);
+          base = device_.empty(bits_of(storage.element_size), flat);
+          base.write(data, storage.size_bytes);
+        }
+        held.push_back(base);
+      }
+      for (const int index : program.externals[number]) {
+        const Layout& layout = tape.layouts[static_cast<size_t>(index)];
+        Tensor tensor;
+        if (base.defined()) {
+          tensor = base.view(layout.dtype, layout.shape, layout.strides, base.offset_bytes() + layout.offset_bytes);
+        } else {
+          try {
+            tensor = wrapped(layout.dtype, layout.shape, layout.strides.data(), data);
+          } catch (const compute::Error&) {
+            if (storage.input < 0) throw;
+            counters.copied_inputs.fetch_add(1, std::memory_order_relaxed);
+            base = device_.empty(bits_of(storage.element_size), flat);
+            base.write(data, storage.size_bytes);
+            tensor = base.view(layout.dtype, layout.shape, layout.strides, base.offset_bytes());
+          }
+        }
+        for (const size_t place : operands.places[static_cast<size_t>(index)]) operands.handles[place] = tensor.get();
+        held.push_back(std::move(tensor));
+      }
+    }
+    for (size_t i = 0; i < tape.steps.size(); ++i)
+      run_step(tape.steps[i], operands.handles.data() + operands.begins[i], nullptr);
+    for (size_t i = 0; i < tape.outputs.size(); ++i) {
+      if (tape.outputs[i].constant.defined())
+        write_output(addresses[i], tape.outputs[i].dtype, tape.outputs[i].shape, tape.outputs[i].constant);
+    }
+    give_arena(std::move(arena));
+    return;
+  }
+
+  const compute::Stream& stream = arena->stream;
+  if (!operands.is_recorded) {
+    operands.is_recorded = true;
+    try {
+      operands.graph = compute::Graph::record(stream, [&] {
+        for (size_t i = 0; i < tape.steps.size(); ++i)
+          run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
+      });
+    } catch (const compute::Error&) {
+      operands.graph = {};  // a step cannot be recorded: they run one by one
+    }
+  }
+  for (const auto& [number, tensor] : operands.inputs) {
+    const Given& from = given[static_cast<size_t>(number)];
+    if (const auto there = DeviceMemory::of_process().find(from.data, from.facts.dtype, from.facts.shape)) {
+      Shape strides(from.facts.shape.size(), 1);
+      for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * from.facts.shape[i];
+      tensor.view(from.facts.dtype, from.facts.shape, strides, tensor.offset_bytes()).assign(*there, stream);
+    } else if (tensor.size() > 0) {
+      tensor.write_async(from.data, tensor.size_bytes(), stream);
+    }
+  }
+  if (operands.graph.defined()) {
+    operands.graph.run(stream);
+  } else {
+    for (size_t i = 0; i < tape.steps.size(); ++i)
+      run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
+  }
+  for (size_t i = 0; i < tape.outputs.size(); ++i) {
+    const TapeOutput& output = tape.outputs[i];
+    Tensor tensor = output.constant;
+    if (!tensor.defined()) {
+      const Tensor& memory = operands.outputs.at(static_cast<int>(i));
+      Shape strides(output.shape.size(), 1);
+      for (size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * output.shape[axis];
+      tensor = memory.view(output.dtype, output.shape, strides, memory.offset_bytes());
+    }
+    write_output(addresses[i], output.dtype, output.shape, tensor, stream);
+  }
+  stream.synchronize();
+  give_arena(std::move(arena));
+}
+
+}  // namespace onnxruntime_compute

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fused graph, compiled for each tuple of shapes that it meets.
+#pragma once
+
+#include <compute/compute.hpp>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "op_table.hpp"
+
+namespace onnxruntime_compute {
+
+/// Memory for the values inside a graph, which one run at a time uses, and the operands of programs in it.
+struct Arena;
+
+/// A tape with its values laid out: those that are not in use at the same time share memory.
+struct Program {
+  uint64_t id = 0;
+  Tape tape;
+  std::vector<int64_t> offsets;              // by storage
+  std::map<int64_t, int64_t> bytes_by_size;  // of the arena, by element size
+  std::vector<std::vector<int>> externals;   // layouts of each storage that is ONNX Runtime's, by storage
+};
+
+struct FusedInput {
+  int value = -1;
+  bool reads_elements = false;  // the trace reads them: they are part of what a program is for
+};
+
+class CompiledGraph {
+ public:
+  /// `graph` has its ops found. `limit`: how many programs are kept.
+  CompiledGraph(std::string name, const compute::Device& device, Graph graph, std::vector<std::string> inputs,
+                const std::vector<std::string>& outputs, size_t limit);
+  ~CompiledGraph();
+
+  void run(OrtKernelContext* context);
+
+ private:
+  struct Given;
+  std::shared_ptr<Program> find(const std::string& key);
+  void add(const std::string& key, std::shared_ptr<Program> program);
+  void trace(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key);
+  void replay(OrtKernelContext* context, const std::vector<Given>& given, const Program& program);
+  std::unique_ptr<Arena> take_arena(const Program& program);
+  void give_arena(std::unique_ptr<Arena> arena);
+  void note_value_inputs();
+
+  std::string name_;
+  compute::Device device_;
+  bool on_host_;
+  Graph graph_;
+  std::vector<FusedInput> inputs_;
+  std::vector<int> outputs_;
+  std::vector<int> uses_;  // of each value, by nodes and as outputs
+  std::vector<std::pair<int, Value>> initializers_;
+  size_t limit_;
+
+  std::mutex lock_;                                                       // of what follows
+  std::list<std::pair<std::string, std::shared_ptr<Program>>> programs_;  // the last used one first
+  std::unordered_map<std::string, decltype(programs_)::iterator> by_key_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  uint64_t next_id_ = 1;
+};
+
+/// Counts of this process, for tests and reports.
+struct Counters {
+  std::atomic<int64_t> runs = 0;
+  std::atomic<int64_t> traces = 0;
+  std::atomic<int64_t> copied_inputs = 0;  // that could not be taken where they are
+};
+extern Counters counters;
+
+}  // namespace onnxruntime_compute
