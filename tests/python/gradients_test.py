@@ -107,7 +107,9 @@ CALLS = [
     ("irfft", "-", [np.array([1 + 2j, 3 - 1j, 2])], {}),  # fft_test.py has its gradient
     ("repeat", "g", [X], {"repeats": 2}), ("tile", "g", [X], {"repetitions": [2, 3]}), ("roll", "g", [X], {"shift": 1}),
     *((name, "g", [F(2, 5, 4)], {extents: [7, 3], "axes": [1, 2], **attributes}) for name, extents in (("resize", "sizes"), ("resize_grad", "shape"))
-      for attributes in ({}, {"mode": "linear"}, {"mode": "cubic", "antialias": 1}, {"mode": "cubic", "exclude_outside": 1, "scales": [1.5, 0.75]})),
+      for attributes in ({}, {"mode": "linear"}, {"mode": "cubic", "antialias": 1}, {"mode": "cubic", "exclude_outside": 1})),
+    ("resize", "g", [F(2, 5, 4)], {"sizes": [7, 3], "axes": [1, 2], "mode": "cubic", "scales": [1.5, 0.75]}),
+    ("resize_grad", "g", [F(2, 7, 3)], {"shape": [5, 4], "axes": [1, 2], "mode": "cubic", "scales": [1.5, 0.75]}),
     ("resize", "g", [F(4, 6)], {"sizes": [8, 3]}), ("resize", "g", [F(6, 5)], {"sizes": [4, 4], "mode": "linear", "extrapolation_value": 3,
                                 "coordinate_transformation_mode": "tf_crop_and_resize", "roi": [-0.5, 0.25, 0.75, 1]}),
     ("rotary_embedding", "g-", [F(3, 4), PLACES], {}),
