@@ -20,7 +20,7 @@ install(
 configure_package_config_file(
   "${CMAKE_CURRENT_LIST_DIR}/ComputeConfig.cmake.in" "${PROJECT_BINARY_DIR}/package/ComputeConfig.cmake"
   INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute")
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/ComputeConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/ComputeConfigVersion.cmake" COMPATIBILITY SameMajorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/package/ComputeConfig.cmake" "${PROJECT_BINARY_DIR}/package/ComputeConfigVersion.cmake"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Compute" COMPONENT development)
 

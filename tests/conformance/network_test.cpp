@@ -904,6 +904,10 @@ void add_network_tests(Registry& registry) {
                 row.op,    {dtype}};
       // Where the op is taken apart, positions in the windows are int64.
       if (std::string_view(row.op) == "max_pool_grad") test.dtypes.push_back(dtype::INT64);
+      // The same of elements, and comparisons round their coordinates.
+      if (std::string_view(row.op).starts_with("resize")) {
+        for (const Dtype other : {dtype::INT64, dtype::BOOL, dtype::FLOAT32}) test.dtypes.push_back(other);
+      }
       test.body = [row, dtype](const Session& session) {
         Case c(session, row.op, dtype);
         row.body(c);

@@ -42,6 +42,9 @@ std::string refuse_resize(const Claim& claim) {
   if (is_nearest && claim.node.text("coordinate_transformation_mode") != "tf_crop_and_resize") return "";
   if (!is_real(claim.dtype(0))) return "the dtype " + std::string(claim.dtype(0).name());
   if (claim.node.text("coordinate_transformation_mode") == "tf_half_pixel_for_nn") return "tf_half_pixel_for_nn";
+  // With scales the corners of the result lie at the scaled extent, which need not be whole.
+  if (claim.node.text("coordinate_transformation_mode") == "align_corners" && claim.node.has_input(2))
+    return "align_corners with scales";
   if (claim.node.version < 11) return "its version";
   return refuse_missing("resize");
 }
