@@ -4,6 +4,7 @@
 
 #include <compute/plugin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -97,7 +98,9 @@ struct Plan {
   // Releases the steps prepared so far; called only before the plan is shared.
   void drop_steps() noexcept;
   // Its size as counted by the cache.
-  int64_t plugin_plans() const { return static_cast<int64_t>(steps.empty() ? 1 : steps.size()); }
+  int64_t plugin_plans() const {
+    return std::max<int64_t>(1, std::ranges::count(steps, false, &PlannedStep::shares_plan));
+  }
 
   std::atomic<int32_t> references{1};
   void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <stdexcept>
 
@@ -70,7 +71,11 @@ struct DataTransfer : OrtDataTransferImpl {
 };
 
 void* allocate(OrtAllocator* self, size_t size_bytes) {
-  return DeviceMemory::of_process().allocate(static_cast<Allocator*>(self)->device, size_bytes);
+  try {
+    return DeviceMemory::of_process().allocate(static_cast<Allocator*>(self)->device, size_bytes);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
 }
 
 void copy_value(const OrtValue* from, OrtValue* to) {

@@ -483,6 +483,17 @@ void CompiledGraph::replay(OrtKernelContext* context, const std::vector<Given>& 
       operands.graph = {};  // a step cannot be recorded: they run one by one
     }
   }
+  // If a call throws, ONNX Runtime frees its memory, which copies may still read.
+  struct Wait {
+    const compute::Stream& stream;
+    ~Wait() {
+      try {
+        stream.synchronize();
+      } catch (const compute::Error&) {
+        // The failure was thrown already.
+      }
+    }
+  } const wait{stream};
   for (const auto& [number, tensor] : operands.inputs) {
     const Given& from = given[static_cast<size_t>(number)];
     if (const auto there = DeviceMemory::of_process().find(from.data, from.facts.dtype, from.facts.shape)) {

@@ -284,6 +284,11 @@ OrtStatus* create_ep(OrtEpFactory* self, const OrtHardwareDevice* const*, const 
     made->device = !selector.empty()          ? compute::Device::open(selector)
                    : factory.device.defined() ? factory.device
                                               : compute::Device::open();
+    // ONNX Runtime takes the memory of all sessions from the device that was offered.
+    if (factory.device.defined() && made->device.get() != factory.device.get())
+      throw std::runtime_error("the option device names " + std::string(made->device.name()) +
+                               ", but values lie in memory of " + std::string(factory.device.name()) +
+                               ": set COMPUTE_DEVICE instead");
     if (!limit.empty()) made->program_limit = static_cast<size_t>(std::max(1, std::atoi(limit.c_str())));
     *out = made.release();
   });

@@ -23,11 +23,13 @@ const compute::Device& host_device() {
   return cpu;
 }
 
-// Expressions by their text. There are as many as models have different chains.
+// Expressions by their text. Numbers that follow from shapes stand in it, so the texts may differ without end.
 compute::Expression expression_of(const std::string& text, size_t operand_count) {
   static std::mutex lock;
   static std::unordered_map<std::string, compute::Expression> known;
+  constexpr size_t kMostKnown = 1024;
   const std::lock_guard guard(lock);
+  if (known.size() >= kMostKnown) known.clear();  // what uses one has its own reference
   compute::Expression& found = known[std::to_string(operand_count) + ":" + text];
   if (!found.defined()) {
     std::vector<std::string> names;

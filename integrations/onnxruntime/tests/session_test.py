@@ -53,6 +53,42 @@ class Sessions(unittest.TestCase):
         for one, expected in zip(session.run(None, feed), other.run(None, feed)):
             np.testing.assert_allclose(one, expected, rtol=1e-4, atol=1e-5)
 
+    def test_nodes_at_their_edges(self):
+        """Empty parts, roundings of extents and coordinates, and starts beyond the ends."""
+        i64, f32, row = np.int64, np.float32, np.arange(12, dtype=np.float32).reshape(1, 12)
+        cases = [
+            ("Concat", {"axis": 1}, {"x": np.empty((0, 4), f32), "y": np.empty((0, 1), f32)}, {}, 17),
+            ("Concat", {"axis": 1}, {"x": np.empty((2, 0), f32), "y": np.ones((2, 3), f32)}, {}, 17),
+            ("Slice", {}, {"x": row}, {"a": np.array([-20]), "b": np.array([-30]), "c": np.array([1]), "d": np.array([-1])}, 17),
+            ("Squeeze", {}, {"x": row}, {"a": np.array([], i64)}, 17),
+            ("Range", {}, {name: np.array(at, f32) for name, at in zip("xyz", (0.1, 0.4, 0.1))}, {}, 17),
+            ("Resize", {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+             {"x": row[:, :10]}, {"": None, "a": np.array([1, 0.7], f32)}, 17),
+            ("Resize", {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+             {"x": row[:, :9]}, {"": None, "a": np.array([1, 0.6666667], f32)}, 17),
+            ("Resize", {"mode": "nearest"}, {"x": row[:, :4]}, {"a": np.array([1, 0.6], f32)}, 10),
+            ("DynamicQuantizeLinear", {}, {"x": np.zeros((2, 3), f32)}, {}, 17),
+        ]
+        for op, attributes, feed, constants, opset in cases:
+            with self.subTest(op=op, shapes=[value.shape for value in feed.values()]):
+                results = ["p", "q", "r"] if op == "DynamicQuantizeLinear" else ["p"]
+                dtypes = [np.uint8, f32, np.uint8] if op == "DynamicQuantizeLinear" else [f32]
+                model = model_of([helper.make_node(op, [*feed, *constants], results, **attributes)],
+                                 {name: (value.dtype, value.shape) for name, value in feed.items()},
+                                 {name: (dtype, None) for name, dtype in zip(results, dtypes)},
+                                 {name: value for name, value in constants.items() if name}, opset)
+                session, other = session_of(model, alone=True), session_on_cpu(model)
+                for one, expected in zip(session.run(None, feed), other.run(None, feed)):
+                    self.assertEqual(one.shape, expected.shape)
+                    np.testing.assert_allclose(one, expected, rtol=1e-6)
+
+    def test_no_step_is_a_failure(self):
+        model = model_of([helper.make_node("Range", ["x", "y", "z"], ["p"])], {name: (np.int64, []) for name in "xyz"},
+                         {"p": (np.int64, None)})
+        session = session_of(model, alone=True)
+        with self.assertRaisesRegex(Exception, "delta is 0"):
+            session.run(None, {name: np.array(at) for name, at in zip("xyz", (0, 5, 0))})
+
     def test_a_network(self):
         model = network()
         session, other = session_of(model), session_on_cpu(model)

@@ -47,7 +47,7 @@ void run_squeeze(Call& c) {
   Shape shape;
   for (int64_t i = 0; i < x.rank(); ++i) {
     const int64_t extent = x.shape[static_cast<size_t>(i)];
-    const bool goes = is_given ? std::find(axes.begin(), axes.end(), i) != axes.end() : extent == 1;
+    const bool goes = is_given && !axes.empty() ? std::find(axes.begin(), axes.end(), i) != axes.end() : extent == 1;
     if (goes && extent != 1) throw std::runtime_error("Squeeze: an axis whose extent is not 1");
     if (!goes) shape.push_back(extent);
   }
@@ -85,13 +85,14 @@ void run_expand(Call& c) {
 void run_tile(Call& c) { c.out(0, c.t.op("tile", {c.in(0)}, {Attribute("repetitions", c.t.to_integers(c.in(1)))})); }
 
 void run_concat(Call& c) {
+  const int64_t axis = Call::axis_of(c.node.integer("axis", 1), c.in(0).rank());
   std::vector<Value> parts;
   for (const Value& part : c.all()) {
-    if (part.shape.empty() || part.size() != 0) parts.push_back(part);
+    if (part.shape.at(static_cast<size_t>(axis)) != 0) parts.push_back(part);
   }
   if (parts.empty()) parts.push_back(c.in(0));
   if (parts.size() == 1) return c.out(0, parts[0]);
-  c.out(0, c.t.op("concat", parts, {Attribute("axis", Call::axis_of(c.node.integer("axis", 1), c.in(0).rank()))}));
+  c.out(0, c.t.op("concat", parts, {Attribute("axis", axis)}));
 }
 
 void run_split(Call& c) {
@@ -129,7 +130,8 @@ void run_slice(Call& c) {
     const auto place = [&](int64_t at, int64_t least, int64_t greatest) {
       return std::clamp(at < 0 ? at + extent : at, least, greatest);
     };
-    const int64_t start = step > 0 ? place(starts[i], 0, extent) : place(starts[i], -1, extent - 1);
+    const int64_t start =
+        step > 0 ? place(starts[i], 0, extent) : place(starts[i], 0, std::max<int64_t>(extent - 1, 0));
     const int64_t end = step > 0 ? place(ends[i], 0, extent) : place(ends[i], -1, extent - 1);
     if (step > 0 ? start >= end : start <= end) {
       from[axis] = to[axis] = 0;
@@ -145,6 +147,7 @@ void run_slice(Call& c) {
 // The positions along an axis of `extent` that a mode of padding reads.
 std::vector<int64_t> padded_positions(int64_t extent, int64_t before, int64_t after, const std::string& mode) {
   std::vector<int64_t> positions;
+  if (extent == 0 && before + after > 0) throw std::runtime_error("Pad: no elements to repeat");
   for (int64_t i = -before; i < extent + after; ++i) {
     int64_t at = i;
     if (mode == "edge") {
@@ -255,6 +258,7 @@ void run_range(Call& c) {
   const DType dtype = c.in(0).dtype;
   if (is_real(dtype)) {
     const double start = c.t.to_real(c.in(0)), limit = c.t.to_real(c.in(1)), step = c.t.to_real(c.in(2));
+    if (step == 0) throw std::runtime_error("Range: delta is 0");
     const auto size = static_cast<int64_t>(std::max(0.0, std::ceil((limit - start) / step)));
     return c.out(0, c.t.op("arange", {},
                            {Attribute("start", start), Attribute("step", step), Attribute("size", size),
@@ -262,6 +266,7 @@ void run_range(Call& c) {
   }
   const int64_t start = c.t.to_integers(c.in(0)).at(0), limit = c.t.to_integers(c.in(1)).at(0);
   const int64_t step = c.t.to_integers(c.in(2)).at(0);
+  if (step == 0) throw std::runtime_error("Range: delta is 0");
   const int64_t size =
       std::max<int64_t>(0, step > 0 ? (limit - start + step - 1) / step : (start - limit - step - 1) / -step);
   c.out(0, c.t.op("arange", {},

@@ -306,7 +306,8 @@ void run_dequantize(Call& c) {
 void run_dynamic_quantize(Call& c) {
   const Value x = c.t.settle(c.in(0));
   const Value greatest = c.t.op("max", {x}), least = c.t.op("min", {x});
-  const Value scale = c.t.settle(c.t.map("(max($0, 0) - min($1, 0)) / 255", {greatest, least}, x.dtype));
+  const Value scale = c.t.settle(
+      c.t.map("where(max($0, 0) == min($1, 0), 1, (max($0, 0) - min($1, 0)) / 255)", {greatest, least}, x.dtype));
   const Value zero = c.t.settle(
       c.t.map("convert(min(max(round((0 - min($0, 0)) / $1), 0), 255), uint8)", {least, scale}, compute::uint8));
   c.out(0, c.t.map("convert(min(max(round($0 / $1) + convert($2, float32), 0), 255), uint8)", {x, scale, zero},

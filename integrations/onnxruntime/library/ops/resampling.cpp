@@ -20,20 +20,20 @@ std::string refuse_missing(const char* name) { return has_op(name) ? "" : "this 
 
 // ---- Resize ---------------------------------------------------------------------------------------------------------
 
-// Where element `i` of an axis that is resampled lies.
-double coordinate(const std::string& mode, double i, double scale, double extent, double size) {
+// Where element `i` of an axis that is resampled lies, in float32 as ONNX Runtime computes it.
+float coordinate(const std::string& mode, float i, float scale, float extent, float size) {
   if (mode == "asymmetric") return i / scale;
   if (mode == "align_corners") return size == 1 ? 0 : i * (extent - 1) / (size - 1);
-  if (mode == "pytorch_half_pixel") return size > 1 ? (i + 0.5) / scale - 0.5 : 0;
-  if (mode == "tf_half_pixel_for_nn") return (i + 0.5) / scale;
-  if (mode == "half_pixel_symmetric") return extent / 2 * (1 - size / (scale * extent)) + (i + 0.5) / scale - 0.5;
-  return (i + 0.5) / scale - 0.5;
+  if (mode == "pytorch_half_pixel") return size > 1 ? (i + 0.5f) / scale - 0.5f : 0;
+  if (mode == "tf_half_pixel_for_nn") return (i + 0.5f) / scale;
+  if (mode == "half_pixel_symmetric") return extent / 2 * (1 - size / (scale * extent)) + (i + 0.5f) / scale - 0.5f;
+  return (i + 0.5f) / scale - 0.5f;
 }
 
-double nearest(const std::string& mode, double x) {
+float nearest(const std::string& mode, float x) {
   if (mode == "floor") return std::floor(x);
   if (mode == "ceil") return std::ceil(x);
-  return mode == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5);
+  return mode == "round_prefer_ceil" ? std::floor(x + 0.5f) : std::ceil(x - 0.5f);
 }
 
 std::string refuse_resize(const Claim& claim) {
@@ -69,7 +69,8 @@ void run_resize(Call& c) {
   const auto extent_of = [&](size_t i) { return x.shape.at(static_cast<size_t>(axes[i])); };
   if (by_scales) {
     for (size_t i = 0; i < axes.size(); ++i) {
-      sizes.push_back(static_cast<int64_t>(std::floor(static_cast<double>(extent_of(i)) * scales.at(i))));
+      sizes.push_back(
+          static_cast<int64_t>(std::floor(static_cast<float>(extent_of(i)) * static_cast<float>(scales.at(i)))));
     }
   } else {
     sizes = c.t.to_integers(c.in(3));
@@ -93,14 +94,17 @@ void run_resize(Call& c) {
   const std::string mode = c.node.text("mode", "nearest");
   const std::string place = c.node.text("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
   if (mode == "nearest" && place != "tf_crop_and_resize") {
-    const std::string rounding = c.node.text("nearest_mode", is_old ? "floor" : "round_prefer_floor");
     for (size_t i = axes.size(); i-- > 0;) {
+      // Before version 11 an axis that shrinks is rounded up.
+      const std::string rounding = !is_old         ? c.node.text("nearest_mode", "round_prefer_floor")
+                                   : scales[i] < 1 ? "ceil"
+                                                   : "floor";
       const int64_t extent = extent_of(i), size = sizes[i];
       std::vector<int64_t> positions;
       bool is_identity = size == extent;
       for (int64_t at = 0; at < size; ++at) {
-        const double from = coordinate(place, static_cast<double>(at), scales[i], static_cast<double>(extent),
-                                       static_cast<double>(size));
+        const float from = coordinate(place, static_cast<float>(at), static_cast<float>(scales[i]),
+                                      static_cast<float>(extent), static_cast<float>(size));
         positions.push_back(std::clamp<int64_t>(static_cast<int64_t>(nearest(rounding, from)), 0, extent - 1));
         is_identity = is_identity && positions.back() == at;
       }
