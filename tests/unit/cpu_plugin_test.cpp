@@ -855,7 +855,7 @@ TEST_P(CpuPluginThreads, AProductStartsNoThread) {
               COMPUTE_OK);
   }
   EXPECT_EQ(finish(), COMPUTE_OK);
-  EXPECT_EQ(task_count(), before);
+  EXPECT_LE(task_count(), before);  // a thread of an earlier test may have ended
   EXPECT_EQ(c, std::vector<float>(c.size(), static_cast<float>(n)));
   EXPECT_EQ(f, std::vector<double>(f.size(), static_cast<double>(n)));
 }

@@ -334,15 +334,17 @@ BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position
   const Operand& o = operands_[operand];
   const auto& strides = nest_.strides[operand];
   const int inner = nest_.rank - 1;
-  const char* src = at(o.index_dtype != 0 ? nullptr : run.data[operand], position.offsets[operand]);
-  if (o.linear) return {src, 1};
+  // An address; of positions the value itself, of which a pointer could not be computed.
+  intptr_t src = position.offsets[operand] + (o.index_dtype != 0 ? 0 : reinterpret_cast<intptr_t>(run.data[operand]));
+  const auto pointer = [&] { return reinterpret_cast<const char*>(src); };
+  if (o.linear) return {pointer(), 1};
   int64_t left = nest_.extents[inner] - position.coordinates[inner];
   char* const splat_at = at(frame, o.splat);
   if (o.constant) return {splat_at, 0};  // filled at the piece's begin
   if (n <= left && o.index_dtype == 0) {
-    if (strides[inner] == o.size) return {src, 1};
+    if (strides[inner] == o.size) return {pointer(), 1};
     if (strides[inner] == 0) {
-      splat(src, o.size, splat_at);
+      splat(pointer(), o.size, splat_at);
       return {splat_at, 0};
     }
   }
@@ -354,13 +356,14 @@ BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position
     if (left == row && inner > 0 && n - done >= 2 * row && o.index_dtype == 0) {  // whole rows, except for the last
       const int64_t whole = n == block_ && done == 0 && block_rows_ > 0 ? block_rows_ : (n - done) / row;
       const int64_t rows = std::min(whole, nest_.extents[inner - 1] - coordinates[inner - 1]);
-      table_->gather_rows[size_class(o.size)](src, strides[inner - 1], strides[inner], dst + done * o.size, row, rows);
+      table_->gather_rows[size_class(o.size)](pointer(), strides[inner - 1], strides[inner], dst + done * o.size, row,
+                                              rows);
       done += rows * row;
       src += (rows - 1) * strides[inner - 1];
       coordinates[inner - 1] += rows - 1;
     } else {
       const int64_t count = std::min(left, n - done);
-      gather(operand, src, strides[inner], dst + done * o.size, count);
+      gather(operand, pointer(), strides[inner], dst + done * o.size, count);
       done += count;
       left = row;
     }
