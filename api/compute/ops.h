@@ -1733,7 +1733,7 @@ COMPUTE_API compute_error* compute_logsumexp_into(compute_stream* stream, comput
  * the order i, o, f, g, the peepholes pi, po, pf in the order i, o, f; b is the sum of both biases; direction is
  * forward, reverse (from the last time on) or bidirectional (both, along the axis of directions); behind the length
  * of a sequence y is 0, and the states stay as they are; cells has the cell states at all times. Dtype: the dtype of
- * x, which is floating-point and that of all inputs but lengths; cells of float16 and bfloat16 are float32. Shape: y
+ * x, which is floating-point; all inputs except lengths have it; cells of float16 and bfloat16 are float32. Shape: y
  * and cells: [time, directions, batch, hidden]; last_h and last_c: [directions, batch, hidden]. Error bound: log2. */
 typedef struct compute_lstm_options {
   uint32_t struct_size;

@@ -2796,7 +2796,7 @@ inline void logsumexp_into(const Tensor& x, const Tensor& y, const Axes& axes = 
 /// order i, o, f, g, the peepholes pi, po, pf in the order i, o, f; b is the sum of both biases; direction is forward,
 /// reverse (from the last time on) or bidirectional (both, along the axis of directions); behind the length of a
 /// sequence y is 0, and the states stay as they are; cells has the cell states at all times. Dtype: the dtype of x,
-/// which is floating-point and that of all inputs but lengths; cells of float16 and bfloat16 are float32. Shape: y and
+/// which is floating-point; all inputs except lengths have it; cells of float16 and bfloat16 are float32. Shape: y and
 /// cells: [time, directions, batch, hidden]; last_h and last_c: [directions, batch, hidden]. Error bound: log2.
 struct LstmResult {
   Tensor y, last_h, last_c, cells;

@@ -255,7 +255,7 @@ std::vector<OutputDesc> infer_gru(const OpCall& call) {
   return {{dtype, {r.time, r.directions, r.batch, r.hidden}}, {dtype, r.state()}};
 }
 
-// The biases of the products of x; with linear_before_reset without that of the candidate's product of h.
+// The biases of the products of x. With linear_before_reset the candidate's bias of the product of h is not among them.
 StepOperand gru_bias(RecurrentSteps& b, bool linear) {
   const StepOperand bias = b.given(3), recurrent = b.given(4);
   if (!linear || recurrent.is_absent()) return b.sum(bias, recurrent);

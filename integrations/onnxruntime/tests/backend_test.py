@@ -7,7 +7,7 @@ import warnings
 from case import OURS, np, onnx, onnxruntime, onnxruntime_compute, session_of, unittest
 from onnx.backend.test.loader import load_model_tests
 
-# The result is two units of float16 from that of the case, which rounds after every node; fused nodes round once.
+# The expected result was rounded after every node, and fused nodes round once: the two differ by two units of float16.
 TWO_UNITS = {"test_attention_4d_causal_fp16_expanded"}
 EXPECTED_CLAIMS = 1298  # at least so many cases run on this provider alone
 
