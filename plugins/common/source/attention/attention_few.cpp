@@ -51,9 +51,9 @@ struct Form {
     };
     divide();
     while (dialect.is_host && rows > 1 && rows * most > kMostHostNumbers) rows /= 2;
+    const auto registers = [&] { return rows * std::max(words, value_words) * lanes * dtype_size(wide) / 4; };
     if (!dialect.is_host) {
-      const auto registers = [&] { return rows * std::max(words, value_words) * lanes * dtype_size(wide) / 4; };
-      while (along < kWarp && registers() > kRegisters) {
+      while (along < kWarp && (registers() > kRegisters || (is_half(q.dtype) && std::max(words, value_words) > 1))) {
         along *= 2;
         divide();
       }
@@ -65,8 +65,12 @@ struct Form {
     local_bytes = (stage + 2 * streams) * dtype_size(wide);
     blocks = divide_up(joined, rows);
     const int64_t tasks = q.shape[0] * k.shape[1] * blocks, tile = streams * kKeys;
-    const int64_t wanted = divide_up(kGroupsPerUnit * dialect.compute_units, tasks);
+    loads_ahead =
+        !dialect.is_host && is_half(q.dtype) && std::max(words, value_words) == 1 && registers() <= kRegisters;
+    const int64_t wanted = loads_ahead ? at_once() * dialect.compute_units / tasks
+                                       : divide_up(kGroupsPerUnit * dialect.compute_units, tasks);
     parts = std::clamp<int64_t>(wanted, 1, divide_up(m, 2 * tile));
+    limit = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(parts)));
     groups = tasks * parts;
   }
 
@@ -81,6 +85,8 @@ struct Form {
     }
     return most;
   }
+  // Groups of a multiprocessor for which the form that loads ahead has registers.
+  int64_t at_once() const { return rows == 1 ? 3 : 2; }
   int64_t result_bytes() const { return groups * rows * (value_features + 2) * dtype_size(wide); }
 
   const compute_plugin_tensor &q, &k, &v;
@@ -89,6 +95,8 @@ struct Form {
   int32_t group = 0;
   int64_t rows = 1, along = 1, lanes = 1, words = 1, value_words = 1;
   int64_t streams = 1, width = 1, stage = 1, local_bytes = 0, blocks = 1, parts = 1, groups = 1;
+  int64_t limit = 1;         // of parts, in the text
+  bool loads_ahead = false;  // values too before the scores, so that more is on the way
 };
 
 class FewBuilder {
@@ -103,6 +111,8 @@ class FewBuilder {
 
   void add_parts(BuiltKernels& built) {
     for (const int64_t part : {form_.along, form_.lanes, form_.words, form_.value_words}) builder_.sign(part);
+    builder_.sign(form_.loads_ahead);
+    if (form_.loads_ahead) builder_.least_at_once = static_cast<int>(form_.at_once());
     const bool has_mask = op_.input_count() > 3 && op_.input(3).rank >= 0;
     const compute_dtype mask = has_mask ? op_.input(3).dtype : COMPUTE_DTYPE_NONE;
     const bool is_bool = mask == COMPUTE_DTYPE_BOOL;
@@ -120,7 +130,9 @@ class FewBuilder {
         builder_.word(is_double ? std::bit_cast<int64_t>(scale) : std::bit_cast<int32_t>(static_cast<float>(scale))));
     const auto [q_batch, q_head, q_row, q_feature] = strides(0);
     strides("k", 1);
-    strides("v", 2);
+    const auto [v_batch, v_head, v_row, v_feature] = strides(2);
+    set("v_batch", v_batch);
+    set("v_head", v_head);
     std::string mask_column;
     if (has_mask) {
       const auto [batch, head, row, column] = strides(3);
@@ -135,6 +147,15 @@ class FewBuilder {
       if (has_warps()) builder_.globals += kAttentionLanes;
       const VectorText vector = vector_type(builder_, type_text(form_.q.dtype).storage, dtype_size(form_.q.dtype),
                                             static_cast<int>(form_.lanes));
+      set("loaded_values", fill(kAttentionValues, {{"keys", kKeys},
+                                                   {"value_words", form_.value_words},
+                                                   {"streams", form_.streams},
+                                                   {"along", form_.along},
+                                                   {"lanes", form_.lanes},
+                                                   {"vector", vector.type},
+                                                   {"vector_word", vector.word},
+                                                   {"v_row", v_row},
+                                                   {"v_feature", v_feature}}));
       set("scale", is_double ? cat("COMPUTE_AS_F64(", bits, ")") : cat("COMPUTE_AS_F32((i32)", bits, ")"));
       set("query", value(form_.q.dtype, cat("x0[batch * ", q_batch, " + head * ", q_head, " + query * ", q_row,
                                             " + feature * ", q_feature, "]")));
@@ -155,7 +176,6 @@ class FewBuilder {
       set("item_features", form_.words * form_.lanes);
       set("item_value_features", form_.value_words * form_.lanes);
       set("words", form_.words);
-      set("value_words", form_.value_words);
       set("lanes", form_.lanes);
       set("along", form_.along);
       set("streams", form_.streams);
@@ -163,6 +183,8 @@ class FewBuilder {
       set("tile", kKeys * form_.streams);
       set("width", form_.width);
       set("stage_elements", form_.stage);
+      set("loads_ahead", form_.loads_ahead ? "1" : "");
+      set("loads_after", form_.loads_ahead ? "" : "1");
       builder_.body = fill(kAttentionFew, values_);
       erase_unrolling();
     }
@@ -170,11 +192,18 @@ class FewBuilder {
   }
 
   void add_combination(BuiltKernels& built) {
+    const auto width = std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(form_.value_features))),
+                                int64_t{form_.group});
+    builder_.sign(form_.limit);
+    builder_.sign(width);
     const int32_t part = builder_.pointer(Pointer::kWorkspace, 0, 0);
     builder_.declare(part, type_text(form_.wide).storage, true);
     tensor(op_.input_count(), form_.q.dtype, false);
     tensor(op_.input_count() + 1, form_.wide, false);
     common_words();
+    set("parts_limit", form_.limit);
+    set("width", width);
+    set("slices", form_.group / width);
     strides("y", op_.input_count());
     const compute_plugin_tensor& logsumexp = op_.output(1);
     word("l_batch", logsumexp.strides[0]);
