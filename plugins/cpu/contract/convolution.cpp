@@ -30,6 +30,7 @@ constexpr int64_t kColumnBlock = 256;               // at most, of a task
 constexpr int64_t kLeastBlock = 64;                 // rows or columns of a task
 constexpr int64_t kRowBlock = 1024;                 // at most
 constexpr int64_t kSegment = 128;                   // evenly spaced elements are read in place from this length on
+constexpr int64_t kThinDepth = 64;                  // terms that are worth the kernel for few rows
 constexpr int64_t kTasksPerThread = 3;              // for balance
 constexpr int64_t kSerialWork = int64_t{1} << 17;   // multiplications of a task that are worth a thread
 constexpr int64_t kDividedWork = int64_t{1} << 24;  // of a result whose sums are worth dividing
@@ -184,7 +185,8 @@ class BlockPart final : public WindowPart {
               : dtype == COMPUTE_DTYPE_BFLOAT16 ? &kernels_.bfloat16
                                                 : nullptr},
         has_bias_(has_bias),
-        depth_adjacent_(p_.depth[kMaxSpatial] > p_.column[kMaxSpatial]) {
+        is_thin_(reads_few_columns()),
+        depth_adjacent_(is_thin_ || p_.depth[kMaxSpatial] > p_.column[kMaxSpatial]) {
     find_strides();
     cut(depth_is_images, threads);
     lay_out();
@@ -224,7 +226,9 @@ class BlockPart final : public WindowPart {
     if (is_in_place(block)) {
       const int64_t at = block.group * p_.c_group + block.rows.begin * p_.c_row + p_.c_offset +
                          offset_of(p_.column, p_.c_column, block.columns.begin);
-      return add_up(memory, block, depth, offset(memory.c, at * bytes_), p_.c_row, even_c_.stride);
+      char* const c = offset(memory.c, at * bytes_);
+      if (has_bias_) fill(memory, block, c);
+      return add_up(memory, block, depth, c, p_.c_row, even_c_.stride, has_bias_);
     }
     char* const sums = memory.scratch + sums_at_;
     add_up(memory, block, depth, sums, block.columns.size(), 1);
@@ -249,6 +253,14 @@ class BlockPart final : public WindowPart {
 
  private:
   // ---- preparing
+
+  // Whether there are so few columns that the kernel for few rows reads a once, in place.
+  bool reads_few_columns() const {
+    const int64_t depth = p_.depth_points(), columns = p_.columns();
+    const Even a = find_even(p_.depth, p_.a_depth);
+    return kernel_.run_thin != nullptr && columns <= std::min(kThinAdjacentRows, p_.rows) && depth >= kThinDepth &&
+           a.points == depth && a.stride == 1;
+  }
 
   void find_strides() {
     b_depth_strides_[0] = p_.b_depth;
@@ -352,13 +364,31 @@ class BlockPart final : public WindowPart {
 
   // Whether sums are made in c itself.
   bool is_in_place(const Block& block) const {
-    return !has_bias_ && sums_.halves == nullptr && depth_ > 0 &&
+    return sums_.halves == nullptr && depth_ > 0 &&
            block.columns.begin / even_c_.points == (block.columns.end - 1) / even_c_.points;
   }
 
-  // c = the sums of a block over blocks of depth.
+  // c = the bias, for the columns of a block that lie evenly.
+  void fill(const WindowMemory& memory, const Block& block, char* c) const {
+    with_number(sums_.dtype, [&](auto number, int parts) {
+      using T = decltype(number);
+      for (int64_t row = block.rows.begin; row < block.rows.end; ++row, c += p_.c_row * bytes_) {
+        T term[2] = {};
+        std::memcpy(term, offset(memory.bias, (block.group * p_.bias_group + row * p_.bias_row) * bytes_),
+                    static_cast<size_t>(bytes_));
+        T* const to = reinterpret_cast<T*>(c);
+        if (parts == 1 && even_c_.stride == 1) {
+          std::fill_n(to, block.columns.size(), term[0]);
+          continue;
+        }
+        for (int64_t i = 0; i < block.columns.size(); ++i) std::copy_n(term, parts, to + i * even_c_.stride * parts);
+      }
+    });
+  }
+
+  // c = the sums of a block over blocks of depth, or c += these.
   void add_up(const WindowMemory& memory, const Block& block, PointRange depth, void* c, int64_t c_row,
-              int64_t c_column) const {
+              int64_t c_column, bool accumulates = false) const {
     if (depth.size() <= 0) {
       for (int64_t row = 0; row < block.rows.size(); ++row)
         std::memset(offset(c, row * c_row * sums_.bytes), 0, static_cast<size_t>(block.columns.size() * sums_.bytes));
@@ -380,11 +410,29 @@ class BlockPart final : public WindowPart {
     for (int64_t i = depth.begin; i < depth.end; ++i) {
       const PointRange range = depth_blocks_.at(i);
       call.k = range.size();
-      call.accumulate = i > depth.begin;
+      call.accumulate = accumulates || i > depth.begin;
       place_factors(memory, block, range, call);
       place_windows(memory, block, range, call);
-      kernel_.run(call);
+      is_thin_&& call.b_row == 1 ? run_thin(call) : kernel_.run(call);
     }
+  }
+
+  // The transposed product, where both factors have adjacent elements along the depth.
+  void run_thin(const GemmCall& given) const {
+    GemmCall call = given;
+    if (given.n == 1) {
+      kernel_.run_vector(call);
+      return;
+    }
+    std::swap(call.m, call.n);
+    std::swap(call.c_row, call.c_column);
+    call.a = given.b;
+    call.a_row = given.b_column;
+    call.a_column = 1;
+    call.b = given.a;
+    call.b_row = 1;
+    call.b_column = given.a_row;
+    kernel_.run_thin(call);
   }
 
   void place_factors(const WindowMemory& memory, const Block& block, PointRange depth, GemmCall& call) const {
@@ -445,6 +493,7 @@ class BlockPart final : public WindowPart {
   const int32_t bytes_;
   const Sums sums_;
   const bool has_bias_;
+  const bool is_thin_;
   const bool depth_adjacent_;  // copied windows have their depth along the lines
   Extents b_depth_strides_{}, b_column_strides_{};
   int64_t depth_ = 0, columns_ = 0;

@@ -171,12 +171,15 @@ void with_element(int32_t bytes, const F& f) {
 }  // namespace
 
 int64_t find_runs(const Extents& extents, PointRange points, PointRun* runs) {
-  int64_t count = 0;
+  int64_t count = 0, at[kWindowAxes];
+  if (points.begin < points.end) point_at(extents, points.begin, at);
   for (int64_t point = points.begin; point < points.end; ++count) {
     PointRun& run = runs[count];
-    point_at(extents, point, run.at);
-    run.count = std::min(points.end - point, extents[kMaxSpatial] - run.at[kMaxSpatial]);
+    std::copy_n(at, kWindowAxes, run.at);
+    run.count = std::min(points.end - point, extents[kMaxSpatial] - at[kMaxSpatial]);
     point += run.count;
+    at[kMaxSpatial] = extents[kMaxSpatial] - 1;
+    advance(extents, at);
   }
   return count;
 }
