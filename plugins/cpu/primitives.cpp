@@ -10,6 +10,7 @@
 #include "plugins/cpu/contract/contraction.hpp"
 #include "plugins/cpu/contract/convolution.hpp"
 #include "plugins/cpu/contract/quantized_matmul.hpp"
+#include "plugins/cpu/contract/recurrent.hpp"
 #include "plugins/cpu/fourier/fourier.hpp"
 #include "plugins/cpu/linalg/decompositions.hpp"
 #include "plugins/cpu/map/map.hpp"
@@ -60,7 +61,9 @@ constexpr Primitive kPrimitives[] = {
     {"eig", refuse_decomposition, prepare_decomposition},
     {"eigh", refuse_decomposition, prepare_decomposition},
     {"expm", refuse_decomposition, prepare_decomposition},
+    {"gru", refuse_recurrent, prepare_recurrent},
     {"inv", refuse_decomposition, prepare_decomposition},
+    {"lstm", refuse_recurrent, prepare_recurrent},
     {"lu", refuse_decomposition, prepare_decomposition},
     {"qr", refuse_decomposition, prepare_decomposition},
     {"solve", refuse_decomposition, prepare_decomposition},

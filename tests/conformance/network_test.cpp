@@ -675,6 +675,8 @@ void test_recurrent(Case& c) {
   run({1, 1, 16, 128, "forward", true, true}, "one time");
   run({9, 1, 40, 33, "forward", true, true}, "one sequence");
   run({2, 17, 40, 33, "bidirectional", true, true}, "many sequences");
+  run({7, 26, 9, 37, "reverse", true, true, true, true}, "many sequences of other lengths");
+  run({12, 2, 5, 150, "bidirectional", true, false, true}, "many units");
   run({0, 2, 3, 4, "forward", true, true}, "no time");
   run({2, 2, 0, 4, "forward", true, true}, "no features");
   run({2, 0, 3, 4, "forward", true, true}, "no sequences");

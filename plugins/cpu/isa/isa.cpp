@@ -12,6 +12,7 @@
 #include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/kernels/pool_kernel.hpp"
 #include "plugins/cpu/kernels/quantized_kernel.hpp"
+#include "plugins/cpu/kernels/recurrent_kernel.hpp"
 #include "plugins/cpu/kernels/sets.hpp"
 #include "plugins/cpu/kernels/window_kernel.hpp"
 
@@ -62,7 +63,9 @@ const Isa& isa_of(InstructionSet set) {
                          &avx512::pool_kernels,
                          &avx512::order_kernels,
                          &avx512::fourier_kernels,
-                         &avx512::quantized_kernels};
+                         &avx512::quantized_kernels,
+                         &avx512::recurrent_kernels,
+                         &avx512::gate_kernels};
     return isa;
   }
 #endif
@@ -78,7 +81,9 @@ const Isa& isa_of(InstructionSet set) {
                          &avx2::pool_kernels,
                          &avx2::order_kernels,
                          &avx2::fourier_kernels,
-                         &avx2::quantized_kernels};
+                         &avx2::quantized_kernels,
+                         &avx2::recurrent_kernels,
+                         &avx2::gate_kernels};
     return isa;
   }
 #endif
@@ -87,7 +92,8 @@ const Isa& isa_of(InstructionSet set) {
                        &baseline::copy_kernels,         &baseline::gemm_kernels,
                        &baseline::window_kernels,       &baseline::network_kernels,
                        &baseline::pool_kernels,         &baseline::order_kernels,
-                       &baseline::fourier_kernels,      &baseline::quantized_kernels};
+                       &baseline::fourier_kernels,      &baseline::quantized_kernels,
+                       &baseline::recurrent_kernels,    &baseline::gate_kernels};
   return isa;
 }
 

@@ -13,6 +13,8 @@ struct GemmKernels;
 struct NetworkKernels;
 struct PoolKernels;
 struct QuantizedKernels;
+struct RecurrentGateKernels;
+struct RecurrentProducts;
 struct ReduceKernels;
 struct OrderKernels;
 struct WindowKernels;
@@ -34,6 +36,8 @@ struct Isa {
   const OrderKernels* order;
   const FourierKernels* fourier;
   const QuantizedKernels* quantized;
+  const RecurrentProducts* recurrent_products;
+  const RecurrentGateKernels* recurrent_gates;
 };
 
 /// The best instruction set of this processor.

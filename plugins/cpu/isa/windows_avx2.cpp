@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of shifted rows for x86-64-v3 processors. Compiled with -mavx2 -mfma -mf16c; includes no shared inline code.
+// Sums of shifted rows, and products of recurrent layers, for x86-64-v3 processors. Compiled with -march=x86-64-v3;
+// includes no shared inline code.
 #define COMPUTE_WINDOW_NAMESPACE avx2
 #define COMPUTE_WINDOW_VECTOR_BYTES 32
 #include "plugins/cpu/kernels/window_kernel.inc"
+
+#define COMPUTE_RECURRENT_NAMESPACE avx2
+#define COMPUTE_RECURRENT_VECTOR_BYTES 32
+#define COMPUTE_RECURRENT_SUMS 8
+#include "plugins/cpu/kernels/recurrent_kernel.inc"
