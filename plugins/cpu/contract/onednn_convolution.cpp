@@ -47,6 +47,11 @@ struct Tensor {
     std::copy_n(tensor.strides, tensor.rank, result.strides);
     return result;
   }
+  void drop(int axis) {
+    std::copy(shape + axis + 1, shape + rank, shape + axis);
+    std::copy(strides + axis + 1, strides + rank, strides + axis);
+    --rank;
+  }
   int64_t elements() const {
     int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= shape[i];
@@ -72,13 +77,19 @@ struct Problem {
       has_bias = true;
       bias_stride = op.input(bias).strides[0];
     }
-    for (int i = 0; i < x.rank - 2; ++i) {
-      const auto at = static_cast<size_t>(i);
+    // Kernels of the library go along the last axis, so axes without extent are left out.
+    int i = 0;
+    for (size_t at = 0; i < x.rank - 2; ++at) {
+      if (x.rank > 3 && x.shape[2 + i] == 1 && weight.shape[2 + i] == 1 && y.shape[2 + i] == 1) {
+        for (Tensor* const tensor : {&x, &weight, &y}) tensor->drop(2 + i);
+        continue;
+      }
       strides[i] = op.integers("strides")[at];
       dilations[i] = op.integers("dilations")[at] - 1;
       begin[i] = op.integers("pads_begin")[at];
       const int64_t reach = (weight.shape[2 + i] - 1) * (dilations[i] + 1) + 1;
       end[i] = (y.shape[2 + i] - 1) * strides[i] + reach - x.shape[2 + i] - begin[i];
+      ++i;
     }
   }
 
