@@ -75,6 +75,12 @@ NodeAttribute read_attribute(const OrtOpAttr* from) {
     const std::vector<char> text = read_list<char>(from, kString);
     to.text.assign(text.begin(), text.end());
     while (!to.text.empty() && to.text.back() == '\0') to.text.pop_back();
+  } else if (to.type == kStrings) {
+    to.texts.emplace_back();
+    for (const char character : read_list<char>(from, kStrings)) {  // each ends with a NUL
+      character == '\0' ? static_cast<void>(to.texts.emplace_back()) : to.texts.back().push_back(character);
+    }
+    if (to.texts.back().empty()) to.texts.pop_back();
   } else if (to.type == kTensor) {
     OrtValue* value = nullptr;
     check_ort(ort.OpAttr_GetTensorAttributeAsOrtValue(from, &value));
@@ -165,6 +171,32 @@ int Graph::number(const OrtValueInfo* info) {
   return place->second;
 }
 
+namespace {
+
+std::vector<std::shared_ptr<Graph>> read_branches(const OrtNode* node) {
+  size_t count = 0;
+  check_ort(ort.Node_GetNumSubgraphs(node, &count));
+  std::vector<const OrtGraph*> graphs(count, nullptr);
+  std::vector<const char*> names(count, nullptr);
+  if (count > 0) check_ort(ort.Node_GetSubgraphs(node, graphs.data(), count, names.data()));
+  std::vector<std::shared_ptr<Graph>> branches(2);
+  for (size_t i = 0; i < count; ++i) {
+    auto branch = std::make_shared<Graph>(read_graph(graphs[i]));
+    size_t outputs = 0;
+    check_ort(ort.Graph_GetNumOutputs(graphs[i], &outputs));
+    std::vector<const OrtValueInfo*> infos(outputs, nullptr);
+    if (outputs > 0) check_ort(ort.Graph_GetOutputs(graphs[i], infos.data(), outputs));
+    for (const OrtValueInfo* info : infos) branch->outputs.push_back(branch->number(info));
+    branches[std::string(names[i]) == "then_branch" ? 0 : 1] = std::move(branch);
+  }
+  if (branches[0] == nullptr || branches[1] == nullptr) branches.clear();
+  return branches;
+}
+
+}  // namespace
+
+std::string type_of(const OrtNode* node) { return text_of(node, ort.Node_GetOperatorType); }
+
 Graph read_graph(const OrtGraph* graph) {
   Graph read;
   size_t count = 0;
@@ -174,7 +206,7 @@ Graph read_graph(const OrtGraph* graph) {
   for (const OrtNode* from : nodes) {
     Node& node = read.nodes.emplace_back();
     node.original = from;
-    node.type = text_of(from, ort.Node_GetOperatorType);
+    node.type = type_of(from);
     node.domain = text_of(from, ort.Node_GetDomain);
     if (node.domain == "ai.onnx") node.domain.clear();
     node.name = text_of(from, ort.Node_GetName);
@@ -188,6 +220,7 @@ Graph read_graph(const OrtGraph* graph) {
     for (const OrtValueInfo* info : values_of(from, ort.Node_GetNumOutputs, ort.Node_GetOutputs)) {
       node.outputs.push_back(read.number(info));
     }
+    if (node.type == "If" && node.domain.empty()) node.branches = read_branches(from);
     size_t attribute_count = 0;
     check_ort(ort.Node_GetNumAttributes(from, &attribute_count));
     std::vector<const OrtOpAttr*> attributes(attribute_count);

@@ -5,6 +5,7 @@
 #include <compute/compute.hpp>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ using compute::Shape;
 using compute::Tensor;
 
 struct OpEntry;
+struct Graph;
 
 /// The dtype of an element type of ONNX; none if there is no such dtype.
 DType dtype_of_onnx(int32_t type);
@@ -28,6 +30,7 @@ struct NodeAttribute {
   std::vector<int64_t> ints;  // kInt has one
   std::vector<float> floats;
   std::string text;
+  std::vector<std::string> texts;
   Tensor tensor;  // on the host; undefined for element types without a dtype
 };
 
@@ -40,6 +43,7 @@ struct Node {
   std::vector<int> inputs;           // numbers of values; -1: left out
   std::vector<int> implicit_inputs;  // of the graphs inside a node
   std::vector<int> outputs;
+  std::vector<std::shared_ptr<Graph>> branches;  // of an If: for true, for false
   const OpEntry* op = nullptr;
   const OrtNode* original = nullptr;
 
@@ -81,13 +85,16 @@ struct Graph {
   std::vector<Node> nodes;  // in topological order
   std::vector<ValueFacts> values;
   std::map<std::string, int> numbers;
+  std::vector<int> outputs;  // of a branch
 
   /// The number of a value; it is added if it is new.
   int number(const OrtValueInfo* info);
 };
 
-/// Reads all nodes of `graph`.
+/// Reads all nodes of `graph`, and of the branches of each If.
 Graph read_graph(const OrtGraph* graph);
+
+std::string type_of(const OrtNode* node);
 
 /// Names of the inputs or the outputs of a fused node.
 std::vector<std::string> input_names(const OrtNode* node);

@@ -183,6 +183,8 @@ class Slot<R(A...)> {
        OrtStatus*(const char*, int32_t, uint32_t, int32_t, int32_t, size_t, int32_t, OrtMemoryInfo**))            \
   SLOT(326, ValueInfo_GetInitializerValue, OrtStatus*(const OrtValueInfo*, const OrtValue**))                     \
   SLOT(331, ValueInfo_IsConstantInitializer, OrtStatus*(const OrtValueInfo*, bool*))                              \
+  SLOT(340, Graph_GetNumOutputs, OrtStatus*(const OrtGraph*, size_t*))                                            \
+  SLOT(341, Graph_GetOutputs, OrtStatus*(const OrtGraph*, const OrtValueInfo**, size_t))                          \
   SLOT(344, Graph_GetNumNodes, OrtStatus*(const OrtGraph*, size_t*))                                              \
   SLOT(345, Graph_GetNodes, OrtStatus*(const OrtGraph*, const OrtNode**, size_t))                                 \
   SLOT(346, Graph_GetParentNode, OrtStatus*(const OrtGraph*, const OrtNode**))                                    \
@@ -201,6 +203,8 @@ class Slot<R(A...)> {
   SLOT(362, OpAttr_GetTensorAttributeAsOrtValue, OrtStatus*(const OrtOpAttr*, OrtValue**))                        \
   SLOT(363, OpAttr_GetType, OrtStatus*(const OrtOpAttr*, int32_t*))                                               \
   SLOT(364, OpAttr_GetName, OrtStatus*(const OrtOpAttr*, const char**))                                           \
+  SLOT(365, Node_GetNumSubgraphs, OrtStatus*(const OrtNode*, size_t*))                                            \
+  SLOT(366, Node_GetSubgraphs, OrtStatus*(const OrtNode*, const OrtGraph**, size_t, const char**))                \
   SLOT(378, GetTensorData, OrtStatus*(const OrtValue*, const void**))
 
 #define ORT_EP_API_SLOTS(SLOT)                                                                               \

@@ -84,8 +84,8 @@ struct OpEntry {
   uint32_t dtypes;                             // of the first input
   uint32_t value_inputs;                       // bits: inputs whose elements a trace reads
   std::string (*refusal)(const Claim& claim);  // why it is not computed, or ""; NULL: always
-  void (*run)(Call& call);
-  bool is_shape = false;  // it reads no elements of its inputs
+  void (*run)(Call& call);                     // NULL: of If, whose branches are traced
+  bool is_shape = false;                       // it reads no elements of its inputs
 };
 
 inline constexpr int kNewest = 1000;

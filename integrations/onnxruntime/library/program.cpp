@@ -152,38 +152,145 @@ CompiledGraph::CompiledGraph(std::string name, const compute::Device& device, Gr
     inputs_.push_back({found == graph_.numbers.end() ? -1 : found->second});
   }
   for (const std::string& output : outputs) outputs_.push_back(graph_.numbers.at(output));
-  uses_.assign(graph_.values.size(), 0);
-  for (const Node& node : graph_.nodes) {
-    for (const int input : node.inputs) {
-      if (input >= 0) ++uses_[static_cast<size_t>(input)];
-    }
-  }
-  for (const int output : outputs_) ++uses_[static_cast<size_t>(output)];
-  for (size_t i = 0; i < graph_.values.size(); ++i) {
-    ValueFacts& facts = graph_.values[i];
-    if (facts.is_initializer) {
-      const OrtValue* value = nullptr;
-      check_ort(ort.ValueInfo_GetInitializerValue(facts.info, &value));
-      if (value == nullptr) throw std::runtime_error("the initializer " + facts.name + " has no value");
-      const Tensor host = host_copy(value);
-      // Small ones are read while tracing. Large ones stay on the device alone.
-      const bool stays = on_host_ || host.size() <= 1024;
-      initializers_.emplace_back(static_cast<int>(i),
-                                 Tracer::constant(stays ? host : Tensor(), on_host_ ? host : host.to(device_)));
-    }
-    facts.info = nullptr;
-  }
-  for (Node& node : graph_.nodes) node.original = nullptr;
+  prepare(graph_, outputs_, nullptr);
   note_value_inputs();
 }
 
 CompiledGraph::~CompiledGraph() = default;
 
-// Which inputs have elements that a trace reads: those that reach an input of a node that wants them, but not through a
-// node that looks at shapes.
-void CompiledGraph::note_value_inputs() {
-  std::vector<bool> is_read(graph_.values.size(), false);
-  for (auto node = graph_.nodes.rbegin(); node != graph_.nodes.rend(); ++node) {
+namespace {
+
+// Whether input `i` of a node is a factor of sums of products.
+bool is_factor(const Node& node, size_t i) {
+  if (node.type == "Conv" || node.type == "ConvTranspose") return i == 1;
+  if (node.type == "MatMul" || node.type == "Gemm") return i < 2;
+  return (node.type == "LSTM" || node.type == "GRU") && (i == 1 || i == 2);
+}
+
+// Which values are used as such alone.
+std::vector<bool> find_factors(const Graph& graph) {
+  std::vector<bool> is_one(graph.values.size(), false), is_other(is_one);
+  for (const Node& node : graph.nodes) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] >= 0) (is_factor(node, i) ? is_one : is_other)[static_cast<size_t>(node.inputs[i])] = true;
+    }
+    for (const int input : node.implicit_inputs) {
+      if (input >= 0) is_other[static_cast<size_t>(input)] = true;
+    }
+  }
+  for (size_t i = 0; i < is_one.size(); ++i) is_one[i] = is_one[i] && !is_other[i];
+  return is_one;
+}
+
+// Processors take a hundred times longer to multiply subnormal numbers, which trained weights of dead channels are.
+Tensor without_subnormals(const Tensor& weights) {
+  static const compute::Expression flushed("where(abs(x) < 1.17549435e-38, 0, x)", {"x"});
+  return weights.dtype() == compute::float32 && weights.size() > 0 ? compute::map(flushed, {weights}) : weights;
+}
+
+// Gives products with a matrix of weights the bias that is added to each of them alone, as a third input.
+void join_biases(Graph& graph, const std::vector<int>& outputs) {
+  std::vector<int> uses(graph.values.size(), 0), producers(graph.values.size(), -1);
+  for (const int output : outputs) ++uses[static_cast<size_t>(output)];
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    for (const auto* const list : {&node.inputs, &node.implicit_inputs}) {
+      for (const int value : *list) {
+        if (value >= 0) ++uses[static_cast<size_t>(value)];
+      }
+    }
+    if (node.type == "MatMul" && node.has_output(0))
+      producers[static_cast<size_t>(node.outputs[0])] = static_cast<int>(i);
+  }
+  const auto has_rank = [&](int value, size_t rank) {
+    const ValueFacts& facts = graph.values[static_cast<size_t>(value)];
+    return facts.is_initializer && is_real(facts.dtype) && facts.shape && facts.shape->size() == rank;
+  };
+  std::vector<bool> is_joined(graph.nodes.size(), false);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& add = graph.nodes[i];
+    for (size_t side = 0; add.type == "Add" && side < 2; ++side) {
+      const int sum = add.inputs[side], bias = add.inputs[1 - side];
+      const int producer = sum < 0 ? -1 : producers[static_cast<size_t>(sum)];
+      if (producer < 0 || uses[static_cast<size_t>(sum)] != 1 || !has_rank(bias, 1)) continue;
+      Node& product = graph.nodes[static_cast<size_t>(producer)];
+      const int weights = product.inputs[1];
+      if (product.inputs.size() > 2 || !has_rank(weights, 2)) continue;
+      if ((*graph.values[static_cast<size_t>(weights)].shape)[1] != (*graph.values[static_cast<size_t>(bias)].shape)[0])
+        continue;
+      product.inputs.push_back(bias);
+      product.outputs = add.outputs;
+      is_joined[i] = true;
+      break;
+    }
+  }
+  size_t at = 0;
+  std::erase_if(graph.nodes, [&](const Node&) { return is_joined[at++]; });
+}
+
+}  // namespace
+
+// `around`: the graph that has the node whose branch this is.
+void CompiledGraph::prepare(Graph& graph, const std::vector<int>& outputs, const Graph* around) {
+  join_biases(graph, outputs);
+  Prepared& prepared = prepared_[&graph];
+  prepared.uses.assign(graph.values.size(), 0);
+  for (const Node& node : graph.nodes) {
+    for (const auto* const list : {&node.inputs, &node.implicit_inputs}) {
+      for (const int input : *list) {
+        if (input >= 0) ++prepared.uses[static_cast<size_t>(input)];
+      }
+    }
+  }
+  for (const int output : outputs) ++prepared.uses[static_cast<size_t>(output)];
+  const std::vector<bool> factors = find_factors(graph);
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    ValueFacts& facts = graph.values[i];
+    if (facts.is_initializer && (around == nullptr || !around->numbers.contains(facts.name))) {
+      const OrtValue* value = nullptr;
+      check_ort(ort.ValueInfo_GetInitializerValue(facts.info, &value));
+      if (value == nullptr) throw std::runtime_error("the initializer " + facts.name + " has no value");
+      const Tensor host = factors[i] ? without_subnormals(host_copy(value)) : host_copy(value);
+      // Small ones are read while tracing. Large ones stay on the device alone.
+      const bool stays = on_host_ || host.size() <= 1024;
+      prepared.initializers.emplace_back(static_cast<int>(i),
+                                         Tracer::constant(stays ? host : Tensor(), on_host_ ? host : host.to(device_)));
+    }
+    facts.info = nullptr;
+  }
+  for (Node& node : graph.nodes) {
+    node.original = nullptr;
+    for (const auto& branch : node.branches) prepare(*branch, branch->outputs, &graph);
+  }
+}
+
+namespace {
+
+// Calls f(a value of `graph`, its number in the branch) for what a branch of `node` uses.
+template <class F>
+void for_captured(const Graph& graph, const Node& node, const Graph& branch, const F& f) {
+  for (const int number : node.implicit_inputs) {
+    if (number < 0) continue;
+    const auto found = branch.numbers.find(graph.values[static_cast<size_t>(number)].name);
+    if (found != branch.numbers.end()) f(static_cast<size_t>(number), static_cast<size_t>(found->second));
+  }
+}
+
+// Which values have elements that a trace reads: besides those that are marked, those that reach an input of a node that
+// wants them, but not through a node that looks at shapes.
+void mark_read(const Graph& graph, std::vector<bool>& is_read) {
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    for (const auto& branch : node->branches) {
+      std::vector<bool> inside(branch->values.size(), false);
+      for (size_t i = 0; i < node->outputs.size(); ++i) {
+        if (node->has_output(i) && is_read[static_cast<size_t>(node->outputs[i])])
+          inside[static_cast<size_t>(branch->outputs.at(i))] = true;
+      }
+      mark_read(*branch, inside);
+      for_captured(graph, *node, *branch, [&](size_t value, size_t captured) {
+        if (inside[captured]) is_read[value] = true;
+      });
+    }
     bool reads_all = false;
     for (const int output : node->outputs)
       reads_all = reads_all || (output >= 0 && is_read[static_cast<size_t>(output)]);
@@ -193,6 +300,13 @@ void CompiledGraph::note_value_inputs() {
       if (reads_this || (reads_all && !node->op->is_shape)) is_read[static_cast<size_t>(node->inputs[i])] = true;
     }
   }
+}
+
+}  // namespace
+
+void CompiledGraph::note_value_inputs() {
+  std::vector<bool> is_read(graph_.values.size(), false);
+  mark_read(graph_, is_read);
   for (FusedInput& input : inputs_)
     input.reads_elements = input.value >= 0 && is_read[static_cast<size_t>(input.value)];
 }
@@ -301,13 +415,58 @@ void write_output(void* address, DType dtype, const Shape& shape, const Tensor& 
 
 }  // namespace
 
+void CompiledGraph::trace_nodes(Tracer& tracer, const Graph& graph, std::vector<Value>& values) const {
+  const Prepared& prepared = prepared_.at(&graph);
+  std::vector<int> uses = prepared.uses;
+  for (const auto& [number, value] : prepared.initializers) values[static_cast<size_t>(number)] = value;
+  for (const Node& node : graph.nodes) {
+    try {
+      for (const int input : node.inputs) {
+        if (input < 0) continue;
+        Value& value = values[static_cast<size_t>(input)];
+        if (!value.is_present())
+          throw std::runtime_error("the value " + graph.values[static_cast<size_t>(input)].name + " is missing");
+        if (prepared.uses[static_cast<size_t>(input)] > 1) value = tracer.settle(value);
+      }
+      if (node.branches.empty()) {
+        Call call(tracer, node, values);
+        node.op->run(call);
+      } else {
+        trace_branch(tracer, graph, node, values);
+      }
+    } catch (const std::exception& error) {
+      throw std::runtime_error(node.type + " " + node.name + ": " + error.what());
+    }
+    for (const auto* const list : {&node.inputs, &node.implicit_inputs}) {
+      for (const int input : *list) {
+        if (input >= 0 && --uses[static_cast<size_t>(input)] == 0) values[static_cast<size_t>(input)] = Value();
+      }
+    }
+  }
+}
+
+// The condition is known while tracing.
+void CompiledGraph::trace_branch(Tracer& tracer, const Graph& graph, const Node& node,
+                                 std::vector<Value>& values) const {
+  const Value& condition = values[static_cast<size_t>(node.inputs.at(0))];
+  const Graph& branch = *node.branches[tracer.to_integers(condition).at(0) != 0 ? 0 : 1];
+  std::vector<Value> inside(branch.values.size());
+  for_captured(graph, node, branch, [&](size_t value, size_t captured) {
+    values[value] = tracer.settle(values[value]);
+    inside[captured] = values[value];
+  });
+  trace_nodes(tracer, branch, inside);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.has_output(i))
+      values[static_cast<size_t>(node.outputs[i])] = inside[static_cast<size_t>(branch.outputs.at(i))];
+  }
+}
+
 void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key) {
   counters.traces.fetch_add(1, std::memory_order_relaxed);
   static const compute::Device cpu = compute::Device::open("cpu");
   Tracer tracer(device_);
   std::vector<Value> values(graph_.values.size());
-  std::vector<int> uses = uses_;
-  for (const auto& [number, value] : initializers_) values[static_cast<size_t>(number)] = value;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (inputs_[i].value < 0 || given[i].facts.dtype == DType()) continue;
     const TensorFacts& facts = given[i].facts;
@@ -334,24 +493,7 @@ void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& g
                                             facts.shape.data(), given[i].data, &made));
     value = tracer.input(static_cast<int>(i), Tensor(made));
   }
-  for (const Node& node : graph_.nodes) {
-    try {
-      for (const int input : node.inputs) {
-        if (input < 0) continue;
-        Value& value = values[static_cast<size_t>(input)];
-        if (!value.is_present())
-          throw std::runtime_error("the value " + graph_.values[static_cast<size_t>(input)].name + " is missing");
-        if (uses_[static_cast<size_t>(input)] > 1) value = tracer.settle(value);
-      }
-      Call call(tracer, node, values);
-      node.op->run(call);
-    } catch (const std::exception& error) {
-      throw std::runtime_error(node.type + " " + node.name + ": " + error.what());
-    }
-    for (const int input : node.inputs) {
-      if (input >= 0 && --uses[static_cast<size_t>(input)] == 0) values[static_cast<size_t>(input)] = Value();
-    }
-  }
+  trace_nodes(tracer, graph_, values);
   std::vector<Value> results;
   for (const int output : outputs_) results.push_back(values[static_cast<size_t>(output)]);
   values.clear();

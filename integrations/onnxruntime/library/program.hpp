@@ -45,6 +45,11 @@ class CompiledGraph {
 
  private:
   struct Given;
+  // Of the graph, or of a branch.
+  struct Prepared {
+    std::vector<int> uses;  // of each value, by nodes and as outputs
+    std::vector<std::pair<int, Value>> initializers;
+  };
   std::shared_ptr<Program> find(const std::string& key);
   void add(const std::string& key, std::shared_ptr<Program> program);
   void trace(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key);
@@ -52,6 +57,9 @@ class CompiledGraph {
   std::unique_ptr<Arena> take_arena(const Program& program);
   void give_arena(std::unique_ptr<Arena> arena);
   void note_value_inputs();
+  void prepare(Graph& graph, const std::vector<int>& outputs, const Graph* around);
+  void trace_nodes(Tracer& tracer, const Graph& graph, std::vector<Value>& values) const;
+  void trace_branch(Tracer& tracer, const Graph& graph, const Node& node, std::vector<Value>& values) const;
 
   std::string name_;
   compute::Device device_;
@@ -59,8 +67,7 @@ class CompiledGraph {
   Graph graph_;
   std::vector<FusedInput> inputs_;
   std::vector<int> outputs_;
-  std::vector<int> uses_;  // of each value, by nodes and as outputs
-  std::vector<std::pair<int, Value>> initializers_;
+  std::unordered_map<const Graph*, Prepared> prepared_;
   size_t limit_;
 
   std::mutex lock_;                                                       // of what follows

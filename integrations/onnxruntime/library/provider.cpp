@@ -31,6 +31,8 @@ constexpr const char* kName = "ComputeExecutionProvider";
 constexpr const char* kVersion = COMPUTE_PROVIDER_VERSION;
 constexpr uint32_t kVendor = 0xc0de;  // of memory of our devices; no vendor of PCI devices has this number
 constexpr size_t kProgramLimit = 16;
+// Since this version 1.x a fused node gets the values that graphs inside its nodes use.
+constexpr int kBranchesSince = 30;
 
 void log(const OrtLogger* logger, int32_t level, const std::string& message) {
   OrtStatus* const status = ort.Logger_LogMessage(logger, level, message.c_str(), __FILE__, __LINE__, "compute");
@@ -41,6 +43,7 @@ struct Provider : OrtEp {
   compute::Device device;
   const OrtLogger* logger = nullptr;
   size_t program_limit = kProgramLimit;
+  bool takes_branches = false;
 
   void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
 };
@@ -85,13 +88,47 @@ bool may_be_read(const ValueFacts& facts) {
   return size <= 64;
 }
 
+using Refused = std::map<std::string, std::vector<std::string>>;
+
+// Finds the ops of nodes, and of those in branches.
+void find_ops(Graph& graph, const compute::Device& device, bool takes_branches, Refused& refused) {
+  for (Node& node : graph.nodes) {
+    if (!takes_branches) node.branches.clear();
+    Refused inside;
+    for (const auto& branch : node.branches) find_ops(*branch, device, takes_branches, inside);
+    std::string reason;
+    node.op = find_op(Claim(graph, node), device, &reason);
+    if (node.op == nullptr) refused[node.type + " (" + reason + ")"].push_back(node.name);
+  }
+}
+
 // Takes back claims on nodes that read elements, unless these follow from shapes, initializers and what may be read.
-void drop_unknown(Graph& graph, std::map<std::string, std::vector<std::string>>& refused) {
+// `around` has this of values around a branch. Returns whether the elements of each value are known.
+std::vector<bool> drop_unknown(Graph& graph, Refused& refused, const std::map<std::string, bool>& around = {}) {
   std::vector<bool> is_known(graph.values.size());
-  for (size_t i = 0; i < is_known.size(); ++i) is_known[i] = may_be_read(graph.values[i]);
+  for (size_t i = 0; i < is_known.size(); ++i) {
+    const auto outside = around.find(graph.values[i].name);
+    is_known[i] = outside != around.end() ? outside->second : may_be_read(graph.values[i]);
+  }
   for (Node& node : graph.nodes) {
     if (node.op == nullptr) continue;  // its results come from outside
     bool all_known = true;
+    std::vector<bool> branch_known(node.outputs.size(), true);
+    for (const auto& branch : node.branches) {
+      std::map<std::string, bool> here;
+      for (const int value : node.implicit_inputs) {
+        if (value >= 0) here[graph.values[static_cast<size_t>(value)].name] = is_known[static_cast<size_t>(value)];
+      }
+      Refused inside;
+      const std::vector<bool> known = drop_unknown(*branch, inside, here);
+      for (size_t i = 0; i < branch_known.size() && i < branch->outputs.size(); ++i)
+        branch_known[i] = branch_known[i] && known[static_cast<size_t>(branch->outputs[i])];
+      if (inside.empty()) continue;
+      refused[node.type + " (nodes of its branches read elements that other nodes compute)"].push_back(node.name);
+      node.op = nullptr;
+      break;
+    }
+    if (node.op == nullptr) continue;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] < 0) continue;
       const bool known = is_known[static_cast<size_t>(node.inputs[i])];
@@ -103,10 +140,12 @@ void drop_unknown(Graph& graph, std::map<std::string, std::vector<std::string>>&
       }
     }
     if (node.op == nullptr) continue;
-    for (const int value : node.outputs) {
-      if (value >= 0) is_known[static_cast<size_t>(value)] = node.op->is_shape || all_known;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.has_output(i))
+        is_known[static_cast<size_t>(node.outputs[i])] = (node.op->is_shape || all_known) && branch_known[i];
     }
   }
+  return is_known;
 }
 
 // Whether a node moves elements, or computes integers as shapes are: a call of ours costs more than it.
@@ -124,16 +163,14 @@ bool is_light(const Graph& graph, const Node& node) {
 void Provider::claim(const OrtGraph* from, OrtEpGraphSupportInfo* info) {
   Graph graph = read_graph(from);
   if (graph.nodes.empty()) return;
-  std::map<std::string, std::vector<std::string>> refused;
-  for (Node& node : graph.nodes) {
-    std::string reason;
-    node.op = find_op(Claim(graph, node), device, &reason);
-    if (node.op == nullptr) refused[node.type + " (" + reason + ")"].push_back(node.name);
-  }
+  Refused refused;
+  find_ops(graph, device, takes_branches, refused);
   drop_unknown(graph, refused);
   const OrtNode* parent = nullptr;
   check_ort(ort.Graph_GetParentNode(from, &parent));
   const bool is_whole = refused.empty();
+  // ONNX Runtime asks for branches first: this one may come with its If.
+  if (parent != nullptr && is_whole && takes_branches && type_of(parent) == "If") return;
   const std::vector<int> numbers = group_numbers(graph);
   std::map<int, std::vector<const Node*>> groups;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -184,11 +221,11 @@ OrtStatus* compile(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_n
     for (size_t i = 0; i < count; ++i) infos[i] = nullptr;
     for (size_t i = 0; i < count; ++i) {
       Graph graph = read_graph(graphs[i]);
-      for (Node& node : graph.nodes) {
-        std::string reason;
-        node.op = find_op(Claim(graph, node), provider.device, &reason);
-        if (node.op == nullptr) throw std::runtime_error(node.type + " " + node.name + ": " + reason);
-      }
+      Refused refused;
+      find_ops(graph, provider.device, provider.takes_branches, refused);
+      if (!refused.empty())
+        throw std::runtime_error(refused.begin()->first + " " + refused.begin()->second.front() +
+                                 " cannot be compiled");
       auto made = std::make_unique<Compiled>();
       static_cast<OrtNodeComputeInfo&>(*made) = {};
       made->version = kInterface;
@@ -212,6 +249,7 @@ struct Factory : OrtEpFactory {
   const OrtLogger* logger = nullptr;
   compute::Device device;  // whose memory is offered; none: the host's is
   OrtMemoryInfo* memory_info = nullptr;
+  bool takes_branches = false;
 };
 
 // An option of a session for this provider.
@@ -280,6 +318,7 @@ OrtStatus* create_ep(OrtEpFactory* self, const OrtHardwareDevice* const*, const 
       for (size_t i = 0; i < count; ++i) delete static_cast<Compiled*>(infos[i]);
     };
     made->logger = logger;
+    made->takes_branches = factory.takes_branches;
     const std::string selector = option(options, "device"), limit = option(options, "graphs");
     made->device = !selector.empty()          ? compute::Device::open(selector)
                    : factory.device.defined() ? factory.device
@@ -311,6 +350,12 @@ OrtStatus* create_data_transfer(OrtEpFactory* self, OrtDataTransferImpl** out) {
   });
 }
 
+// 32 of 1.32.0: the number of the interface.
+int minor_version(const OrtApiBase* base) {
+  const char* const dot = std::strchr(base->GetVersionString(), '.');
+  return dot == nullptr ? 0 : std::atoi(dot + 1);
+}
+
 }  // namespace
 }  // namespace onnxruntime_compute
 
@@ -324,9 +369,7 @@ EXPORTED OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const
     // Interface 1 is part of every later one: its first function makes a status.
     const void* const* const first = base->GetApi(1);
     const std::string version = base->GetVersionString();
-    const size_t dot = version.find('.');
-    const std::string theirs =
-        dot == std::string::npos ? version : version.substr(dot + 1, version.find('.', dot + 1) - dot - 1);
+    const std::string theirs = std::to_string(minor_version(base));
     const std::string message = "onnxruntime_compute is made for interface " + std::to_string(kInterface) +
                                 " of ONNX Runtime; this is ONNX Runtime " + version + ", whose interface is " + theirs;
     return reinterpret_cast<OrtStatus* (*)(int32_t, const char*)>(const_cast<void*>(first[0]))(kFail, message.c_str());
@@ -347,6 +390,7 @@ EXPORTED OrtStatus* CreateEpFactories(const char*, const OrtApiBase* base, const
     made->CreateAllocator = create_allocator;
     made->ReleaseAllocator = [](OrtEpFactory*, OrtAllocator* allocator) { release_allocator(allocator); };
     made->CreateDataTransfer = create_data_transfer;
+    made->takes_branches = minor_version(base) >= kBranchesSince;
     made->IsStreamAware = [](const OrtEpFactory*) { return false; };
     made->logger = logger;
     factories[0] = made.release();

@@ -330,6 +330,17 @@ void run_center_crop_pad(Call& c) {
   c.out(0, c.t.op("pad", {x}, {Attribute("pads_begin", before), Attribute("pads_end", after)}));
 }
 
+// The nodes of its branches have their ops found before.
+std::string refuse_if(const Claim& claim) {
+  if (claim.node.branches.empty()) return "its branches";
+  for (const auto& branch : claim.node.branches) {
+    for (const Node& node : branch->nodes) {
+      if (node.op == nullptr) return "nodes of its branches";
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 void add_arrays(std::vector<OpEntry>& table) {
@@ -346,6 +357,7 @@ void add_arrays(std::vector<OpEntry>& table) {
   table.push_back({"Pad", 2, kNewest, kAny, 0b1110, refuse_pad, run_pad});
   table.push_back({"Shape", 1, kNewest, kAny, 0, nullptr, run_shape, true});
   table.push_back({"Size", 1, kNewest, kAny, 0, nullptr, run_size, true});
+  table.push_back({"If", 1, kNewest, kBool, 0b1, refuse_if, nullptr});
   table.push_back({"Constant", 1, kNewest, kAny, 0, refuse_constant, run_constant});
   table.push_back({"ConstantOfShape", 9, kNewest, kAny, 0b1, nullptr, run_constant_of_shape});
   table.push_back({"Range", 11, kNewest, kNumbers, 0b111, nullptr, run_range});

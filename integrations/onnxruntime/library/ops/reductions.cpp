@@ -127,7 +127,10 @@ void run_softmax(Call& c) {
   c.out(0, c.t.reshape(y, shape));
 }
 
-void run_matmul(Call& c) { c.out(0, c.t.op("matmul", {c.in(0), c.in(1)})); }
+// With a third input, which is a bias.
+void run_matmul(Call& c) {
+  c.out(0, c.has(2) ? c.t.op("affine", {c.t.settle(c.in(0)), c.in(1), c.in(2)}) : c.t.op("matmul", {c.in(0), c.in(1)}));
+}
 
 // A zero point of a matrix: of all of it, or of its rows or columns.
 Value zero_point(Call& c, size_t input, bool of_rows) {
@@ -171,10 +174,6 @@ std::string refuse_gemm(const Claim& claim) {
   return is_real(claim.dtype(0)) || is_whole ? "" : "factors with integers";
 }
 
-std::string refuse_einsum(const Claim& claim) {
-  return claim.node.text("equation").find("...") != std::string::npos ? "an ellipsis" : "";
-}
-
 void run_einsum(Call& c) {
   std::string equation;
   for (const char letter : c.node.text("equation")) {
@@ -202,7 +201,7 @@ void add_reductions(std::vector<OpEntry>& table) {
   table.push_back({"MatMul", 1, kNewest, kNumbers, 0, nullptr, run_matmul});
   table.push_back({"MatMulInteger", 10, kNewest, kIntegers, 0, nullptr, run_matmul_integer});
   table.push_back({"Gemm", 7, kNewest, kNumbers, 0, refuse_gemm, run_gemm});
-  table.push_back({"Einsum", 12, kNewest, kNumbers, 0, refuse_einsum, run_einsum});
+  table.push_back({"Einsum", 12, kNewest, kNumbers, 0, nullptr, run_einsum});
   table.push_back({"Det", 11, kNewest, kReal, 0, nullptr, run_det});
 }
 
