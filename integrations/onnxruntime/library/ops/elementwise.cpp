@@ -244,6 +244,25 @@ void run_dropout(Call& c) {
   c.out(1, c.t.fill(1, compute::bool_, c.in(0).shape));
 }
 
+// What has an element for each block of `block` elements of an axis, as a tensor of `shape`.
+Value of_blocks(Call& c, const Value& value, int64_t axis, int64_t block, const Shape& shape) {
+  const auto at = static_cast<size_t>(Call::axis_of(axis, static_cast<int64_t>(shape.size())));
+  Shape apart(value.shape), repeated, joined(value.shape);
+  apart.insert(apart.begin() + static_cast<int64_t>(at) + 1, 1);
+  repeated = apart;
+  repeated[at + 1] = block;
+  joined[at] *= block;
+  const Value all = c.t.reshape(c.t.broadcast_to(c.t.reshape(value, apart), repeated), joined);
+  return c.t.slice_axis(all, static_cast<int64_t>(at), 0, shape[at]);
+}
+
+// A scale or a zero point of a node, as an operand that broadcasts to `x`.
+Value along_axis(Call& c, const Value& value, int64_t axis, int64_t rank);
+Value parameter(Call& c, const Value& value, const Value& x) {
+  const int64_t axis = c.node.integer("axis", 1), block = c.node.integer("block_size", 0);
+  return block > 0 ? of_blocks(c, value, axis, block, x.shape) : along_axis(c, value, axis, x.rank());
+}
+
 // A tensor for one axis of `rank`, as an operand that broadcasts.
 Value along_axis(Call& c, const Value& value, int64_t axis, int64_t rank) {
   if (value.rank() != 1 || rank == 0) return value;
@@ -252,8 +271,7 @@ Value along_axis(Call& c, const Value& value, int64_t axis, int64_t rank) {
   return value.shape[0] == 1 ? c.t.reshape(value, {}) : c.t.reshape(value, shape);
 }
 
-std::string refuse_blocks(const Claim& claim) {
-  if (claim.node.integer("block_size", 0) != 0) return "blocks";
+std::string refuse_quantized(const Claim& claim) {
   const DType given = claim.node.type == "QuantizeLinear" ? claim.output_dtype(0) : claim.dtype(0);
   if (given != compute::int8 && given != compute::uint8 && given != compute::int16 && given != compute::uint16 &&
       given != compute::int32) {
@@ -272,13 +290,12 @@ std::pair<double, double> range_of(DType dtype) {
 
 void run_quantize(Call& c) {
   const Value& x = c.in(0);
-  const int64_t axis = c.node.integer("axis", 1);
-  const Value scale = along_axis(c, c.in(1), axis, x.rank());
+  const Value scale = parameter(c, c.in(1), x);
   DType dtype = compute::uint8;
   Value zero;
   if (c.has(2)) {
     dtype = c.in(2).dtype;
-    zero = c.t.cast(along_axis(c, c.in(2), axis, x.rank()), compute::float32);
+    zero = c.t.cast(parameter(c, c.in(2), x), compute::float32);
   } else if (c.node.integer("output_dtype", 0) != 0) {
     dtype = dtype_of_onnx(static_cast<int32_t>(c.node.integer("output_dtype", 0)));
   }
@@ -292,12 +309,10 @@ void run_quantize(Call& c) {
 
 void run_dequantize(Call& c) {
   const Value& x = c.in(0);
-  const int64_t axis = c.node.integer("axis", 1);
-  const Value scale = along_axis(c, c.in(1), axis, x.rank());
+  const Value scale = parameter(c, c.in(1), x);
   Value number = c.t.cast(x, compute::float32);
   if (c.has(2)) {
-    number = c.t.map("$0 - $1", {number, c.t.cast(along_axis(c, c.in(2), axis, x.rank()), compute::float32)},
-                     compute::float32);
+    number = c.t.map("$0 - $1", {number, c.t.cast(parameter(c, c.in(2), x), compute::float32)}, compute::float32);
   }
   const Value wide = c.t.cast(scale, compute::float32);
   c.out(0, c.t.cast(c.t.map("$0 * $1", {number, wide}, compute::float32), scale.dtype));
@@ -338,8 +353,8 @@ void add_elementwise(std::vector<OpEntry>& table) {
   table.push_back({"CastLike", 15, kNewest, kAny, 0, nullptr, run_cast_like});
   table.push_back({"Identity", 1, kNewest, kAny, 0, nullptr, run_identity});
   table.push_back({"Dropout", 7, kNewest, kReal, 0, refuse_dropout, run_dropout});
-  table.push_back({"QuantizeLinear", 10, kNewest, kReal, 0, refuse_blocks, run_quantize});
-  table.push_back({"DequantizeLinear", 10, kNewest, kIntegers, 0, refuse_blocks, run_dequantize});
+  table.push_back({"QuantizeLinear", 10, kNewest, kReal, 0, refuse_quantized, run_quantize});
+  table.push_back({"DequantizeLinear", 10, kNewest, kIntegers, 0, refuse_quantized, run_dequantize});
   table.push_back({"DynamicQuantizeLinear", 11, kNewest, kReal, 0, nullptr, run_dynamic_quantize});
 }
 

@@ -35,9 +35,26 @@ void run_gather_elements(Call& c) {
   c.out(0, c.t.op("take_along_axis", {x, indices}, {Attribute("axis", axis)}));
 }
 
-std::string refuse_batches(const Claim& claim) { return claim.node.integer("batch_dims", 0) != 0 ? "batch_dims" : ""; }
-
-void run_gather_nd(Call& c) { c.out(0, c.t.op("gather_nd", {c.in(0), c.in(1)})); }
+// Indices of axes that both operands have in front come before those that are given.
+void run_gather_nd(Call& c) {
+  Value indices = c.in(1);
+  const auto batches = static_cast<size_t>(c.node.integer("batch_dims", 0));
+  if (batches > 0) {
+    Shape one(indices.shape), all(indices.shape);
+    all.back() = 1;
+    std::vector<Value> parts;
+    for (size_t axis = 0; axis < batches; ++axis) {
+      std::vector<int64_t> positions;
+      for (int64_t i = 0; i < indices.shape[axis]; ++i) positions.push_back(i);
+      std::fill(one.begin(), one.end(), 1);
+      one[axis] = indices.shape[axis];
+      parts.push_back(c.t.cast(c.t.broadcast_to(c.t.reshape(Tracer::integers(positions), one), all), indices.dtype));
+    }
+    parts.push_back(indices);
+    indices = c.t.op("concat", parts, {Attribute("axis", indices.rank() - 1)});
+  }
+  c.out(0, c.t.op("gather_nd", {c.in(0), indices}));
+}
 
 std::string reduction_of(const Node& node) {
   const std::string reduction = node.text("reduction", "none");
@@ -109,19 +126,25 @@ void run_compress(Call& c) {
   c.out(0, c.t.op("take", {x, indices}, {Attribute("axis", axis)}));
 }
 
-std::string refuse_unique(const Claim& claim) {
-  if (claim.node.has_attribute("axis")) return "an axis";
-  return claim.node.integer("sorted", 1) == 0 ? "sorted=0" : "";
-}
+std::string refuse_unique(const Claim& claim) { return claim.node.has_attribute("axis") ? "an axis" : ""; }
 
 void run_unique(Call& c) {
   const Value& x = c.in(0);
   const std::vector<Value> found = c.t.ops("unique", 5, {x});
   const int64_t count = read_count(c, found[4]);
-  c.out(0, c.t.slice_axis(found[0], 0, 0, count));
-  c.out(1, c.t.slice_axis(found[1], 0, 0, count));
-  c.out(2, c.t.reshape(found[2], {x.size()}));
-  c.out(3, c.t.slice_axis(found[3], 0, 0, count));
+  const auto whole = [&](size_t i) { return c.t.slice_axis(found[i], 0, 0, count); };
+  const Value inverse = c.t.reshape(found[2], {x.size()});
+  if (c.node.integer("sorted", 1) != 0) {
+    c.out(0, whole(0));
+    c.out(1, whole(1));
+    c.out(2, inverse);
+    return c.out(3, whole(3));
+  }
+  // In the order in which they occur first.
+  const Value order = c.t.op("argsort", {whole(1)});
+  const std::vector<Attribute> first{Attribute("axis", int64_t{0})};
+  for (const size_t i : {0, 1, 3}) c.out(i, c.t.op("take", {whole(i), order}, first));
+  c.out(2, c.t.op("take", {c.t.op("argsort", {order}), inverse}, first));
 }
 
 void run_reverse_sequence(Call& c) {
@@ -149,7 +172,7 @@ void run_reverse_sequence(Call& c) {
 void add_indices(std::vector<OpEntry>& table) {
   table.push_back({"Gather", 1, kNewest, kAny, 0, nullptr, run_gather});
   table.push_back({"GatherElements", 11, kNewest, kAny, 0, nullptr, run_gather_elements});
-  table.push_back({"GatherND", 11, kNewest, kAny, 0, refuse_batches, run_gather_nd});
+  table.push_back({"GatherND", 11, kNewest, kAny, 0, nullptr, run_gather_nd});
   table.push_back({"Scatter", 9, kNewest, kAny, 0, refuse_scatter, run_scatter});
   table.push_back({"ScatterElements", 11, kNewest, kAny, 0, refuse_scatter, run_scatter});
   table.push_back({"ScatterND", 11, kNewest, kAny, 0, refuse_scatter, run_scatter_nd});

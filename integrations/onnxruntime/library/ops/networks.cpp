@@ -133,22 +133,113 @@ std::string refuse_pool(const Claim& claim) {
   const Node& node = claim.node;
   const size_t spatial = node.integers("kernel_shape").size();
   if (spatial < 1 || spatial > 3) return "its rank";
-  if (node.has_output(1)) return "its indices";
   const bool is_max = node.type == "MaxPool";
-  if (node.integer("storage_order", 0) != 0) return "storage_order";
-  if (!is_max && node.integer("ceil_mode", 0) != 0) return "ceil_mode";
-  if (!is_max) {
-    for (const int64_t dilation : node.integers("dilations")) {
-      if (dilation != 1) return "dilations";
-    }
-  }
+  if (node.has_output(1) && !is_real(claim.dtype(0)))
+    return "indices of the dtype " + std::string(claim.dtype(0).name());
   return !is_max && !is_real(claim.dtype(0)) ? "the dtype " + std::string(claim.dtype(0).name()) : "";
 }
 
-void run_pool(Call& c) {
+int64_t product_of(const Shape& shape) {
+  int64_t product = 1;
+  for (const int64_t extent : shape) product *= extent;
+  return product;
+}
+
+// How many windows there are along an axis.
+int64_t windows_of(const Window& w, size_t axis, int64_t extent) {
+  const int64_t reach = (w.kernel[axis] - 1) * w.dilations[axis] + 1;
+  return (extent + w.before[axis] + w.after[axis] - reach) / w.strides[axis] + 1;
+}
+
+// The sums of the windows, by a convolution with ones.
+Value window_sums(Call& c, const Value& x, const Window& w) {
+  Shape planes{x.shape[0] * x.shape[1], 1}, kernel{1, 1}, shape{x.shape[0], x.shape[1]};
+  const Shape spatial = spatial_of(x);
+  planes.insert(planes.end(), spatial.begin(), spatial.end());
+  kernel.insert(kernel.end(), w.kernel.begin(), w.kernel.end());
+  const Value sums = c.t.op("convolution", {c.t.reshape(x, planes), c.t.fill(1, x.dtype, kernel)},
+                            {Attribute("strides", w.strides), Attribute("dilations", w.dilations),
+                             Attribute("pads_begin", w.before), Attribute("pads_end", w.after)});
+  shape.insert(shape.end(), sums.shape.begin() + 2, sums.shape.end());
+  return c.t.reshape(sums, shape);
+}
+
+// How many elements of [-before, extent + after) each window has, as an operand for [n, c, …]. A tensor is padded
+// further, where ceil_mode asks for it.
+Value window_counts(Call& c, const Window& w, const Shape& spatial, const Shape& before, const Shape& after) {
+  Shape shape(spatial.size(), 1);
+  std::vector<int64_t> counts{1};
+  for (size_t axis = 0; axis < spatial.size(); ++axis) {
+    std::vector<int64_t> more;
+    shape[axis] = windows_of(w, axis, spatial[axis]);
+    for (const int64_t count : counts) {
+      for (int64_t i = 0; i < shape[axis]; ++i) {
+        int64_t inside = 0;
+        for (int64_t tap = 0; tap < w.kernel[axis]; ++tap) {
+          const int64_t at = i * w.strides[axis] - w.before[axis] + tap * w.dilations[axis];
+          if (at >= -before[axis] && at < spatial[axis] + after[axis]) ++inside;
+        }
+        more.push_back(count * inside);
+      }
+    }
+    counts = std::move(more);
+  }
+  return c.t.reshape(Tracer::integers(counts), shape);
+}
+
+// MaxPool with the positions of the greatest elements: all elements of all windows side by side.
+void run_pool_with_indices(Call& c, const Window& w) {
   const Value& x = c.in(0);
   const Shape spatial = spatial_of(x);
+  const int64_t planes = x.shape[0] * x.shape[1], elements = product_of(spatial), taps = product_of(w.kernel);
+  Shape shape{x.shape[0], x.shape[1]};
+  for (size_t axis = 0; axis < spatial.size(); ++axis) shape.push_back(windows_of(w, axis, spatial[axis]));
+  const int64_t windows = product_of({shape.begin() + 2, shape.end()});
+  const bool by_columns = c.node.integer("storage_order", 0) != 0;
+  std::vector<int64_t> positions, named, outside;
+  for (int64_t i = 0; i < windows * taps; ++i) {
+    int64_t window = i / taps, tap = i % taps, at = 0, name = 0, step = 1;
+    bool is_inside = true;
+    std::vector<int64_t> place(spatial.size());
+    for (size_t axis = spatial.size(); axis-- > 0;) {
+      place[axis] =
+          window % shape[2 + axis] * w.strides[axis] - w.before[axis] + tap % w.kernel[axis] * w.dilations[axis];
+      window /= shape[2 + axis];
+      tap /= w.kernel[axis];
+      is_inside = is_inside && place[axis] >= 0 && place[axis] < spatial[axis];
+    }
+    for (size_t axis = 0; axis < spatial.size(); ++axis) {
+      at = at * spatial[axis] + place[axis];
+      name += place[axis] * step;
+      step *= spatial[axis];
+    }
+    positions.push_back(is_inside ? at : 0);
+    named.push_back(is_inside ? (by_columns ? name : at) : 0);
+    outside.push_back(is_inside ? 0 : 1);
+  }
+  const Value flat = c.t.reshape(x, {planes, elements});
+  const Value taken = c.t.op("take", {flat, Tracer::integers(positions)}, {Attribute("axis", int64_t{1})});
+  const Value seen = c.t.map("where($1 != 0, -inf, $0)", {taken, Tracer::integers(outside)}, x.dtype);
+  const Value all = c.t.settle(c.t.reshape(c.t.settle(seen), {planes, windows, taps}));
+  const std::vector<Attribute> last{Attribute("axis", int64_t{2}), Attribute("keepdims", int64_t{1})};
+  const Value best = c.t.cast(c.t.op("argmax", {all}, last), compute::int64);
+  const Value names =
+      c.t.broadcast_to(c.t.reshape(Tracer::integers(named), {1, windows, taps}), {planes, windows, taps});
+  const Value chosen = c.t.op("take_along_axis", {names, c.t.settle(best)}, {Attribute("axis", int64_t{2})});
+  std::vector<int64_t> first;
+  for (int64_t plane = 0; plane < planes; ++plane) first.push_back(plane * elements);
+  const Value index =
+      c.t.map("$0 + $1", {chosen, c.t.reshape(Tracer::integers(first), {planes, 1, 1})}, compute::int64);
+  const Value greatest = c.t.op("take_along_axis", {all, best}, {Attribute("axis", int64_t{2})});
+  c.out(0, c.t.reshape(greatest, shape));
+  c.out(1, c.t.reshape(c.t.settle(index), shape));
+}
+
+void run_pool(Call& c) {
+  const Value x = c.t.settle(c.in(0));
+  const Shape spatial = spatial_of(x);
   Window w = window_of(c.node, spatial, c.node.integers("kernel_shape"));
+  const std::vector<int64_t> given_after = w.after;
   if (c.node.integer("ceil_mode", 0) != 0) {
     for (size_t i = 0; i < spatial.size(); ++i) {
       const int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
@@ -160,9 +251,17 @@ void run_pool(Call& c) {
   }
   std::vector<Attribute> attributes{Attribute("window", w.kernel), Attribute("strides", w.strides),
                                     Attribute("pads_begin", w.before), Attribute("pads_end", w.after)};
+  if (c.node.type == "MaxPool" && c.node.has_output(1)) return run_pool_with_indices(c, w);
   if (c.node.type == "MaxPool") {
     attributes.emplace_back("dilations", w.dilations);
     return c.out(0, c.t.op("max_pool", {x}, attributes));
+  }
+  const bool is_dilated = std::any_of(w.dilations.begin(), w.dilations.end(), [](int64_t step) { return step != 1; });
+  const bool counts_pads = c.node.integer("count_include_pad", 0) != 0;
+  if (c.node.type == "AveragePool" && (is_dilated || (counts_pads && w.after != given_after))) {
+    const std::vector<int64_t> none(spatial.size(), 0);
+    const Value counts = window_counts(c, w, spatial, counts_pads ? w.before : none, counts_pads ? given_after : none);
+    return c.out(0, c.t.map("$0 / $1", {window_sums(c, x, w), c.t.cast(counts, x.dtype)}, x.dtype));
   }
   if (c.node.type == "AveragePool") {
     attributes.emplace_back("count_include_pad", c.node.integer("count_include_pad", 0));
@@ -178,6 +277,11 @@ void run_pool(Call& c) {
                                : p == 1 ? "abs($0)"
                                         : "abs($0) ** $1",
                                p <= 2 ? std::vector<Value>{x} : std::vector<Value>{x, power}, x.dtype);
+  if (is_dilated) {
+    const Value sums = window_sums(c, c.t.settle(powers), w);
+    return c.out(0, c.t.map(p == 2 ? "sqrt($0)" : "$0 ** $1",
+                            p == 2 ? std::vector<Value>{sums} : std::vector<Value>{sums, inverse}, x.dtype));
+  }
   const Value means = c.t.op("average_pool", {powers}, attributes);
   c.out(0, c.t.map(p == 2 ? "sqrt($0 * $1)" : "($0 * $1) ** $2",
                    p == 2 ? std::vector<Value>{means, number} : std::vector<Value>{means, number, inverse}, x.dtype));
@@ -208,12 +312,30 @@ Value of_channels(Call& c, const Value& value, int64_t rank) {
 }
 
 std::string refuse_batch_norm(const Claim& claim) {
-  if (claim.node.integer("training_mode", 0) != 0 || claim.node.has_output(1)) return "training";
+  if (claim.node.version < 14 && claim.node.has_output(1)) return "training";
   if (claim.node.integer("spatial", 1) == 0) return "spatial=0";
   return claim.dtype(0) != claim.dtype(1) || claim.dtype(0) != claim.dtype(3) ? "mixed dtypes" : "";
 }
 
+// The mean and the variance of the batch, which the running ones approach.
+void run_batch_norm_training(Call& c) {
+  const Value x = c.t.settle(c.in(0));
+  std::vector<int64_t> axes = spatial_axes(x);
+  axes.insert(axes.begin(), 0);
+  const std::vector<Attribute> attributes{Attribute("axes", axes)};
+  const Value mean = c.t.op("mean", {x}, attributes), variance = c.t.op("var", {x}, attributes);
+  c.out(0, c.t.op("batch_norm_inference", {x, mean, variance, c.in(1), c.in(2)},
+                  {Attribute("epsilon", c.node.real("epsilon", 1e-5))}));
+  const DType dtype = c.in(3).dtype;
+  const Value momentum = Tracer::number(c.node.real("momentum", 0.9), dtype);
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    c.out(i, c.t.map("$0 * $2 + $1 * (1 - $2)", {c.in(2 + i), c.t.cast(i == 1 ? mean : variance, dtype), momentum},
+                     dtype));
+  }
+}
+
 void run_batch_norm(Call& c) {
+  if (c.node.integer("training_mode", 0) != 0) return run_batch_norm_training(c);
   const Value& x = c.in(0);
   const double epsilon = c.node.real("epsilon", 1e-5);
   const DType dtype = x.dtype;
@@ -234,10 +356,14 @@ void run_instance_norm(Call& c) {
                    {Attribute("groups", x.shape.at(1)), Attribute("epsilon", c.node.real("epsilon", 1e-5))})[0]);
 }
 
-std::string refuse_group_norm(const Claim& claim) { return claim.node.version < 21 ? "scales of groups" : ""; }
-
 void run_group_norm(Call& c) {
-  c.out(0, c.t.ops("group_norm", 3, {c.in(0), c.in(1), c.in(2)},
+  // Before version 21 a group has one scale and one bias.
+  const auto of_channels = [&](const Value& value) {
+    if (c.node.version >= 21) return value;
+    const int64_t groups = value.size(), channels = c.in(0).shape.at(1);
+    return c.t.reshape(c.t.broadcast_to(c.t.reshape(value, {groups, 1}), {groups, channels / groups}), {channels});
+  };
+  c.out(0, c.t.ops("group_norm", 3, {c.in(0), of_channels(c.in(1)), of_channels(c.in(2))},
                    {Attribute("groups", c.node.integer("num_groups", 1)),
                     Attribute("epsilon", c.node.real("epsilon", 1e-5))})[0]);
 }
@@ -299,7 +425,7 @@ void add_networks(std::vector<OpEntry>& table) {
   table.push_back({"GlobalLpPool", 2, kNewest, kReal, 0, nullptr, run_global_pool});
   table.push_back({"BatchNormalization", 7, kNewest, kReal, 0, refuse_batch_norm, run_batch_norm});
   table.push_back({"InstanceNormalization", 6, kNewest, kReal, 0, nullptr, run_instance_norm});
-  table.push_back({"GroupNormalization", 18, kNewest, kReal, 0, refuse_group_norm, run_group_norm});
+  table.push_back({"GroupNormalization", 18, kNewest, kReal, 0, nullptr, run_group_norm});
   table.push_back({"LayerNormalization", 17, kNewest, kReal, 0, refuse_layer_norm, run_layer_norm});
   table.push_back({"RMSNormalization", 23, kNewest, kReal, 0, refuse_layer_norm, run_layer_norm});
   table.push_back({"MeanVarianceNormalization", 9, kNewest, kReal, 0, nullptr, run_mean_variance});

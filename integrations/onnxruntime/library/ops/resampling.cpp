@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize, LRN, LSTM and GRU, which version 1.1 of compute has. Resize to the nearest element is composed here.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <stdexcept>
 
@@ -42,10 +43,6 @@ std::string refuse_resize(const Claim& claim) {
   if (is_nearest && claim.node.text("coordinate_transformation_mode") != "tf_crop_and_resize") return "";
   if (!is_real(claim.dtype(0))) return "the dtype " + std::string(claim.dtype(0).name());
   if (claim.node.text("coordinate_transformation_mode") == "tf_half_pixel_for_nn") return "tf_half_pixel_for_nn";
-  // With scales the corners of the result lie at the scaled extent, which need not be whole.
-  if (claim.node.text("coordinate_transformation_mode") == "align_corners" && claim.node.has_input(2))
-    return "align_corners with scales";
-  if (claim.node.version < 11) return "its version";
   return refuse_missing("resize");
 }
 
@@ -92,7 +89,7 @@ void run_resize(Call& c) {
     }
   }
   const std::string mode = c.node.text("mode", "nearest");
-  const std::string place = c.node.text("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
+  std::string place = c.node.text("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
   if (mode == "nearest" && place != "tf_crop_and_resize") {
     for (size_t i = axes.size(); i-- > 0;) {
       // Before version 11 an axis that shrinks is rounded up.
@@ -103,14 +100,32 @@ void run_resize(Call& c) {
       std::vector<int64_t> positions;
       bool is_identity = size == extent;
       for (int64_t at = 0; at < size; ++at) {
-        const float from = coordinate(place, static_cast<float>(at), static_cast<float>(scales[i]),
-                                      static_cast<float>(extent), static_cast<float>(size));
+        // With scales the corners of the result lie at the scaled extent, which need not be whole.
+        const auto scale = static_cast<float>(scales[i]);
+        const float resized = by_scales && place == "align_corners" && !is_old ? scale * static_cast<float>(extent)
+                                                                               : static_cast<float>(size);
+        const float from = coordinate(place, static_cast<float>(at), scale, static_cast<float>(extent), resized);
         positions.push_back(std::clamp<int64_t>(static_cast<int64_t>(nearest(rounding, from)), 0, extent - 1));
         is_identity = is_identity && positions.back() == at;
       }
       if (!is_identity) x = c.t.op("take", {x, Tracer::integers(positions)}, {Attribute("axis", axes[i])});
     }
     return c.out(0, x);
+  }
+  // The corners of a scaled extent that is not whole, as a part of the input.
+  std::vector<double> roi;
+  if (place == "align_corners" && by_scales) {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const double corner = scales[i] * static_cast<double>(extent_of(i)) - 1;
+      roi.push_back(corner > 0 && sizes[i] > 1 ? static_cast<double>(sizes[i] - 1) / corner : 0);
+    }
+    const bool are_whole = std::all_of(roi.begin(), roi.end(), [](double end) { return end == 1; });
+    if (are_whole) {
+      roi.clear();
+    } else {
+      roi.insert(roi.begin(), axes.size(), 0.0);
+      place = "tf_crop_and_resize";
+    }
   }
   std::vector<Attribute> attributes{Attribute("sizes", sizes),
                                     Attribute("axes", axes),
@@ -122,7 +137,11 @@ void run_resize(Call& c) {
                                     Attribute("antialias", c.node.integer("antialias", 0)),
                                     Attribute("extrapolation_value", c.node.real("extrapolation_value", 0))};
   attributes.emplace_back("scales", scales);
-  if (place == "tf_crop_and_resize") attributes.emplace_back("roi", reals_of(c, c.in(1)));
+  if (!roi.empty()) {
+    attributes.emplace_back("roi", roi);
+  } else if (place == "tf_crop_and_resize") {
+    attributes.emplace_back("roi", reals_of(c, c.in(1)));
+  }
   c.out(0, c.t.op("resize", {x}, attributes));
 }
 
@@ -140,8 +159,17 @@ void run_lrn(Call& c) {
 
 std::string refuse_recurrent(const Claim& claim) {
   const Node& node = claim.node;
-  for (const char* const key : {"activations", "activation_alpha", "activation_beta", "clip"}) {
+  for (const char* const key : {"activation_alpha", "activation_beta", "clip"}) {
     if (node.has_attribute(key)) return key;
+  }
+  if (const NodeAttribute* const given = node.find("activations")) {
+    const std::vector<std::string> defaults{"sigmoid", "tanh", "tanh"};
+    const size_t count = node.type == "LSTM" ? 3 : 2;
+    for (size_t i = 0; i < given->texts.size(); ++i) {
+      std::string lower = given->texts[i];
+      for (char& letter : lower) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+      if (lower != defaults[i % count]) return "the activation " + given->texts[i];
+    }
   }
   if (node.integer("input_forget", 0) != 0) return "input_forget";
   return refuse_missing(node.type == "LSTM" ? "lstm" : "gru");
