@@ -16,7 +16,7 @@ os.environ["COMPUTE_CPU_THREADS"] = str(given.threads)
 os.environ.setdefault("COMPUTE_LOG", "error")
 os.environ.setdefault("COMPUTE_DEVICE", "cpu")
 
-from case import np, package_file, session_of, session_on_cpu, share_of_nodes  # noqa: E402
+from case import helper, model_of, np, package_file, session_of, session_on_cpu, share_of_nodes  # noqa: E402
 
 random = np.random.default_rng(0)
 
@@ -39,6 +39,29 @@ MODELS = {
 }
 
 
+def recurrent(op, time, batch, features, hidden, direction="forward"):
+    """A model of one layer, and its input."""
+    gates, directions = (4 if op == "LSTM" else 3) * hidden, 2 if direction == "bidirectional" else 1
+    weights = {"w": floats(directions, gates, features) / features ** 0.5,
+               "r": floats(directions, gates, hidden) / hidden ** 0.5, "b": floats(directions, 2 * gates)}
+    more = {"linear_before_reset": 1} if op == "GRU" else {}
+    node = helper.make_node(op, ["x", *weights], ["y"], hidden_size=hidden, direction=direction, **more)
+    x = floats(time, batch, features)
+    return model_of([node], {"x": (x.dtype, x.shape)}, {"y": (x.dtype, None)}, weights), {"x": x}
+
+
+LAYERS = {
+    "lstm 1x1 128 128": ("LSTM", 1, 1, 128, 128),
+    "lstm 20x1 16 32": ("LSTM", 20, 1, 16, 32),
+    "lstm 100x1 64 128": ("LSTM", 100, 1, 64, 128),
+    "lstm 50x1 128 256 both": ("LSTM", 50, 1, 128, 256, "bidirectional"),
+    "lstm 50x16 128 128": ("LSTM", 50, 16, 128, 128),
+    "lstm 30x64 256 512": ("LSTM", 30, 64, 256, 512),
+    "gru 100x1 64 128": ("GRU", 100, 1, 64, 128),
+    "gru 50x16 128 128 both": ("GRU", 50, 16, 128, 128, "bidirectional"),
+}
+
+
 def seconds(session, feed):
     """Of one run, in a round."""
     count, begin = 0, time.perf_counter()
@@ -51,10 +74,14 @@ def seconds(session, feed):
 
 
 print(f"{given.threads} threads; times are medians of {given.rounds} alternating rounds")
-for name, (package, path, feed) in MODELS.items():
+for name in [*MODELS, *LAYERS]:
     if given.names and not any(word in name for word in given.names):
         continue
-    file = package_file(package, path)
+    if name in MODELS:
+        package, path, feed = MODELS[name]
+        file = package_file(package, path)
+    else:
+        file, feed = recurrent(*LAYERS[name])
     share, counts = share_of_nodes(file)
     sessions = [session_of(file, threads=given.threads), session_on_cpu(file, threads=given.threads)]
     results = [[session.run(None, feed) for _ in range(3)][-1] for session in sessions]

@@ -205,6 +205,76 @@ print(session.run(None, {"x": np.array([-1, 2, -3, 4], np.float32), "t": np.arra
         self.assertIn("2 of 3 nodes run on", result.stderr)
         self.assertIn("the_strings", result.stderr)
 
+    def test_branches(self):
+        """An If whose condition follows from shapes, inside one whose condition is an input."""
+        def branch(name, nodes, result):
+            return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(result, 1, None)])
+
+        inner = helper.make_node(
+            "If", ["d"], ["i"],
+            then_branch=branch("then", [helper.make_node("Mul", ["a", "w"], ["it"])], "it"),
+            else_branch=branch("else", [helper.make_node("Add", ["a", "w"], ["ie"])], "ie"))
+        outer = helper.make_node(
+            "If", ["c"], ["o"],
+            then_branch=branch("then", [helper.make_node("Exp", ["a"], ["ot"])], "ot"),
+            else_branch=branch("else", [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Equal", ["s", "two"], ["d"]),
+                                        inner, helper.make_node("Tanh", ["i"], ["oe"])], "oe"))
+        nodes = [helper.make_node("Neg", ["x"], ["a"]), outer, helper.make_node("Add", ["o", "a"], ["y"])]
+        model = model_of(nodes, {"x": (np.float32, ["n"]), "c": (np.bool_, [])}, {"y": (np.float32, None)},
+                         {"w": np.array([3], np.float32), "two": np.array([2])})
+        session, other = session_of(model, alone=True), session_on_cpu(model)
+        for size in (2, 3, 2, 3):
+            for condition in (True, False, True, False):
+                self.check(session, other, {"x": self.image(size), "c": np.array(condition)})
+
+    def test_a_branch_that_depends_on_computed_elements_stays(self):
+        branches = {}
+        for name, op in (("then_branch", "Exp"), ("else_branch", "Neg")):
+            result = helper.make_tensor_value_info("r_" + name, 1, [3])
+            branches[name] = helper.make_graph([helper.make_node(op, ["a"], ["r_" + name])], name, [], [result])
+        nodes = [helper.make_node("Tanh", ["x"], ["a"]), helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
+                 helper.make_node("Greater", ["m", "zero"], ["c"]), helper.make_node("If", ["c"], ["y"], **branches)]
+        model = model_of(nodes, {"x": (np.float32, [300])}, {"y": (np.float32, [300])}, {"zero": np.float32(0)})
+        session, other = session_of(model), session_on_cpu(model)
+        for sign in (1, -1, 1, -1):
+            self.check(session, other, {"x": sign * np.abs(self.image(300)) + sign * np.float32(0.1)})
+
+    def test_products_with_a_bias(self):
+        """Also products that are results, or are used twice."""
+        node = helper.make_node
+        nodes = [node("MatMul", ["x", "w"], ["p"]), node("Add", ["b", "p"], ["q"]), node("MatMul", ["q", "v"], ["r"]),
+                 node("Add", ["r", "b"], ["s"]), node("Mul", ["r", "s"], ["y"]), node("MatMul", ["x", "w"], ["t"]),
+                 node("Add", ["t", "b"], ["z"])]
+        model = model_of(nodes, {"x": (np.float32, ["n", 3, 4])},
+                         {"y": (np.float32, None), "z": (np.float32, None), "t": (np.float32, None)},
+                         {"w": self.image(4, 5), "v": self.image(5, 5), "b": self.image(5)})
+        session, other = session_of(model, alone=True), session_on_cpu(model)
+        for rows in (1, 2, 1, 2):
+            self.check(session, other, {"x": self.image(rows, 3, 4)})
+
+    def test_activations_that_are_the_defaults(self):
+        for op, gates, names in (("LSTM", 4, ["Sigmoid", "Tanh", "Tanh"]), ("GRU", 3, ["Sigmoid", "tanh"])):
+            node = helper.make_node(op, ["x", "w", "r"], ["y"], hidden_size=6, direction="bidirectional",
+                                    activations=2 * names)
+            model = model_of([node], {"x": (np.float32, ["t", 2, 3])}, {"y": (np.float32, None)},
+                             {"w": self.image(2, 6 * gates, 3), "r": self.image(2, 6 * gates, 6)})
+            session, other = session_of(model, alone=True), session_on_cpu(model)
+            for time in (1, 9, 1, 9):
+                self.check(session, other, {"x": self.image(time, 2, 3)})
+            next(one for one in node.attribute if one.name == "activations").strings[0] = b"Relu"
+            with self.assertRaisesRegex(Exception, "fallback"):
+                session_of(model_of([node], {"x": (np.float32, ["t", 2, 3])}, {"y": (np.float32, None)},
+                                    {"w": self.image(2, 6 * gates, 3), "r": self.image(2, 6 * gates, 6)}), alone=True)
+
+    def test_weights_that_are_subnormal_count_as_zeros(self):
+        weights = self.image(8, 8)
+        weights[::2] *= np.float32(1e-40)
+        model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (np.float32, [4, 8])},
+                         {"y": (np.float32, None)}, {"w": weights})
+        session, other = session_of(model, alone=True), session_on_cpu(model)
+        for _ in range(2):
+            self.check(session, other, {"x": self.image(4, 8)})
+
     def test_options(self):
         session = session_of(network(), provider_options={"device": "cpu"})
         self.assertEqual(session.get_providers()[0], OURS)
