@@ -31,6 +31,7 @@ struct Launch {
   std::vector<int64_t> words;
   std::vector<Binding> bindings;
   std::array<uint32_t, 3> groups = {1, 1, 1};
+  uint64_t weight = 1;  // of a group, in groups that copy some thousand elements
 };
 
 // A launch of a kernel of the program, which gets the addresses of all tensors, then the scalars.

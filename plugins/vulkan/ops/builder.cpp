@@ -223,9 +223,9 @@ bool KernelBuilder::can_shuffle(const Accumulator& state) const {
   return local_ % static_cast<int>(features.subgroup_size_max) == 0;
 }
 
-void KernelBuilder::declare_shared(const Accumulator& state, const std::string& h) {
+void KernelBuilder::declare_shared(const Accumulator& state, const std::string& h, int times) {
   for (size_t i = 0; i < state.parts(); ++i)
-    out += "shared " + state.type(i) + " " + h + std::to_string(i) + "[" + std::to_string(local_) + "];\n";
+    out += "shared " + state.type(i) + " " + h + std::to_string(i) + "[" + std::to_string(local_ * times) + "];\n";
 }
 
 void KernelBuilder::combine_group(const Accumulator& state, const std::string& q, const std::string& h) {
@@ -256,6 +256,52 @@ void KernelBuilder::combine_group(const Accumulator& state, const std::string& q
   out += "barrier();\nfor(uint d=" + std::to_string(local_ / 2) + "u;d>0u;d>>=1){if(lid<d){" + state.merge(q, theirs);
   for (size_t i = 0; i < state.parts(); ++i) out += h + std::to_string(i) + "[lid]=" + q + std::to_string(i) + ";";
   out += "}barrier();}\n" + state.assign(q, first) + "\n";
+}
+
+void KernelBuilder::scan_group(const Accumulator& state, const std::string& q, const std::string& b,
+                               const std::string& c, const std::string& h) {
+  std::vector<std::string> left, right;
+  std::string save;
+  for (size_t i = 0; i < state.parts(); ++i) {
+    const std::string n = std::to_string(i);
+    left.push_back("l" + n);
+    right.push_back("r" + n);
+    save += state.type(i) + " r" + n + "=" + q + n + ";";
+  }
+  // <q> becomes the combination of `left` and itself: the left operand comes first.
+  const std::string prepend = save + state.assign(q, left) + state.merge(q, right);
+  const auto at = [&](const std::string& index) {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < state.parts(); ++i) all.push_back(h + std::to_string(i) + "[" + index + "]");
+    return all;
+  };
+  const auto keep = [&](const std::string& index) {
+    std::string text;
+    const std::vector<std::string> places = at(index);
+    for (size_t i = 0; i < places.size(); ++i) text += places[i] + "=" + q + std::to_string(i) + ";";
+    return text;
+  };
+  if (can_shuffle(state)) {
+    shuffles_ = true;
+    std::string from_left;
+    for (size_t i = 0; i < state.parts(); ++i)
+      from_left += state.type(i) + " " + left[i] + "=subgroupShuffle(" + q + std::to_string(i) + ",from);";
+    out +=
+        "for(uint d=1u;d<gl_SubgroupSize;d<<=1){uint from=gl_SubgroupInvocationID-(gl_SubgroupInvocationID>=d?d:0u);" +
+        from_left + "if(gl_SubgroupInvocationID>=d){" + prepend +
+        "}}\nif(gl_SubgroupInvocationID==gl_SubgroupSize-1u){" + keep("turn+gl_SubgroupID") +
+        "}barrier();\nfor(uint g=0u;g<gl_NumSubgroups;++g){if(g==gl_SubgroupID){" + state.assign(b, state.names(c)) +
+        "}" + state.merge(c, at("turn+g")) + "}\n{uint from=max(gl_SubgroupInvocationID,1u)-1u;" + from_left +
+        "if(gl_SubgroupInvocationID>0u){" + state.merge(b, left) + "}}\nturn=" + std::to_string(local_) + "u-turn;\n";
+    return;
+  }
+  const std::string n = std::to_string(local_);
+  std::string from_left;
+  for (size_t i = 0; i < state.parts(); ++i)
+    from_left += state.type(i) + " " + left[i] + "=" + h + std::to_string(i) + "[lid>=d?lid-d:lid];";
+  out += "barrier();" + keep("lid") + "barrier();\nfor(uint d=1u;d<" + n + "u;d<<=1){" + from_left +
+         "barrier();if(lid>=d){" + prepend + keep("lid") + "}barrier();}\n" + state.assign(b, state.names(c)) +
+         "if(lid>0u){" + state.merge(b, at("lid-1u")) + "}" + state.merge(c, at(n + "-1u")) + "\n";
 }
 
 std::string KernelBuilder::complete_text() const {

@@ -122,10 +122,15 @@ class KernelBuilder {
   void finish(int64_t groups_x, const std::function<void()>& text, int64_t groups_y = 1, int64_t groups_z = 1);
   void finish_loop(int64_t count, const std::function<void()>& text);
   void use_group_size(int local) { local_ = local; }
+  void use_weight(int64_t of_group) { launch_.weight = static_cast<uint64_t>(std::max<int64_t>(of_group, 1)); }
   // Combines the values of an accumulator's state <q>0, <q>1, … over a group, and leaves the result in all items. The
   // group has shared arrays <h>0, <h>1, …, which declare_shared() declares.
-  void declare_shared(const Accumulator& state, const std::string& h);
+  void declare_shared(const Accumulator& state, const std::string& h, int times = 1);
   void combine_group(const Accumulator& state, const std::string& q, const std::string& h);
+  // Scans the states <q> of a group: <b> becomes what stands before the item, from <c> on, and <c> what stands behind
+  // the group. The shared arrays are declared twice as long; `turn` is the half in use, and changes.
+  void scan_group(const Accumulator& state, const std::string& q, const std::string& b, const std::string& c,
+                  const std::string& h);
 
  private:
   std::string complete_text() const;

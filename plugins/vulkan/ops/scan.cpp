@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // scan: a group walks a line in tiles, and carries the combination of all earlier tiles. Few long lines are cut into
-// chunks: the first launch combines each chunk, the second scans every chunk from what stands before it.
+// chunks: the first launch combines each chunk, the second scans every chunk from what stands before it. Where lines
+// run across memory, or are short, an item walks a line or a chunk of it, and neighbours take neighbouring lines.
 #include "accumulator.hpp"
 #include "ops.hpp"
 
 namespace vulkan {
 namespace {
 
-constexpr int kItems = 256;
-constexpr int kPerItem = 4;
-constexpr int kTile = kItems * kPerItem;
+constexpr int kMostItems = 256;
+constexpr int kAtOnce = 4;  // loads of an item that combines a chunk
 
 struct Scan {
   std::string kind;
@@ -18,124 +18,236 @@ struct Scan {
   int64_t length;
   Space lines;  // input, output
   Shape along;  // their strides along the axis
+  int items = kMostItems, per_item = 2 * kRun;
   int64_t chunks = 1, chunk_length = 0;
-  bool takes_runs = false;      // an item's elements are one aligned run of memory
+  bool by_items = false;        // an item per line
+  bool takes_runs = false;      // an item's elements are aligned runs of memory
   std::vector<int64_t> totals;  // of chunks: an offset in the workspace per part of a state
 };
 
 std::string text_of(int number) { return std::to_string(number); }
 
-// Either launch. The first one (`only_totals`) writes the state of every chunk.
-void add_launch(const Request& request, const Scan& s, bool only_totals) {
-  KernelBuilder k(request.device, request.plan, request.query, only_totals ? "scan totals" : "scan");
-  k.sign(s.kind);
-  k.sign(s.from);
-  k.sign(s.to);
-  k.sign(s.accumulator);
-  k.sign(s.exclusive ? "exclusive" : "inclusive");
-  k.sign(s.reverse ? "reverse" : "forward");
-  k.sign(s.chunks > 1 ? "chunks" : "lines");
-  k.sign(s.takes_runs ? "runs" : "elements");
-  k.use_group_size(kItems);
-  const Accumulator state(k.source, s.kind, s.accumulator);
-  const int x = k.tensor(0), y = k.tensor(1), length = k.word(s.length), chunks = k.word(s.chunks);
-  const int chunk_length = k.word(s.chunk_length), all = k.word(s.lines.count() * s.chunks);
-  const int x_step = k.word(s.along[0]), y_step = k.word(s.along[1]);
-  std::vector<int> totals;
-  for (const int64_t offset : s.totals) totals.push_back(k.workspace(offset));
-  const Axes axes = k.axes(s.lines);
-  const auto total_place = [&](size_t part, const std::string& index) {
-    return k.address(totals[part], "int64_t(" + index + ")*" + std::to_string(bytes_of(state.part_dtype(part))) + "l");
-  };
-  const int64_t groups = std::min<int64_t>(s.lines.count() * s.chunks, 16384);
-  k.finish(groups, [&] {
-    const std::string n = text_of(kItems), I = axes.index_type();
-    const auto shared = [](size_t part) { return "h" + std::to_string(part); };
-    for (size_t i = 0; i < state.parts(); ++i) k.out += "shared " + state.type(i) + " " + shared(i) + "[" + n + "];\n";
-    k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;\nfor(" + I + " g=" + I + "(gl_WorkGroupID.x);g<" +
-             k.number(all, I) + ";g+=" + I + "(gl_NumWorkGroups.x)){\n" + I + " line=g/" + k.number(chunks, I) +
-             ";uint chunk=uint(g-line*" + k.number(chunks, I) + ");\n";
-    k.locate(axes, "o", "line", false);
-    k.out += "int64_t m=" + k.at(length) + ",first=int64_t(chunk)*" + k.at(chunk_length) + ",end=min(m,first+" +
-             k.at(chunk_length) + ");\n" + state.declare("c") + "\n";
-    if (!only_totals && s.chunks > 1) {
-      // What stands before the chunk, in the order of the chunks.
-      k.out += "for(uint p=0u;p<chunk;++p){" + state.merge("c", [&] {
-        std::vector<std::string> parts;
-        for (size_t i = 0; i < state.parts(); ++i)
-          parts.push_back(load(state.part_dtype(i), total_place(i, "(int64_t(line)*" + k.at(chunks) + "+int64_t(p))")));
-        return parts;
-      }()) + "}\n";
+// A kernel with a group per chunk, or an item.
+class Launcher {
+ public:
+  Launcher(const Request& request, const Scan& s, std::string_view name)
+      : s_(s), k_(request.device, request.plan, request.query, name), state_(k_.source, s.kind, s.accumulator) {
+    k_.sign(s.kind);
+    k_.sign(s.from);
+    k_.sign(s.to);
+    k_.sign(s.accumulator);
+    k_.sign(s.exclusive ? "exclusive" : "inclusive");
+    k_.sign(s.reverse ? "reverse" : "forward");
+    k_.sign(s.chunks > 1 ? "chunks" : "lines");
+    k_.sign(s.takes_runs ? "runs" : "elements");
+    k_.sign(s.by_items ? "items" : "groups");
+    k_.sign(s.per_item);
+    k_.use_group_size(s.items);
+    x_ = k_.tensor(0), y_ = k_.tensor(1), length_ = k_.word(s.length), chunks_ = k_.word(s.chunks);
+    chunk_length_ = k_.word(s.chunk_length), all_ = k_.word(s.lines.count() * s.chunks);
+    x_step_ = k_.word(s.along[0]), y_step_ = k_.word(s.along[1]);
+    for (const int64_t offset : s.totals) totals_.push_back(k_.workspace(offset));
+    axes_ = k_.axes(s.lines);
+    I_ = axes_.index_type();
+  }
+
+  void write_totals() {
+    if (s_.by_items) {
+      walk(true);
+      return;
     }
-    k.out += "for(int64_t tile=first;tile<end;tile+=" + text_of(kTile) + "l){\n";
-    const std::string position = s.reverse ? "(m-1l-j)" : "j";
-    const std::string identity = identity_text(s.kind, s.accumulator);
-    const std::string each = "[[unroll]] for(int e=0;e<" + text_of(kPerItem) + ";++e){";
-    k.out += type_of(s.accumulator) + " v[" + text_of(kPerItem) + "];int64_t j0=tile+int64_t(lid*" + text_of(kPerItem) +
-             "u);\n" + state.declare("q") + "\n";
-    if (s.takes_runs) {
-      k.out += "uint w[" + text_of(words_of_run(s.from)) + "];if(j0<end){" +
-               load_run(s.from, "w", k.address(x, "int64_t(o0)+j0*" + k.at(x_step))) + "}\n" + each +
-               "v[e]=" + identity +
-               ";if(j0<end)v[e]=" + k.source.convert(s.from, s.accumulator, from_run(s.from, "w", "e")) + ";" +
-               state.add("q", "v[e]") + "}\n";
-    } else {
-      k.out += each + "int64_t j=j0+int64_t(e);v[e]=" + identity + ";if(j<end)v[e]=" +
-               k.source.convert(s.from, s.accumulator,
-                                load(s.from, k.address(x, "int64_t(o0)+" + position + "*" + k.at(x_step)))) +
-               ";" + state.add("q", "v[e]") + "}\n";
-    }
-    // An inclusive scan of the items' states (Hillis and Steele).
-    std::vector<std::string> left, mine;
-    for (size_t i = 0; i < state.parts(); ++i) {
-      left.push_back("l" + std::to_string(i));
-      mine.push_back("q" + std::to_string(i));
-      k.out += shared(i) + "[lid]=" + mine[i] + ";";
-    }
-    k.out += "barrier();\nfor(uint d=1u;d<" + n + "u;d<<=1){";
-    for (size_t i = 0; i < state.parts(); ++i)
-      k.out += state.type(i) + " " + left[i] + "=" + shared(i) + "[lid>=d?lid-d:lid];";
-    k.out += "barrier();if(lid>=d){";
-    // The left operand comes first.
-    for (size_t i = 0; i < state.parts(); ++i) k.out += state.type(i) + " r" + std::to_string(i) + "=" + mine[i] + ";";
-    std::vector<std::string> right;
-    for (size_t i = 0; i < state.parts(); ++i) right.push_back("r" + std::to_string(i));
-    k.out += state.assign("q", left) + state.merge("q", right);
-    for (size_t i = 0; i < state.parts(); ++i) k.out += shared(i) + "[lid]=" + mine[i] + ";";
-    k.out += "}barrier();}\n";
-    if (!only_totals) {
-      // What stands before the item: the carry and the state of the item to the left.
-      k.out += state.declare("b") + state.assign("b", state.names("c")) + "if(lid>0u){";
-      std::vector<std::string> before;
-      for (size_t i = 0; i < state.parts(); ++i) before.push_back(shared(i) + "[lid-1u]");
-      const std::string result = k.source.convert(s.accumulator, s.to, state.result("b"));
-      k.out += state.merge("b", before) + "}\n";
-      if (s.takes_runs) {
-        k.out += "uint z[" + text_of(words_of_run(s.to)) + "];";
-        for (int i = 0; i < words_of_run(s.to); ++i) k.out += "z[" + text_of(i) + "]=0u;";
+    finish([&] {
+      begin();
+      k_.out += state_.declare("q") + "\n";
+      const std::string run = s_.takes_runs ? text_of(kRun) : "1", at_once = text_of(kAtOnce);
+      const std::string step = text_of(s_.items * (s_.takes_runs ? kRun : 1));
+      // Behind the end the last elements are loaded again, and not used.
+      k_.out += "for(int64_t t=first+int64_t(lid*" + run + "u);t<end;t+=" + step + "l*" + at_once + "l){\n";
+      const std::string each = "[[unroll]] for(int u=0;u<" + at_once + ";++u){int64_t j=t+int64_t(u)*" + step + "l;";
+      if (s_.takes_runs) {
+        k_.out += "uint w[" + at_once + "][" + text_of(words_of_run(s_.from)) + "];" + each + "j=min(j,end-" + run +
+                  "l);" + load_run(s_.from, "w[u]", place(x_, "o0", "j", x_step_)) + "}\n" + each +
+                  "if(j<end){[[unroll]] for(int e=0;e<4;++e){" + add("q", from_run(s_.from, "w[u]", "e")) + "}}}\n";
+      } else {
+        k_.out += type_of(s_.from) + " w[" + at_once + "];" + each +
+                  "j=min(j,end-1l);w[u]=" + load(s_.from, place(x_, "o0", position("j"), x_step_)) + ";}\n" + each +
+                  "if(j<end){" + add("q", "w[u]") + "}}\n";
       }
-      k.out += "\n" + each + "int64_t j=j0+int64_t(e);";
-      if (!s.exclusive) k.out += state.add("b", "v[e]");
-      if (s.takes_runs)
-        k.out += to_run(s.to, "z", "e", result);
+      k_.out += "}\n";
+      k_.combine_group(state_, "q", "h");
+      k_.out += "if(lid==0u){";
+      for (size_t i = 0; i < state_.parts(); ++i)
+        k_.out += store(state_.part_dtype(i), total_place(i, "g"), "q" + std::to_string(i));
+      k_.out += "}\nbarrier();\n";
+    });
+  }
+
+  void write_scan() {
+    if (s_.by_items) {
+      walk(false);
+      return;
+    }
+    finish([&] {
+      const std::string each = "[[unroll]] for(int e=0;e<" + text_of(s_.per_item) + ";++e){int64_t j=j0+int64_t(e);";
+      begin();
+      k_.out += state_.declare("c") + "\n";
+      if (s_.chunks > 1) {
+        k_.out += "for(uint p=lid;p<chunk;p+=" + text_of(s_.items) + "u){" + state_.merge("c", totals("p")) + "}\n";
+        k_.combine_group(state_, "c", "h");
+      }
+      k_.out += "uint turn=" + text_of(s_.items) + "u;\n";
+      k_.out += "for(int64_t tile=first;tile<end;tile+=" + text_of(s_.items * s_.per_item) + "l){\n";
+      k_.out += type_of(s_.accumulator) + " v[" + text_of(s_.per_item) + "];int64_t j0=tile+int64_t(lid*" +
+                text_of(s_.per_item) + "u);\n" + state_.declare("q") + state_.declare("b") + "\n";
+      std::string value = load(s_.from, place(x_, "o0", position("j"), x_step_));
+      if (s_.takes_runs) {
+        k_.out += runs("w", s_.from);
+        for (int r = 0; r < s_.per_item / kRun; ++r)
+          k_.out += if_run(r) + load_run(s_.from, "w[" + text_of(r) + "]", run_place(x_, "o0", r, x_step_)) + "}\n";
+        value = from_run(s_.from, "w[e>>2]", "(e&3)");
+      }
+      k_.out += each + "v[e]=" + identity_text(s_.kind, s_.accumulator) +
+                ";if(j<end){v[e]=" + k_.source.convert(s_.from, s_.accumulator, value) + ";" + state_.add("q", "v[e]") +
+                "}}\n";
+      k_.scan_group(state_, "q", "b", "c", "h");
+      if (s_.takes_runs) k_.out += runs("z", s_.to);
+      const std::string result = k_.source.convert(s_.accumulator, s_.to, state_.result("b"));
+      const std::string add_one = state_.add("b", "v[e]");
+      k_.out += each;
+      if (!s_.exclusive) k_.out += add_one;
+      if (s_.takes_runs)
+        k_.out += to_run(s_.to, "z[e>>2]", "(e&3)", result);
       else
-        k.out += "if(j<end){" + store(s.to, k.address(y, "int64_t(o1)+" + position + "*" + k.at(y_step)), result) + "}";
-      if (s.exclusive) k.out += state.add("b", "v[e]");
-      k.out += "}\n";
-      if (s.takes_runs)
-        k.out += "if(j0<end){" + store_run(s.to, "z", k.address(y, "int64_t(o1)+j0*" + k.at(y_step))) + "}\n";
-    }
-    std::vector<std::string> last;
-    for (size_t i = 0; i < state.parts(); ++i) last.push_back(shared(i) + "[" + text_of(kItems - 1) + "]");
-    k.out += state.merge("c", last) + "\nbarrier();\n}\n";
-    if (only_totals) {
-      k.out += "if(lid==0u){";
-      for (size_t i = 0; i < state.parts(); ++i)
-        k.out += store(state.part_dtype(i), total_place(i, "g"), "c" + std::to_string(i));
-      k.out += "}\n";
-    }
-    k.end_loop();
-  });
+        k_.out += "if(j<end){" + store(s_.to, place(y_, "o1", position("j"), y_step_), result) + "}";
+      if (s_.exclusive) k_.out += add_one;
+      k_.out += "}\n";
+      for (int r = 0; s_.takes_runs && r < s_.per_item / kRun; ++r)
+        k_.out += if_run(r) + store_run(s_.to, "z[" + text_of(r) + "]", run_place(y_, "o1", r, y_step_)) + "}\n";
+      k_.out += "}\nbarrier();\n";
+    });
+  }
+
+ private:
+  // Either launch of items: the one that writes totals, or the scan.
+  void walk(bool only_totals) {
+    k_.finish_loop(s_.lines.count() * s_.chunks, [&] {
+      const std::string at_once = text_of(kAtOnce), count = k_.number(chunks_, I_);
+      k_.begin_loop(all_, I_);
+      k_.out += I_ + " lines=n/" + count + ",chunk=i/lines,line=i-chunk*lines;\n";
+      k_.locate(axes_, "o", "line", false);
+      bounds();
+      k_.out += state_.declare("q") + "\n";
+      if (!only_totals && s_.chunks > 1) {
+        k_.out += "for(uint p=0u;p<uint(chunk);++p){" + state_.merge("q", totals("p")) + "}\n";
+      }
+      // Behind the end the last element is loaded again, and not used.
+      const std::string each = "[[unroll]] for(int u=0;u<" + at_once + ";++u){int64_t j=t+int64_t(u);";
+      k_.out += "for(int64_t t=first;t<end;t+=" + at_once + "l){" + type_of(s_.from) + " w[" + at_once + "];\n" + each +
+                "j=min(j,end-1l);w[u]=" + load(s_.from, place(x_, "o0", position("j"), x_step_)) + ";}\n" + each +
+                "if(j<end){";
+      const std::string added = add("q", "w[u]");
+      if (!only_totals && s_.exclusive) k_.out += put("q");
+      k_.out += added;
+      if (!only_totals && !s_.exclusive) k_.out += put("q");
+      k_.out += "}}}\n";
+      if (only_totals) {
+        for (size_t i = 0; i < state_.parts(); ++i)
+          k_.out += store(state_.part_dtype(i), total_place(i, "int64_t(line)*" + k_.at(chunks_) + "+int64_t(chunk)"),
+                          "q" + std::to_string(i));
+      }
+      k_.end_loop();
+    });
+  }
+
+  std::vector<std::string> totals(const std::string& chunk) {
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < state_.parts(); ++i)
+      parts.push_back(
+          load(state_.part_dtype(i), total_place(i, "(int64_t(line)*" + k_.at(chunks_) + "+int64_t(" + chunk + "))")));
+    return parts;
+  }
+
+  std::string put(const std::string& state) {
+    return store(s_.to, place(y_, "o1", position("j"), y_step_),
+                 k_.source.convert(s_.accumulator, s_.to, state_.result(state)));
+  }
+
+  void bounds() {
+    k_.out += "int64_t m=" + k_.at(length_) + ",first=int64_t(chunk)*" + k_.at(chunk_length_) + ",end=min(m,first+" +
+              k_.at(chunk_length_) + ");\n";
+  }
+
+  template <class F>
+  void finish(F&& text) {
+    k_.finish(std::min<int64_t>(s_.lines.count() * s_.chunks, 16384), [&] {
+      text();
+      k_.end_loop();
+    });
+  }
+
+  void begin() {
+    k_.declare_shared(state_, "h", 2);
+    k_.out += "void main(){\nuint lid=gl_LocalInvocationID.x;\nfor(" + I_ + " g=" + I_ + "(gl_WorkGroupID.x);g<" +
+              k_.number(all_, I_) + ";g+=" + I_ + "(gl_NumWorkGroups.x)){\n" + I_ + " line=g/" +
+              k_.number(chunks_, I_) + ";uint chunk=uint(g-line*" + k_.number(chunks_, I_) + ");\n";
+    k_.locate(axes_, "o", "line", false);
+    bounds();
+  }
+
+  std::string position(const std::string& j) const { return s_.reverse ? "(m-1l-" + j + ")" : j; }
+  std::string place(int tensor, const char* offset, const std::string& j, int step) const {
+    return k_.address(tensor, "int64_t(" + std::string(offset) + ")+" + j + "*" + k_.at(step));
+  }
+  std::string run_place(int tensor, const char* offset, int run, int step) const {
+    return place(tensor, offset, "(j0+" + text_of(run * kRun) + "l)", step);
+  }
+  static std::string if_run(int run) { return "if(j0+" + text_of(run * kRun) + "l<end){"; }
+  // Zeros, because the elements of a run are put in one by one.
+  std::string runs(const std::string& name, int32_t dtype) const {
+    const std::string words = text_of(words_of_run(dtype)), count = text_of(s_.per_item / kRun);
+    return "uint " + name + "[" + count + "][" + words + "];[[unroll]] for(int r=0;r<" + count +
+           ";++r)[[unroll]] for(int i=0;i<" + words + ";++i)" + name + "[r][i]=0u;\n";
+  }
+  std::string add(const std::string& state, const std::string& value) {
+    return state_.add(state, k_.source.convert(s_.from, s_.accumulator, value));
+  }
+  std::string total_place(size_t part, const std::string& index) const {
+    return k_.address(totals_[part],
+                      "int64_t(" + index + ")*" + std::to_string(bytes_of(state_.part_dtype(part))) + "l");
+  }
+
+  const Scan& s_;
+  KernelBuilder k_;
+  const Accumulator state_;
+  int x_ = 0, y_ = 0, length_ = 0, chunks_ = 0, chunk_length_ = 0, all_ = 0, x_step_ = 0, y_step_ = 0;
+  std::vector<int> totals_;
+  Axes axes_;
+  std::string I_;
+};
+
+// How many items take a line, or a chunk of one.
+void divide_line(const Device& device, Scan& s) {
+  const bool is_processor = device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
+  if (s.length <= 1024) s.items = s.length <= 512 ? 64 : 128;
+  if (s.length <= 256) s.per_item = kRun;
+  const int64_t lines = std::max<int64_t>(1, s.lines.count());
+  const bool is_across = !s.lines.shape.empty() && std::abs(s.lines.strides[0].back()) < std::abs(s.along[0]);
+  s.by_items = s.length <= 32 || (is_across && lines >= 32);
+  if (s.by_items) {
+    const int64_t wanted = is_processor ? 64 : 1 << 17;
+    s.items = plain_group_size(device);
+    // A round of a loop takes four elements, and a loop has less than 65536.
+    const int64_t least = std::max<int64_t>(1, (s.length + 199999) / 200000);
+    s.chunks =
+        std::clamp<int64_t>(wanted / lines, least, std::max<int64_t>(least, std::min<int64_t>(64, s.length / 64)));
+    s.chunk_length = std::max<int64_t>(1, (s.length + s.chunks - 1) / s.chunks);
+    s.chunks = (s.length + s.chunk_length - 1) / s.chunk_length;
+    return;
+  }
+  const int64_t tile = int64_t{s.items} * s.per_item, enough = is_processor ? 256 : 2048;
+  if (lines < 256) s.chunks = std::max<int64_t>(1, std::min(enough / lines, s.length / tile));
+  s.chunk_length = std::max<int64_t>(1, ((s.length + s.chunks - 1) / s.chunks + tile - 1) / tile) * tile;
+  s.chunks = std::max<int64_t>(1, (s.length + s.chunk_length - 1) / s.chunk_length);
 }
 
 }  // namespace
@@ -162,14 +274,10 @@ void scan(const Request& request) {
     s.lines.strides.push_back(strides);
   }
   s.lines = s.lines.collapsed(false);
-  const int64_t lines = s.lines.count();
   // Loops of some drivers end after 65535 rounds.
-  if (s.length > int64_t{kTile} * 60000) throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "the axis is too long"};
-  constexpr int64_t kEnough = 256;
-  if (lines < kEnough) s.chunks = std::max<int64_t>(1, std::min(kEnough / lines, s.length / (4 * kTile)));
-  s.chunk_length = (s.length + s.chunks - 1) / s.chunks;
-  s.chunk_length = (s.chunk_length + kRun - 1) / kRun * kRun;
-  s.takes_runs = !s.reverse && s.length % kRun == 0;
+  if (s.length > int64_t{1024} * 60000) throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "the axis is too long"};
+  divide_line(request.device, s);
+  s.takes_runs = !s.by_items && !s.reverse && s.length % kRun == 0;
   for (size_t t = 0; t < 2; ++t) {
     const Tensor& tensor = op.tensors()[t];
     const int64_t bytes = bytes_of(tensor.dtype), alignment = std::min<int64_t>(kRun * bytes, 16);
@@ -182,11 +290,11 @@ void scan(const Request& request) {
     for (size_t i = 0; i < state.parts(); ++i) {
       request.plan.workspace_bytes = (request.plan.workspace_bytes + 255) & ~int64_t{255};
       s.totals.push_back(request.plan.workspace_bytes);
-      request.plan.workspace_bytes += lines * s.chunks * bytes_of(state.part_dtype(i));
+      request.plan.workspace_bytes += s.lines.count() * s.chunks * bytes_of(state.part_dtype(i));
     }
-    add_launch(request, s, true);
+    Launcher(request, s, "scan totals").write_totals();
   }
-  add_launch(request, s, false);
+  Launcher(request, s, "scan").write_scan();
 }
 
 }  // namespace vulkan
