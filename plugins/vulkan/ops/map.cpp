@@ -13,21 +13,6 @@ struct Runs {
   std::vector<bool> is_run;  // per operand; the others do not move along the axis
 };
 
-// Four copies of long code would not pay: its time is not that of the memory.
-bool is_heavy(const compute_plugin_expression& e) {
-  int cost = 0;
-  for (int32_t i = 0; i < e.node_count; ++i) {
-    const compute_plugin_node& node = e.nodes[i];
-    if (node.kind != COMPUTE_PLUGIN_NODE_CALL || node.value < COMPUTE_PLUGIN_INTRINSIC_POW) continue;
-    const bool is_function =
-        node.value == COMPUTE_PLUGIN_INTRINSIC_POW ||
-        (node.value >= COMPUTE_PLUGIN_INTRINSIC_CBRT && node.value <= COMPUTE_PLUGIN_INTRINSIC_HYPOT) ||
-        node.value >= COMPUTE_PLUGIN_INTRINSIC_ERF;
-    if (is_function) cost += is_complex(class_of(node.dtype)) || needs_float64(node.dtype) ? 4 : 1;
-  }
-  return cost > 3;
-}
-
 Runs find_runs(const Space& space, const std::vector<Tensor>& tensors, bool heavy) {
   Runs runs;
   if (heavy || space.shape.empty() || space.count() < kRun) return runs;
@@ -141,12 +126,33 @@ void elementwise(const Request& request, KernelBuilder& k, const Space& given, b
   });
 }
 
+// Whether lines of both sides can be walked in runs: the input's along `across`, the output's along the last axis.
+bool has_runs(const Op& op, const Space& space, size_t across) {
+  const size_t last = space.shape.size() - 1;
+  if (space.shape[across] % kRun != 0 || space.shape[last] % kRun != 0) return false;
+  for (size_t t = 0; t < 2; ++t) {
+    const Tensor& tensor = op.tensors()[t];
+    const int64_t size = bytes_of(tensor.dtype), alignment = std::min<int64_t>(kRun * size, 16);
+    const size_t along = t == 0 ? across : last;
+    if (size > 8 || tensor.alignment < alignment || space.strides[t][along] != size) return false;
+    for (size_t axis = 0; axis < space.shape.size(); ++axis)
+      if (axis != along && space.strides[t][axis] % alignment != 0) return false;
+  }
+  return true;
+}
+
 // A copy whose operands are contiguous along different axes goes through tiles in shared memory, so that both sides
 // move whole lines. The input is contiguous along `across`, the output along the last axis.
 void copy_by_tiles(const Request& request, const Space& space, size_t across) {
-  constexpr int kSide = 32, kItems = 256;
+  constexpr int kItems = 256;
   const int32_t from = request.op.input(0).dtype, to = request.op.output(0).dtype;
   const size_t last = space.shape.size() - 1;
+  const int64_t value_bytes = std::max<int64_t>(bytes_of(from), 4);
+  const bool runs = has_runs(request.op, space, across);
+  const bool is_large = runs && value_bytes <= 4 &&
+                        64 * 65 * value_bytes <= request.device.physical.features.shared_bytes &&
+                        space.shape[across] > 32 && space.shape[last] > 32;
+  const int side = is_large ? 64 : 32, run = runs ? kRun : 1;
   Space others;
   others.strides.resize(2);
   for (size_t axis = 0; axis < last; ++axis) {
@@ -157,10 +163,12 @@ void copy_by_tiles(const Request& request, const Space& space, size_t across) {
   KernelBuilder k(request.device, request.plan, request.query, "copy by tiles");
   k.sign(from);
   k.sign(to);
+  k.sign(side);
+  k.sign(run);
   k.use_group_size(kItems);
   const int x = k.tensor(0), y = k.tensor(1);
-  const int64_t down_tiles = (space.shape[across] + kSide - 1) / kSide,
-                tiles_across = (space.shape[last] + kSide - 1) / kSide;
+  const int64_t down_tiles = (space.shape[across] + side - 1) / side,
+                tiles_across = (space.shape[last] + side - 1) / side;
   const int rows = k.word(space.shape[across]), columns = k.word(space.shape[last]), width = k.word(tiles_across);
   const int tiles = k.word(down_tiles * tiles_across), all = k.word(down_tiles * tiles_across * others.count());
   const int x_row = k.word(space.strides[0][across]), x_column = k.word(space.strides[0][last]);
@@ -168,25 +176,42 @@ void copy_by_tiles(const Request& request, const Space& space, size_t across) {
   const Axes axes = k.axes(others);
   const int64_t groups = down_tiles * tiles_across * others.count();
   k.finish(std::min<int64_t>(groups, 32768), [&] {
-    const std::string I = "uint64_t", step = std::to_string(kItems / kSide) + "u";
+    const auto text = [](int number) { return std::to_string(number); };
+    const std::string I = "uint64_t", edge = text(side) + "u", pitch = text(side + 1) + "u";
+    const int per_line = side / run;
+    const std::string step = text(kItems / per_line) + "u", turns = text(side * per_line / kItems);
     const auto place = [&](int tensor, const char* offset, int row, int column, const std::string& r,
                            const std::string& c) {
       return k.address(tensor, std::string("int64_t(") + offset + ")+int64_t(" + r + ")*" + k.at(row) + "+int64_t(" +
                                    c + ")*" + k.at(column));
     };
-    k.out += "shared " + type_of(from) +
-             " tile[32*33];\nvoid main(){\nuint lid=gl_LocalInvocationID.x,tx=lid%32u,ty=lid/32u,rows=" +
-             k.number(rows, "uint") + ",columns=" + k.number(columns, "uint") +
-             ";\nfor(uint64_t g=uint64_t(gl_WorkGroupID.x);g<" + k.number(all, I) +
-             ";g+=uint64_t(gl_NumWorkGroups.x)){\nuint64_t b=g/" + k.number(tiles, I) + ";uint t=uint(g-b*" +
-             k.number(tiles, I) + "),r0=t/" + k.number(width, "uint") + "*32u,c0=t%" + k.number(width, "uint") +
-             "*32u;\n";
+    k.out += "shared " + type_of(from) + " tile[" + text(side * (side + 1)) +
+             "];\nvoid main(){\nuint lid=gl_LocalInvocationID.x,tx=lid%" + text(per_line) + "u*" + text(run) +
+             "u,ty=lid/" + text(per_line) + "u,rows=" + k.number(rows, "uint") +
+             ",columns=" + k.number(columns, "uint") + ";\nfor(uint64_t g=uint64_t(gl_WorkGroupID.x);g<" +
+             k.number(all, I) + ";g+=uint64_t(gl_NumWorkGroups.x)){\nuint64_t b=g/" + k.number(tiles, I) +
+             ";uint t=uint(g-b*" + k.number(tiles, I) + "),r0=t/" + k.number(width, "uint") + "*" + edge + ",c0=t%" +
+             k.number(width, "uint") + "*" + edge + ";\n";
     k.locate(axes, "o", axes.index_type() + "(b)", false);
-    k.out += "for(uint j=ty;j<32u;j+=" + step + ")if(r0+tx<rows&&c0+j<columns)tile[j*33u+tx]=" +
-             load(from, place(x, "o0", x_row, x_column, "r0+tx", "c0+j")) +
-             ";\nbarrier();\nfor(uint j=ty;j<32u;j+=" + step + ")if(r0+j<rows&&c0+tx<columns){" +
-             store(to, place(y, "o1", y_row, y_column, "r0+j", "c0+tx"), k.source.convert(from, to, "tile[tx*33u+j]")) +
-             "}\nbarrier();\n}}\n";
+    const std::string each = "[[unroll]] for(uint u=0u;u<" + turns + "u;++u){uint j=ty+u*" + step + ";if(";
+    const std::string source = place(x, "o0", x_row, x_column, "r0+tx", "c0+j");
+    const std::string target = place(y, "o1", y_row, y_column, "r0+j", "c0+tx");
+    if (!runs) {
+      k.out += each + "r0+tx<rows&&c0+j<columns)tile[j*" + pitch + "+tx]=" + load(from, source) + ";}\nbarrier();\n" +
+               each + "r0+j<rows&&c0+tx<columns){" +
+               store(to, target, k.source.convert(from, to, "tile[tx*" + pitch + "+j]")) + "}}\nbarrier();\n}}\n";
+      return;
+    }
+    // All loads, then the tile.
+    const auto words = [&](int32_t dtype) { return text(words_of_run(dtype)); };
+    k.out += "uint w[" + turns + "][" + words(from) + "];\n" + each + "r0+tx<rows&&c0+j<columns)" + "{" +
+             load_run(from, "w[u]", source) + "}}\n" + each +
+             "r0+tx<rows&&c0+j<columns){[[unroll]] for(int k=0;k<4;++k)tile[j*" + pitch +
+             "+tx+uint(k)]=" + from_run(from, "w[u]", "k") + ";}}\nbarrier();\n" + each +
+             "r0+j<rows&&c0+tx<columns){uint z[" + words(to) + "];[[unroll]] for(int k=0;k<" + words(to) +
+             ";++k)z[k]=0u;\n[[unroll]] for(int k=0;k<4;++k){" + type_of(from) + " v=tile[(tx+uint(k))*" + pitch +
+             "+j];" + to_run(to, "z", "k", k.source.convert(from, to, "v")) + "}" + store_run(to, "z", target) +
+             "}}\nbarrier();\n}}\n";
   });
 }
 

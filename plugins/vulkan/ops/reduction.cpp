@@ -1,35 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce and row. One work-item or one group combines the values of a point of the result; a reduction to few points is
 // cut into parts, whose states a second launch combines. The order depends on the shapes alone.
-#include "accumulator.hpp"
-#include "ops.hpp"
+#include "reduction.hpp"
 
 namespace vulkan {
 namespace {
-
-struct Stage {
-  const compute_plugin_expression* before;
-  const compute_plugin_expression* after;
-  std::string kind;
-  int32_t accumulator;
-  int32_t before_scalars, after_scalars;  // positions of the first
-};
-
-struct Reduction {
-  const Op& op;
-  std::vector<Stage> stages;
-  const compute_plugin_expression* final = nullptr;  // evaluated at every point
-  int32_t final_scalars = 0;
-  std::vector<int64_t> stored;  // stages whose results are outputs; of reduce, all outputs are those of `after`
-  bool is_row = false;
-
-  Space kept, reduced;
-  std::vector<int> place;  // of an axis: its position among the kept ones, or -1 - that among the reduced ones
-  bool positions = false;
-
-  size_t input_count() const { return static_cast<size_t>(op.input_count()); }
-  size_t final_outputs() const { return final == nullptr ? 0 : static_cast<size_t>(final->output_count); }
-};
 
 void split_axes(Reduction& r) {
   const std::vector<int64_t> axes = r.op.integers("axes");
@@ -60,6 +35,7 @@ struct Layout {
   int64_t parts = 1;
   bool takes_runs = false;   // four neighbours at once, with loads of up to 16 bytes
   std::vector<bool> is_run;  // per operand; the others do not move along the last reduced axis
+  int held = 0;              // elements, or runs, of a row that an item keeps in registers; 0: it reads them again
 };
 
 // Whether the last reduced axis can be walked in runs of four.
@@ -97,6 +73,27 @@ bool reduces_along_memory(const Reduction& r) {
   return along_reduced >= along_kept;
 }
 
+// An item keeps its part of a short row in registers.
+void choose_held(const Device& device, const Reduction& r, Layout& layout) {
+  const bool is_processor = device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
+  if (!r.is_row || !layout.by_group || (r.final != nullptr && is_heavy(*r.final))) return;
+  for (const Stage& stage : r.stages)
+    if (is_heavy(*stage.before)) return;
+  const int run = layout.takes_runs ? kRun : 1;
+  const int64_t terms = r.reduced.count() / run;
+  // The text is repeated for each, and compilers for processors take long.
+  const int most = is_processor ? 1 : layout.takes_runs ? 4 : 8;
+  int local = 64, held = 1;
+  while (!is_processor && local < 256 && terms > local * most) local *= 2;
+  while (held < most && terms > local * held) held *= 2;
+  int64_t bytes = 0;
+  for (size_t t = 0; t < r.input_count(); ++t)
+    bytes += held * run * std::max<int64_t>(bytes_of(r.op.tensors()[t].dtype), 4);
+  if (terms > local * held || bytes > 128) return;
+  layout.local = local;
+  layout.held = held;
+}
+
 Layout choose_layout(const Device& device, const Reduction& r) {
   const bool is_processor = device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
   const int64_t points = r.kept.count(), terms = r.reduced.count();
@@ -106,6 +103,7 @@ Layout choose_layout(const Device& device, const Reduction& r) {
   layout.by_group = terms >= 64 && (along_memory || points < 2048);
   if (layout.by_group) layout.local = terms >= 1024 && !is_processor ? 256 : 64;
   choose_runs(r, layout);
+  choose_held(device, r, layout);
   if (r.is_row) return layout;
   if (layout.by_group) {
     constexpr int64_t kGroups = 1024;
@@ -127,19 +125,12 @@ class Writer {
         k_(request.device, request.plan, request.query, r.is_row ? "row" : "reduce") {}
 
   void write() {
-    for (const Tensor& tensor : r_.op.tensors()) k_.sign(tensor.dtype);
-    for (const Stage& stage : r_.stages) {
-      sign_expression(*stage.before);
-      sign_expression(*stage.after);
-      k_.sign(stage.kind);
-      k_.sign(stage.accumulator);
-    }
-    if (r_.final != nullptr) sign_expression(*r_.final);
-    for (const int64_t stage : r_.stored) k_.sign(stage);
+    sign_reduction(k_, r_);
     k_.sign(layout_.by_group ? "group" : "item");
     if (r_.positions)
       for (const int at : r_.place) k_.sign(at);
     k_.use_group_size(layout_.local);
+    k_.sign(layout_.held);
     if (layout_.takes_runs) {
       for (const bool is_run : layout_.is_run) k_.sign(is_run ? "r" : "e");
       r_.reduced.shape.back() /= kRun;
@@ -156,7 +147,9 @@ class Writer {
       k_.sign("parts");
       parts_slot_ = k_.word(parts);
       per_part_slot_ = k_.word(per_part);
-      prepare_states(points * parts);
+      part_states_.parts = parts;
+      part_states_.allocate(k_, request_.plan, Accumulator(k_.source, r_.stages[0].kind, r_.stages[0].accumulator),
+                            points);
     }
     const int64_t rounds = per_part / (layout_.by_group ? layout_.local : 1);
     if (rounds > 60000) {
@@ -170,36 +163,17 @@ class Writer {
       k_.finish(std::min<int64_t>(points * parts, 32768), text);
     else
       k_.finish_loop(points * parts, text);
-    if (parts > 1) combine_parts();
+    if (parts > 1) combine_parts(request_, r_, part_states_);
   }
 
  private:
-  void sign_expression(const compute_plugin_expression& e) {
-    k_.sign(std::string_view(reinterpret_cast<const char*>(e.digest), sizeof e.digest));
-  }
-
-  // Where the states of parts are: one array per part of the state.
-  void prepare_states(int64_t count) {
-    const Accumulator state(k_.source, r_.stages[0].kind, r_.stages[0].accumulator);
-    for (size_t i = 0; i < state.parts(); ++i) {
-      request_.plan.workspace_bytes = (request_.plan.workspace_bytes + 255) & ~int64_t{255};
-      state_offsets_.push_back(request_.plan.workspace_bytes);
-      state_slots_.push_back(k_.workspace(request_.plan.workspace_bytes));
-      request_.plan.workspace_bytes += count * bytes_of(state.part_dtype(i));
-    }
-  }
-
-  static std::string state_place(const std::vector<int>& slots, size_t part, const Accumulator& state,
-                                 const std::string& index) {
-    return KernelBuilder::address(slots[part],
-                                  "int64_t(" + index + ")*" + std::to_string(bytes_of(state.part_dtype(part))) + "l");
-  }
-
   Source::Leaves leaves(int32_t first_scalar, bool in_loop) {
     Source::Leaves made;
     made.input = [this, in_loop](int32_t i, int32_t dtype) -> std::string {
       const auto t = static_cast<size_t>(i);
       if (t >= r_.input_count()) return "result" + std::to_string(t - r_.input_count());
+      if (in_loop && layout_.held > 0 && is_held(t))
+        return layout_.takes_runs ? from_run(dtype, held_name(t), "k") : held_name(t);
       if (in_loop && layout_.takes_runs)
         return layout_.is_run[t] ? from_run(dtype, "w" + std::to_string(t), "k") : "e" + std::to_string(t);
       return load(dtype, place(t, in_loop));
@@ -221,6 +195,60 @@ class Writer {
     return k_.address(slots_[t], "int64_t(k" + n + ")" + (in_loop ? "+int64_t(r" + n + ")" : ""));
   }
 
+  // Inputs in registers: those that move along the row.
+  bool is_held(size_t t) const { return layout_.takes_runs ? layout_.is_run[t] : !reduced_.is_zero[t]; }
+  static std::string held_name(size_t t) { return "x" + std::to_string(t) + "[u]"; }
+  std::string kept_value(size_t s) const {
+    return "y" + std::to_string(s) + "[" + (layout_.takes_runs ? "4*u+k" : "u") + "]";
+  }
+
+  // Values of earlier stages that `e` computes again.
+  void reuse(const compute_plugin_expression& e, size_t stages, Source::Leaves& leaves) {
+    if (layout_.held == 0) return;
+    std::vector<std::pair<int32_t, size_t>> found;
+    for (size_t s = 0; s < stages; ++s)
+      if (const int32_t node = find_same(*r_.stages[s].before, e); node >= 0) found.emplace_back(node, s);
+    leaves.known = [this, found](int32_t node) {
+      for (const auto& [known, s] : found)
+        if (known == node) return kept_value(s);
+      return std::string();
+    };
+  }
+
+  bool is_used_again(size_t s) const {
+    for (size_t later = s + 1; later < r_.stages.size(); ++later)
+      if (find_same(*r_.stages[s].before, *r_.stages[later].before) >= 0) return true;
+    return r_.final != nullptr && find_same(*r_.stages[s].before, *r_.final) >= 0;
+  }
+
+  // Behind the end the last elements are loaded again, and not used.
+  void hold_row() {
+    const std::string R = reduced_.index_type(), count = std::to_string(layout_.held);
+    for (size_t t = 0; t < r_.input_count(); ++t) {
+      const int32_t dtype = r_.op.tensors()[t].dtype;
+      const std::string x = "x" + std::to_string(t);
+      if (!is_held(t)) continue;
+      k_.out += layout_.takes_runs ? "uint " + x + "[" + count + "][" + std::to_string(words_of_run(dtype)) + "];"
+                                   : type_of(dtype) + " " + x + "[" + count + "];";
+    }
+    for (size_t s = 0; s < r_.stages.size(); ++s) {
+      const compute_plugin_expression& e = *r_.stages[s].before;
+      if (is_used_again(s))
+        k_.out += type_of(e.nodes[e.outputs[0]].dtype) + " y" + std::to_string(s) + "[" +
+                  std::to_string(layout_.held * (layout_.takes_runs ? kRun : 1)) + "];";
+    }
+    k_.out += "\n[[unroll]] for(int u=0;u<" + count + ";++u){" + R + " r=min(" + R + "(lid)+" + R + "(u*" +
+              std::to_string(layout_.local) + "),terms-1);\n";
+    k_.locate(reduced_, "r", "r", false);
+    for (size_t t = 0; t < r_.input_count(); ++t) {
+      const int32_t dtype = r_.op.tensors()[t].dtype;
+      if (!is_held(t)) continue;
+      k_.out += layout_.takes_runs ? load_run(dtype, held_name(t), place(t, true))
+                                   : held_name(t) + "=" + load(dtype, place(t, true)) + ";";
+    }
+    k_.out += "}\n";
+  }
+
   // Loads what `used` says of the inputs at the position of the loop, and runs `body` for each of the four points.
   void each_point(const compute_plugin_expression& used, const std::function<void()>& body) {
     if (!layout_.takes_runs) {
@@ -236,6 +264,7 @@ class Writer {
       if (!is_used[t]) continue;
       const int32_t dtype = r_.op.tensors()[t].dtype;
       const std::string n = std::to_string(t);
+      if (layout_.held > 0 && is_held(t)) continue;
       if (layout_.is_run[t])
         k_.out += "uint w" + n + "[" + std::to_string(words_of_run(dtype)) + "];" +
                   load_run(dtype, "w" + n, place(t, true)) + "\n";
@@ -252,7 +281,10 @@ class Writer {
     const std::string I = reduced_.index_type();
     const std::string step = layout_.by_group ? std::to_string(layout_.local) + "u" : "1u";
     const std::string start = first + (layout_.by_group ? "+" + I + "(lid)" : "");
-    if (long_) {  // some drivers end loops after 65535 rounds
+    if (layout_.held > 0) {
+      k_.out += "[[unroll]] for(int u=0;u<" + std::to_string(layout_.held) + ";++u){" + I + " r=" + start + "+" + I +
+                "(u*" + std::to_string(layout_.local) + ");if(r<" + end + "){\n";
+    } else if (long_) {  // some drivers end loops after 65535 rounds
       k_.out += "for(" + I + " c=" + start + ";c<" + end + ";c+=" + I + "(" + step + ")*" + I + "(32768u))for(" + I +
                 " r=c;r<min(" + end + ",c+" + I + "(" + step + ")*" + I + "(32768u));r+=" + I + "(" + step + ")){\n";
     } else if (layout_.by_group) {
@@ -263,7 +295,7 @@ class Writer {
     }
     k_.locate(reduced_, "r", "r", r_.positions);
     body();
-    k_.out += layout_.by_group || long_ ? "}\n" : "}}\n";
+    k_.out += layout_.held == 0 && (layout_.by_group || long_) ? "}\n" : "}}\n";
   }
 
   void write_text() {
@@ -282,11 +314,12 @@ class Writer {
     const bool has_parts = layout_.parts > 1;
     k_.out += R + " terms=" + k_.number(terms_slot_, R) + ",first=" + R + "(0);\n";
     if (has_parts) {
-      k_.out += I + " point=i/" + k_.number(parts_slot_, I) + ";\nfirst=" + R + "(i-point*" +
-                k_.number(parts_slot_, I) + ")*" + k_.number(per_part_slot_, R) + ";terms=min(terms,first+" +
-                k_.number(per_part_slot_, R) + ");\n";
+      k_.out += I + " points=n/" + k_.number(parts_slot_, I) + ",part=i/points,point=i-part*points;\nfirst=" + R +
+                "(part)*" + k_.number(per_part_slot_, R) + ";terms=min(terms,first+" + k_.number(per_part_slot_, R) +
+                ");\n";
     }
     k_.locate(kept_, "k", has_parts ? "point" : "i", r_.positions);
+    if (layout_.held > 0) hold_row();
     for (size_t s = 0; s < states.size(); ++s) write_stage(s, states[s]);
     if (!has_parts) write_results();
     if (layout_.by_group) k_.out += "barrier();\n";
@@ -299,16 +332,21 @@ class Writer {
     k_.out += state.declare(q) + "\n";
     loop("first", "terms", [&] {
       each_point(*stage.before, [&] {
-        const auto names =
-            k_.source.emit(k_.out, *stage.before, "b" + number + "_", leaves(stage.before_scalars, true));
+        Source::Leaves from = leaves(stage.before_scalars, true);
+        reuse(*stage.before, s, from);
+        const auto names = k_.source.emit(k_.out, *stage.before, "b" + number + "_", from);
+        if (layout_.held > 0 && is_used_again(s)) k_.out += kept_value(s) + "=" + names[0] + ";";
         k_.out += state.add(q, names[0]) + "\n";
       });
     });
     if (layout_.by_group) k_.combine_group(state, q, h);
     if (layout_.parts > 1) {
+      const std::string I = kept_.index_type();
       if (layout_.by_group) k_.out += "if(lid==0u){";
       for (size_t i = 0; i < state.parts(); ++i)
-        k_.out += store(state.part_dtype(i), state_place(state_slots_, i, state, "i"), q + std::to_string(i));
+        k_.out += store(state.part_dtype(i),
+                        state_place(part_states_.slots, i, state, "point*" + k_.number(parts_slot_, I) + "+part"),
+                        q + std::to_string(i));
       if (layout_.by_group) k_.out += "}\n";
       return;
     }
@@ -360,7 +398,9 @@ class Writer {
         for (int w = 0; w < count; ++w) k_.out += words(i) + "[" + std::to_string(w) + "]=0u;";
       }
       each_point(*r_.final, [&] {
-        const auto names = k_.source.emit(k_.out, *r_.final, "f", leaves(r_.final_scalars, true));
+        Source::Leaves from = leaves(r_.final_scalars, true);
+        reuse(*r_.final, r_.stages.size(), from);
+        const auto names = k_.source.emit(k_.out, *r_.final, "f", from);
         for (size_t i = 0; i < names.size(); ++i) {
           k_.out += (layout_.takes_runs ? to_run(dtype_of(i), words(i), "k", names[i])
                                         : store(dtype_of(i), place(r_.input_count() + i, true), names[i])) +
@@ -372,81 +412,12 @@ class Writer {
     });
   }
 
-  // The second launch of a reduction in parts: one work-item, or one group, combines the states of a point.
-  void combine_parts() {
-    const Stage& stage = r_.stages[0];
-    KernelBuilder k(request_.device, request_.plan, request_.query, "reduce parts");
-    for (const Tensor& tensor : r_.op.tensors()) k.sign(tensor.dtype);
-    k.sign(std::string_view(reinterpret_cast<const char*>(stage.after->digest), sizeof stage.after->digest));
-    k.sign(stage.kind);
-    k.sign(stage.accumulator);
-    const bool by_group = layout_.parts >= 64;
-    const int local = 64;
-    k.sign(by_group ? "group" : "item");
-    if (by_group) k.use_group_size(local);
-    const size_t outputs = r_.op.tensors().size() - r_.input_count();
-    std::vector<int> slots, states;
-    Space space;
-    space.shape = r_.kept.shape;
-    for (size_t i = 0; i < outputs; ++i) {
-      slots.push_back(k.tensor(static_cast<int32_t>(r_.input_count() + i)));
-      space.strides.push_back(r_.kept.strides[r_.input_count() + i]);
-    }
-    const int scalars = k.scalars(0, r_.op.scalar_count());
-    for (const int64_t offset : state_offsets_) states.push_back(k.workspace(offset));
-    const int count = k.word(r_.kept.count()), parts = k.word(layout_.parts);
-    const Axes axes = k.axes(space);
-    const auto text = [&] {
-      const Accumulator state(k.source, stage.kind, stage.accumulator);
-      const std::string I = axes.index_type();
-      if (by_group) {
-        k.declare_shared(state, "h");
-        k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k.number(count, I) + ";\nfor(" + I +
-                 " i=" + I + "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
-      } else {
-        k.begin_loop(count, I);
-      }
-      k.locate(axes, "k", "i", false);
-      k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") +
-               ";\nfor(uint p=" + (by_group ? "lid" : "0u") +
-               ";p<parts;p+=" + (by_group ? std::to_string(local) : "1") + "u){\n";
-      std::vector<std::string> loaded;
-      for (size_t i = 0; i < state.parts(); ++i) {
-        const std::string name = "s" + std::to_string(i);
-        k.out += state.type(i) + " " + name + "=" +
-                 load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) +
-                 ";\n";
-        loaded.push_back(name);
-      }
-      k.out += state.merge("q", loaded) + "}\n";
-      if (by_group) {
-        k.combine_group(state, "q", "h");
-        k.out += "if(lid==0u){\n";
-      }
-      k.out += type_of(stage.accumulator) + " total=" + state.result("q") + ";\n";
-      Source::Leaves from;
-      from.input = [](int32_t, int32_t) { return std::string("total"); };
-      from.scalar = [&](int32_t i, int32_t dtype) { return k.scalar(scalars, stage.after_scalars + i, dtype); };
-      const auto names = k.source.emit(k.out, *stage.after, "a", from);
-      for (size_t i = 0; i < names.size(); ++i)
-        k.out +=
-            store(r_.op.tensors()[r_.input_count() + i].dtype, k.address(slots[i], "k" + std::to_string(i)), names[i]) +
-            "\n";
-      if (by_group) k.out += "}\nbarrier();\n";
-      k.end_loop();
-    };
-    if (by_group)
-      k.finish(std::min<int64_t>(r_.kept.count(), 32768), text);
-    else
-      k.finish_loop(r_.kept.count(), text);
-  }
-
   const Request& request_;
   Reduction& r_;
   Layout layout_;
   KernelBuilder k_;
-  std::vector<int> slots_, state_slots_;
-  std::vector<int64_t> state_offsets_;
+  std::vector<int> slots_;
+  PartStates part_states_;
   int scalars_ = 0, points_slot_ = 0, terms_slot_ = 0, parts_slot_ = 0, per_part_slot_ = 0;
   bool long_ = false;
   Axes kept_, reduced_;
@@ -462,6 +433,104 @@ void check_states(const Device& device, const Reduction& r, const Layout& layout
 
 }  // namespace
 
+void sign_reduction(KernelBuilder& k, const Reduction& r) {
+  const auto sign = [&](const compute_plugin_expression& e) {
+    k.sign(std::string_view(reinterpret_cast<const char*>(e.digest), sizeof e.digest));
+  };
+  for (const Tensor& tensor : r.op.tensors()) k.sign(tensor.dtype);
+  for (const Stage& stage : r.stages) {
+    sign(*stage.before);
+    sign(*stage.after);
+    k.sign(stage.kind);
+    k.sign(stage.accumulator);
+  }
+  if (r.final != nullptr) sign(*r.final);
+  for (const int64_t stage : r.stored) k.sign(stage);
+}
+
+void PartStates::allocate(KernelBuilder& k, Plan& plan, const Accumulator& state, int64_t points) {
+  for (size_t i = 0; i < state.parts(); ++i) {
+    plan.workspace_bytes = (plan.workspace_bytes + 255) & ~int64_t{255};
+    offsets.push_back(plan.workspace_bytes);
+    slots.push_back(k.workspace(plan.workspace_bytes));
+    plan.workspace_bytes += points * parts * bytes_of(state.part_dtype(i));
+  }
+}
+
+std::string state_place(const std::vector<int>& slots, size_t part, const Accumulator& state,
+                        const std::string& index) {
+  return KernelBuilder::address(slots[part],
+                                "int64_t(" + index + ")*" + std::to_string(bytes_of(state.part_dtype(part))) + "l");
+}
+
+// One work-item, or one group, combines the states of a point.
+void combine_parts(const Request& request, const Reduction& r, const PartStates& part_states) {
+  const Stage& stage = r.stages[0];
+  KernelBuilder k(request.device, request.plan, request.query, "reduce parts");
+  for (const Tensor& tensor : r.op.tensors()) k.sign(tensor.dtype);
+  k.sign(std::string_view(reinterpret_cast<const char*>(stage.after->digest), sizeof stage.after->digest));
+  k.sign(stage.kind);
+  k.sign(stage.accumulator);
+  const bool by_group = part_states.parts >= 8;
+  const int local = 64;
+  k.sign(by_group ? "group" : "item");
+  if (by_group) k.use_group_size(local);
+  const size_t outputs = r.op.tensors().size() - r.input_count();
+  std::vector<int> slots, states;
+  Space space;
+  space.shape = r.kept.shape;
+  for (size_t i = 0; i < outputs; ++i) {
+    slots.push_back(k.tensor(static_cast<int32_t>(r.input_count() + i)));
+    space.strides.push_back(r.kept.strides[r.input_count() + i]);
+  }
+  const int scalars = k.scalars(0, r.op.scalar_count());
+  for (const int64_t offset : part_states.offsets) states.push_back(k.workspace(offset));
+  const int count = k.word(r.kept.count()), parts = k.word(part_states.parts);
+  const Axes axes = k.axes(space);
+  const auto text = [&] {
+    const Accumulator state(k.source, stage.kind, stage.accumulator);
+    const std::string I = axes.index_type();
+    if (by_group) {
+      k.declare_shared(state, "h");
+      k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k.number(count, I) + ";\nfor(" + I +
+               " i=" + I + "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
+    } else {
+      k.begin_loop(count, I);
+    }
+    k.locate(axes, "k", "i", false);
+    k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") +
+             ";\nfor(uint p=" + (by_group ? "lid" : "0u") + ";p<parts;p+=" + (by_group ? std::to_string(local) : "1") +
+             "u){\n";
+    std::vector<std::string> loaded;
+    for (size_t i = 0; i < state.parts(); ++i) {
+      const std::string name = "s" + std::to_string(i);
+      k.out += state.type(i) + " " + name + "=" +
+               load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) + ";\n";
+      loaded.push_back(name);
+    }
+    k.out += state.merge("q", loaded) + "}\n";
+    if (by_group) {
+      k.combine_group(state, "q", "h");
+      k.out += "if(lid==0u){\n";
+    }
+    k.out += type_of(stage.accumulator) + " total=" + state.result("q") + ";\n";
+    Source::Leaves from;
+    from.input = [](int32_t, int32_t) { return std::string("total"); };
+    from.scalar = [&](int32_t i, int32_t dtype) { return k.scalar(scalars, stage.after_scalars + i, dtype); };
+    const auto names = k.source.emit(k.out, *stage.after, "a", from);
+    for (size_t i = 0; i < names.size(); ++i)
+      k.out +=
+          store(r.op.tensors()[r.input_count() + i].dtype, k.address(slots[i], "k" + std::to_string(i)), names[i]) +
+          "\n";
+    if (by_group) k.out += "}\nbarrier();\n";
+    k.end_loop();
+  };
+  if (by_group)
+    k.finish(std::min<int64_t>(r.kept.count(), 32768), text);
+  else
+    k.finish_loop(r.kept.count(), text);
+}
+
 void reduce(const Request& request) {
   const Op& op = request.op;
   Reduction r{op};
@@ -475,6 +544,7 @@ void reduce(const Request& request) {
   r.stages.push_back(stage);
   r.positions = uses_index(*stage.before);
   split_axes(r);
+  if (!reduces_along_memory(r) && reduce_by_columns(request, r)) return;
   Writer(request, r, choose_layout(request.device, r)).write();
 }
 
@@ -507,6 +577,7 @@ void row(const Request& request) {
   split_axes(r);
   if (r.kept.count() < 64 && r.reduced.count() > 65536)
     throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "a few long rows are faster as reductions"};
+  if (!reduces_along_memory(r) && reduce_by_columns(request, r)) return;
   const Layout layout = choose_layout(request.device, r);
   check_states(request.device, r, layout);
   Writer(request, r, layout).write();

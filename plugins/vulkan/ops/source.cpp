@@ -380,7 +380,11 @@ std::vector<std::string> Source::emit(std::string& out, const compute_plugin_exp
                                       const Leaves& leaves) {
   for (int32_t i = 0; i < e.node_count; ++i) {
     const compute_plugin_node& node = e.nodes[i];
-    std::string value;
+    std::string value = leaves.known ? leaves.known(i) : "";
+    if (!value.empty()) {
+      out += type_of(node.dtype) + " " + prefix + std::to_string(i) + "=" + value + ";\n";
+      continue;
+    }
     switch (node.kind) {
       case COMPUTE_PLUGIN_NODE_INPUT:
         value = leaves.input(node.value, node.dtype);
@@ -409,6 +413,47 @@ std::vector<std::string> Source::emit(std::string& out, const compute_plugin_exp
   std::vector<std::string> names;
   for (int32_t i = 0; i < e.output_count; ++i) names.push_back(prefix + std::to_string(e.outputs[i]));
   return names;
+}
+
+namespace {
+
+// Run-time scalars are not compared: each expression has its own.
+bool is_same(const compute_plugin_expression& a, int32_t i, const compute_plugin_expression& b, int32_t k,
+             int& budget) {
+  const compute_plugin_node &x = a.nodes[i], &y = b.nodes[k];
+  if (--budget < 0 || x.kind != y.kind || x.dtype != y.dtype) return false;
+  if (x.kind == COMPUTE_PLUGIN_NODE_CONSTANT) return std::memcmp(x.bits, y.bits, sizeof x.bits) == 0;
+  if (x.value != y.value || x.kind == COMPUTE_PLUGIN_NODE_SCALAR) return false;
+  if (x.kind != COMPUTE_PLUGIN_NODE_CALL) return true;
+  if (x.operand_count != y.operand_count) return false;
+  for (int32_t n = 0; n < x.operand_count; ++n)
+    if (!is_same(a, a.operands[x.first_operand + n], b, b.operands[y.first_operand + n], budget)) return false;
+  return true;
+}
+
+}  // namespace
+
+int32_t find_same(const compute_plugin_expression& a, const compute_plugin_expression& b) {
+  int budget = 10000;
+  if (a.nodes[a.outputs[0]].kind != COMPUTE_PLUGIN_NODE_CALL) return -1;
+  for (int32_t k = 0; k < b.node_count; ++k)
+    if (is_same(a, a.outputs[0], b, k, budget)) return k;
+  return -1;
+}
+
+// Four copies of long code would not pay: its time is not that of the memory.
+bool is_heavy(const compute_plugin_expression& e) {
+  int cost = 0;
+  for (int32_t i = 0; i < e.node_count; ++i) {
+    const compute_plugin_node& node = e.nodes[i];
+    if (node.kind != COMPUTE_PLUGIN_NODE_CALL || node.value < COMPUTE_PLUGIN_INTRINSIC_POW) continue;
+    const bool is_function =
+        node.value == COMPUTE_PLUGIN_INTRINSIC_POW ||
+        (node.value >= COMPUTE_PLUGIN_INTRINSIC_CBRT && node.value <= COMPUTE_PLUGIN_INTRINSIC_HYPOT) ||
+        node.value >= COMPUTE_PLUGIN_INTRINSIC_ERF;
+    if (is_function) cost += is_complex(class_of(node.dtype)) || needs_float64(node.dtype) ? 4 : 1;
+  }
+  return cost > 3;
 }
 
 bool uses_index(const compute_plugin_expression& e) {

@@ -31,6 +31,7 @@ class Source {
     std::function<std::string(int32_t input, int32_t dtype)> input;
     std::function<std::string(int32_t scalar, int32_t dtype)> scalar;
     std::function<std::string(int32_t axis)> index;
+    std::function<std::string(int32_t node)> known;  // optional: the value of a node, or ""
   };
   // Declares the nodes as variables with `prefix`, and returns the names of the outputs.
   std::vector<std::string> emit(std::string& out, const compute_plugin_expression& expression,
@@ -55,5 +56,9 @@ std::string zero_text(int32_t dtype);  // of float32 or float64, in launches wit
 std::string constant_text(int32_t dtype, const uint8_t* bits);
 
 bool uses_index(const compute_plugin_expression& expression);
+// Whether a node of `b` computes what the output of `a` does: its number, or -1.
+int32_t find_same(const compute_plugin_expression& a, const compute_plugin_expression& b);
+// Whether the expression costs more than the memory of its operands.
+bool is_heavy(const compute_plugin_expression& expression);
 
 }  // namespace vulkan
