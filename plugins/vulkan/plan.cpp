@@ -150,11 +150,13 @@ void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run) {
       }
     }
     if (fits)
-      stream.dispatch(launch.kernel->pipeline, device.layout, words, static_cast<uint32_t>(bytes),
-                      launch.groups.data());
+      stream.dispatch(launch.kernel->pipeline, device.layout, words, static_cast<uint32_t>(bytes), launch.groups.data(),
+                      launch.weight);
     else
-      stream.dispatch(launch.kernel->pipeline, device.layout, &address, sizeof address, launch.groups.data());
+      stream.dispatch(launch.kernel->pipeline, device.layout, &address, sizeof address, launch.groups.data(),
+                      launch.weight);
   }
+  stream.offer();
 }
 
 }  // namespace vulkan

@@ -10,10 +10,13 @@
 namespace vulkan {
 namespace {
 
-// Commands that are submitted together at most, and the number of work-groups from which on they are worth a
-// submission.
+// Commands that are submitted together at most, and at most as many work-groups.
 constexpr int kMostRecorded = 32;
 constexpr uint64_t kHeavy = 65536;
+// Work-groups that take longer than a submission: they are submitted while the device has less than two submissions
+// to do, so that it works while the host records.
+constexpr uint64_t kWorthwhile = 256;
+constexpr uint64_t kAhead = 2;
 
 constexpr int64_t kChunkBytes = 256 << 10;
 
@@ -77,43 +80,66 @@ VkCommandBuffer Stream::record() {
   return open_;
 }
 
-void Stream::barrier() {
+// Orders the next command behind all earlier ones. Between launches it names their stage alone, which costs least.
+void Stream::order(Command next) {
+  const bool is_needed = previous_ != Command::kNone, are_launches = previous_ == next && next == Command::kLaunch;
+  previous_ = next;
+  if (!is_needed) return;
   VkMemoryBarrier memory = {};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
-                         VK_ACCESS_TRANSFER_WRITE_BIT;
-  constexpr VkPipelineStageFlags kStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  vkCmdPipelineBarrier(open_, kStages, kStages, 0, 1, &memory, 0, nullptr, 0, nullptr);
+  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  VkPipelineStageFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+  if (!are_launches) {
+    memory.srcAccessMask |= VK_ACCESS_TRANSFER_WRITE_BIT;
+    memory.dstAccessMask |= VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+    stages |= VK_PIPELINE_STAGE_TRANSFER_BIT;
+  }
+  vkCmdPipelineBarrier(open_, stages, stages, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
 // Small commands wait for company: a mark that somebody asks for submits them at the latest.
 void Stream::count(uint64_t weight) {
-  barrier();
   ++recorded_;
   weight_ += weight;
   if (recorded_ >= kMostRecorded || weight_ >= kHeavy) flush();
 }
 
+void Stream::offer() {
+  if (open_ != VK_NULL_HANDLE && weight_ >= kWorthwhile && has_room()) flush();
+}
+
+bool Stream::has_room() {
+  if (last_ - ended_ >= kAhead) ended_ = counter();
+  return last_ - ended_ < kAhead;
+}
+
 void Stream::dispatch(VkPipeline pipeline, VkPipelineLayout layout, const void* push, uint32_t push_bytes,
-                      const uint32_t* groups) {
+                      const uint32_t* groups, uint64_t weight) {
   const VkCommandBuffer commands = record();
+  order(Command::kLaunch);
   vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   if (push_bytes > 0) vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes, push);
   vkCmdDispatch(commands, groups[0], groups[1], groups[2]);
-  count(uint64_t{groups[0]} * groups[1] * groups[2]);
+  count(uint64_t{groups[0]} * groups[1] * groups[2] * weight);
 }
 
 void Stream::copy(const Buffer& src, int64_t src_offset, const Buffer& dst, int64_t dst_offset, int64_t bytes) {
   const VkBufferCopy region = {static_cast<VkDeviceSize>(src_offset), static_cast<VkDeviceSize>(dst_offset),
                                static_cast<VkDeviceSize>(bytes)};
-  vkCmdCopyBuffer(record(), src.buffer, dst.buffer, 1, &region);
+  const VkCommandBuffer commands = record();
+  order(Command::kTransfer);
+  vkCmdCopyBuffer(commands, src.buffer, dst.buffer, 1, &region);
   count(static_cast<uint64_t>(bytes) >> 12);
+  offer();
 }
 
 void Stream::fill_words(const Buffer& dst, int64_t offset, int64_t bytes, uint32_t word) {
-  vkCmdFillBuffer(record(), dst.buffer, static_cast<VkDeviceSize>(offset), static_cast<VkDeviceSize>(bytes), word);
+  const VkCommandBuffer commands = record();
+  order(Command::kTransfer);
+  vkCmdFillBuffer(commands, dst.buffer, static_cast<VkDeviceSize>(offset), static_cast<VkDeviceSize>(bytes), word);
   count(static_cast<uint64_t>(bytes) >> 12);
+  offer();
 }
 
 uint64_t Stream::flush() {
@@ -128,7 +154,7 @@ uint64_t Stream::flush() {
                        VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
   open_ = VK_NULL_HANDLE;
   VkResult result = vkEndCommandBuffer(commands);
-  // The barrier after each command also orders the submissions of a queue.
+  // The barrier before each command also orders the submissions of a queue.
   std::vector<VkSemaphore> semaphores;
   std::vector<uint64_t> values;
   for (const Wait& wait : waits_) semaphores.push_back(wait.semaphore), values.push_back(wait.value);

@@ -38,9 +38,12 @@ struct Stream {
 
   // Commands. Each begins after all earlier ones have ended.
   void dispatch(VkPipeline pipeline, VkPipelineLayout layout, const void* push, uint32_t push_bytes,
-                const uint32_t* groups);
+                const uint32_t* groups, uint64_t weight = 1);  // `weight`: of a work-group
   void copy(const Buffer& src, int64_t src_offset, const Buffer& dst, int64_t dst_offset, int64_t bytes);
   void fill_words(const Buffer& dst, int64_t offset, int64_t bytes, uint32_t word);
+  // Submits what is recorded if it takes longer than a submission and the device would soon be idle. Called after the
+  // launches that belong together.
+  void offer();
   // Memory that the host writes now, and commands recorded until the next submission read.
   std::pair<uint64_t, std::byte*> arguments(int64_t bytes);
   // A buffer of a host heap that is freed when the work recorded so far has ended.
@@ -87,8 +90,10 @@ struct Stream {
 
   uint64_t counter() const;
   VkCommandBuffer record();
-  void barrier();
+  enum class Command { kNone, kLaunch, kTransfer };
+  void order(Command next);
   void count(uint64_t weight);
+  bool has_room();  // the device would soon be idle
   void collect();
   Query take_query();
   void read_own_fault();
@@ -102,6 +107,8 @@ struct Stream {
   VkCommandBuffer open_ = VK_NULL_HANDLE;  // with recorded commands
   int recorded_ = 0;
   uint64_t weight_ = 0;
+  Command previous_ = Command::kNone;
+  uint64_t ended_ = 0;  // a value of the timeline that was reached
   std::deque<std::pair<VkCommandBuffer, uint64_t>> used_;
   std::vector<Wait> waits_;  // of the next submission
   std::deque<Mark> marks_;

@@ -97,6 +97,7 @@ void launch_user_kernel(UserKernel& kernel, Stream& stream, const compute_plugin
                               static_cast<uint32_t>(launch.groups[2])};
   stream.dispatch(kernel.pipeline(constants), device.layout, push.data(), static_cast<uint32_t>((used + 3) / 4 * 4),
                   groups);
+  stream.offer();
 }
 
 }  // namespace vulkan
