@@ -13,13 +13,15 @@ struct Tile {
   int rows, columns, depth, item_rows, item_columns;
   int items() const { return rows / item_rows * (columns / item_columns); }
 };
-constexpr Tile kLarge = {128, 128, 16, 8, 8}, kMiddle = {64, 64, 16, 4, 4}, kSmall = {32, 32, 16, 2, 2};
+constexpr Tile kLarge = {128, 128, 16, 8, 8}, kWide = {64, 128, 16, 8, 8}, kMiddle = {64, 64, 16, 4, 4},
+               kSmall = {32, 32, 16, 2, 2};
 
 // Bytes of a value in shared memory and registers.
 int64_t held_bytes(int32_t dtype) { return bytes_of(dtype) < 4 ? 4 : bytes_of(dtype); }
 
 bool fits(const Device& device, const Tile& tile, int32_t dtype) {
-  const int64_t shared = static_cast<int64_t>(tile.depth) * (tile.rows + tile.columns + 8) * held_bytes(dtype);
+  const int64_t table = 2 * tile.depth * 16;
+  const int64_t shared = static_cast<int64_t>(tile.depth) * (tile.rows + tile.columns + 8) * held_bytes(dtype) + table;
   return shared <= device.physical.features.shared_bytes &&
          tile.items() <= static_cast<int>(device.physical.features.group_size);
 }
@@ -29,15 +31,18 @@ Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t ba
   constexpr int64_t kEnough = 128;
   if (device.physical.kind == COMPUTE_DEVICE_KIND_CPU)
     return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 ? kMiddle : kSmall;
-  for (const Tile& tile : {kLarge, kMiddle}) {
+  for (const Tile& tile : {kLarge, kWide, kMiddle}) {
     const int64_t tiles = (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns) * batch;
     const bool wasteful = rows * 2 <= tile.rows || columns * 2 <= tile.columns;
-    if (tiles >= kEnough && !wasteful && held_bytes(dtype) <= 8 && (tile.rows == 64 || held_bytes(dtype) == 4) &&
+    if (tiles >= kEnough && !wasteful && held_bytes(dtype) <= 8 && (tile.item_rows <= 4 || held_bytes(dtype) == 4) &&
         fits(device, tile, dtype))
       return tile;
   }
   return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 && held_bytes(dtype) <= 8 ? kMiddle : kSmall;
 }
+
+// The weight of a group: that of one that copies as long as this one multiplies.
+int64_t weight_of(const Tile& tile, int64_t depth) { return int64_t{tile.rows} * tile.columns * depth >> 19; }
 
 // The dtype in which products are added.
 int32_t accumulator_of(int32_t dtype) { return class_of(dtype) == 'h' ? COMPUTE_DTYPE_FLOAT32 : dtype; }
@@ -63,6 +68,8 @@ struct Loader {
   // Declarations before the loop. Without depth_is_contiguous all loads of an item are of one row or column, which is
   // `line` there.
   std::function<std::string(const std::string& line)> prepare = {};
+  // Without depth_is_contiguous: an ivec4 that `value` finds as table[at] instead of computing it from d.
+  std::function<std::string(const std::string& d)> table = {};
 };
 
 struct Product {
@@ -138,6 +145,7 @@ void write_product(KernelBuilder& k, const Product& p) {
     k.out += "shared vec4 sa[" + number(t.depth * a_step / 4) + "],sb[" + number(t.depth * b_step / 4) + "];\n";
   else
     k.out += "shared " + T + " sa[" + number(t.depth * a_step) + "],sb[" + number(t.depth * b_step) + "];\n";
+  if (p.b.table) k.out += "shared ivec4 table[" + number(2 * t.depth) + "];\n";
   k.out += "void main(){\nuint lid=gl_LocalInvocationID.x,rows=" + k.number(p.rows_slot, "uint") +
            ",columns=" + k.number(p.columns_slot, "uint") + ",depth=" + k.number(p.depth_slot, "uint") + ";\n";
   k.out += "uint tiles_across=(columns+" + number(t.columns - 1) + "u)/" + number(t.columns) + "u;\n";
@@ -156,9 +164,20 @@ void write_product(KernelBuilder& k, const Product& p) {
   if (p.b.prepare) k.out += p.b.prepare("(c0+lid%" + number(t.columns) + "u)") + "\n";
   declare(p.a, "fa", t.rows);
   declare(p.b, "fb", t.columns);
+  const auto fill_table = [&](const std::string& part, const std::string& depth_first) {
+    if (!p.b.table) return;
+    const std::string count = number(t.depth) + "u";
+    k.out += "if(lid<" + count + "){uint dd=" + depth_first + "+lid;" + p.b.table("dd") + "table[" + part + "*" +
+             count + "+lid]=entry;}\n";
+  };
+  if (p.b.table) k.out += "uint turn=0u;\n";
+  fill_table("0u", "0u");
+  if (p.b.table) k.out += "barrier();\n";
   // The next tile is on its way while this one is multiplied.
   write_fetch(k, p, p.a, "fa", t.rows, "r0", "rows", "0u");
   write_fetch(k, p, p.b, "fb", t.columns, "c0", "columns", "0u");
+  fill_table("1u", number(t.depth) + "u");
+  if (p.b.table) k.out += "turn=1u;\n";
   const std::string far = number(t.depth * 32768) + "u";  // some drivers end loops after 65535 rounds
   k.out += "for(uint d1=0u;d1<depth;d1+=" + far + ")for(uint d0=d1;d0<min(depth,d1+" + far +
            ");d0+=" + number(t.depth) + "u){\n";
@@ -196,7 +215,10 @@ void write_product(KernelBuilder& k, const Product& p) {
   read("y", "sb", t.item_columns, b_step, "tc", across);
   k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" +
            number(t.item_columns) + ";++j){" + multiply_add(k.source, p.accumulator, "x[i]", "y[j]", "acc[i][j]") +
-           "}\n}\nbarrier();\n}\n";
+           "}\n}\n";
+  // The entries of the tile that is being multiplied are read no more.
+  fill_table("(1u-turn)", "d0+" + number(2 * t.depth) + "u");
+  k.out += std::string(p.b.table ? "turn=1u-turn;" : "") + "barrier();\n}\n";
   k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i){uint r=r0+uint(" + row_of +
            ");if(r<rows){\n[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j){uint c=c0+uint(" + column_of +
            ");if(c<columns){\n" + T + " v=acc[i][j];\n" + p.store("r", "c", "v") + "}}}}}\n";
@@ -263,6 +285,7 @@ void contraction(const Request& request) {
   p.rows_slot = k.word(rows);
   p.columns_slot = k.word(columns);
   p.depth_slot = k.word(depth);
+  k.use_weight(weight_of(p.tile, depth));
   // Strides of rows and columns of every tensor.
   std::vector<int> row_steps, column_steps;
   for (const Tensor& tensor : op.tensors()) {
@@ -371,6 +394,7 @@ void convolution(const Request& request) {
     KernelBuilder k(request.device, request.plan, request.query, "convolution");
     k.use_group_size(p.tile.items());
     k.sign(p.tile.rows);
+    k.sign(p.tile.columns);
     k.sign(dtype);
     const int a = k.tensor(operands.a), b = k.tensor(operands.b), c = k.tensor(operands.c);
     const int bias = operands.bias >= 0 ? k.tensor(operands.bias) : -1;
@@ -378,6 +402,7 @@ void convolution(const Request& request) {
     p.rows_slot = k.word(rows);
     p.columns_slot = k.word(columns);
     p.depth_slot = k.word(depth);
+    k.use_weight(weight_of(p.tile, depth));
     const int a_group = k.word(w.a_group), a_row = k.word(w.a_row), a_offset = k.word(w.a_offset);
     const int b_group = k.word(w.b_group), b_depth = k.word(w.b_depth), b_column = k.word(w.b_column);
     const int c_group = k.word(w.c_group), c_row = k.word(w.c_row), c_offset = k.word(w.c_offset);
@@ -442,7 +467,36 @@ void convolution(const Request& request) {
       return text;
     };
     if (!depth_first) p.b.prepare = prepare;
+    // The positions in a window do not depend on the column, so a group computes them once.
+    const bool has_table = !depth_first && O == "int";
+    if (has_table) {
+      p.b.prepare = [&, prepare](const std::string& r) {
+        std::string text = prepare(r);
+        for (int axis = 0; axis < 3; ++axis)
+          text += "wb+=s" + std::to_string(axis + 1) + "*" + k.number(stride + axis, O) + ";";
+        return text;
+      };
+      p.b.table = [&](const std::string& d) {
+        std::string text =
+            positions("u", d, depth_extents) + "ivec4 entry=ivec4(int(u0)*" + k.number(b_depth, O) + ",0,0,0);";
+        for (int axis = 0; axis < 3; ++axis) {
+          const std::string n = std::to_string(axis + 1);
+          text += "entry[" + n + "]=int(u" + n + ")*" + k.number(depth_step + axis, "int") + ";entry.x+=entry[" + n +
+                  "]*" + k.number(stride + axis, O) + ";";
+        }
+        return text;
+      };
+    }
     p.b.value = [&](const std::string& r, const std::string& d) {
+      if (has_table) {
+        std::string text = "ivec4 at=table[turn*" + number(p.tile.depth) + "u+d];if(";
+        for (int axis = 0; axis < 3; ++axis) {
+          const std::string n = std::to_string(axis + 1);
+          text += (axis > 0 ? "&&uint(s" : "uint(s") + n + "+at[" + n + "])<" + k.number(extent + axis, "uint");
+        }
+        const std::string place = k.address(b, "int64_t(wb+at.x)*" + size);
+        return text + ")x=" + k.source.convert(dtype, accumulator, load(dtype, place)) + ";";
+      }
       std::string text = positions("u", d, depth_extents) + (depth_first ? prepare(r) : "") + O + " at=wb+" + O +
                          "(u0)*" + k.number(b_depth, O) + ";bool inside=true;";
       for (int axis = 0; axis < 3; ++axis) {
