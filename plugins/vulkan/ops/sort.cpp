@@ -58,8 +58,9 @@ void sort_keys(const Request& request, SortBuffers& b) {
                "=so[j];}\nbarrier();}}\n";
     });
   }
-  // Merges two runs: each key's place is its own position plus its rank in the other run.
-  for (int64_t run = kBlock; run < b.length; run *= 2) {
+  // Merges four runs: each key's place is its own position plus its ranks in the other three. Runs behind the line are
+  // empty.
+  for (int64_t run = kBlock; run < b.length; run *= 4) {
     KernelBuilder k(request.device, request.plan, request.query, "sort merge");
     k.sign(b.key_bytes);
     const int keys = k.workspace(b.keys), order = k.workspace(b.order), to_keys = k.workspace(b.other_keys);
@@ -68,13 +69,15 @@ void sort_keys(const Request& request, SortBuffers& b) {
     k.finish_loop(b.lines * b.length, [&] {
       k.begin_loop(count, "uint");
       k.out += "uint m=" + k.number(length, "uint") + ",run=" + k.number(run_slot, "uint") +
-               ",line=i/m,j=i-line*m,base=line*m;\nuint mine=j/run,other=mine^1u,first=other*run;" + K +
+               ",line=i/m,j=i-line*m,base=line*m,mine=j/run,set=mine&~3u;\nuint low[3],end[3],rank=0u;" + K +
                " key=" + key_at(k, keys, "i") +
-               ";\nuint low=min(first,m),end=min(first+run,m),start=low;bool is_first=(mine&1u)==0u;\n" +
-               "for(int r=0;r<32&&low<end;++r){uint mid=low+(end-low)/2u;" + K + " c=" + key_at(k, keys, "base+mid") +
-               ";if(is_first?c<key:c<=key)low=mid+1u;else end=mid;}\n" +
-               "uint to=base+min(mine&~1u,other&~1u)*run+(j-mine*run)+(low-start);\n" + key_at(k, to_keys, "to") +
-               "=key;" + order_at(k, to_order, "to") + "=" + order_at(k, order, "i") + ";\n";
+               ";\n[[unroll]] for(uint w=0u;w<3u;++w){uint other=set+w+(set+w>=mine?1u:0u);low[w]=min(other*run,m);"
+               "end[w]=min(low[w]+run,m);rank-=low[w];}\nbool more=true;for(int r=0;r<32&&more;++r){more=false;\n"
+               "[[unroll]] for(uint w=0u;w<3u;++w)if(low[w]<end[w]){uint mid=low[w]+(end[w]-low[w])/2u;" +
+               K + " c=" + key_at(k, keys, "base+mid") +
+               ";if(c<key||(c==key&&set+w<mine))low[w]=mid+1u;else end[w]=mid;more=true;}}\n" +
+               "uint to=base+set*run+(j-mine*run)+(rank+low[0]+low[1]+low[2]);\n" + key_at(k, to_keys, "to") + "=key;" +
+               order_at(k, to_order, "to") + "=" + order_at(k, order, "i") + ";\n";
       k.end_loop();
     });
     std::swap(b.keys, b.other_keys);
