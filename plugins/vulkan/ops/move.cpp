@@ -6,15 +6,35 @@
 namespace vulkan {
 namespace {
 
-// Declares k, the index at `address`, and begins a block for those within [0, extent). Others are reported.
-void begin_checked(KernelBuilder& k, int32_t dtype, const std::string& address, int extent, int fault, int argument,
+// Declares k, the index `value`, and begins a block for those within [0, extent). Others are reported.
+void begin_checked(KernelBuilder& k, int32_t dtype, const std::string& value, int extent, int fault, int argument,
                    const std::string& position) {
   k.source.use("fault", '-');
   const std::string T = type_of(dtype);
   // llvmpipe (Mesa 22.3) compares a widened int32 with 0 wrongly, so the sign is that of the narrow one.
-  k.out += T + " index=" + load(dtype, address) + ";int64_t k=int64_t(index),e=" + k.at(extent) + ";\n" +
+  k.out += T + " index=" + value + ";int64_t k=int64_t(index),e=" + k.at(extent) + ";\n" +
            "if(k<-e||k>=e){q_fault(uint64_t(" + k.at(fault) + ")," + std::to_string(argument) + ",k,e,int64_t(" +
            position + "));}else{\nif(index<" + T + "(0))k+=e;\n";
+}
+
+// What an item of gather moves: one element, four with an index each, or four neighbours with one index.
+enum class Gathered { kOne, kFour, kRun };
+
+Gathered choose_gathered(const Op& op, const Space& space, int64_t step) {
+  if (space.shape.empty() || space.shape.back() % kRun != 0) return Gathered::kOne;
+  const size_t last = space.shape.size() - 1;
+  // Whether runs of the operand are aligned.
+  const auto is_run = [&](size_t t) {
+    const Tensor& tensor = op.tensors()[t];
+    const int64_t size = bytes_of(tensor.dtype), alignment = std::min<int64_t>(kRun * size, 16);
+    if (space.strides[t][last] != size || size > 8 || tensor.alignment < alignment) return false;
+    for (size_t axis = 0; axis < last; ++axis)
+      if (space.strides[t][axis] % alignment != 0) return false;
+    return t > 0 || step % alignment == 0;
+  };
+  if (!is_run(2)) return Gathered::kOne;
+  if (space.strides[0][last] == 0 && is_run(1)) return Gathered::kFour;
+  return space.strides[1][last] == 0 && is_run(0) ? Gathered::kRun : Gathered::kOne;
 }
 
 }  // namespace
@@ -29,18 +49,42 @@ void gather(const Request& request) {
   const int64_t step = space.strides[0][axis];
   space.strides[0][axis] = 0;
   space = space.collapsed(false);
+  const Gathered gathered = choose_gathered(op, space, step);
+  if (gathered != Gathered::kOne) {
+    space.shape.back() /= kRun;
+    for (Shape& strides : space.strides) strides.back() *= kRun;
+  }
   KernelBuilder k(request.device, request.plan, request.query, "gather");
   k.sign(dtype);
   k.sign(index_dtype);
+  k.sign(gathered == Gathered::kOne ? "one" : gathered == Gathered::kFour ? "four" : "run");
   const int x = k.tensor(0), indices = k.tensor(1), y = k.tensor(2);
   const int count = k.word(space.count()), step_slot = k.word(step), extent = k.word(op.input(0).shape[axis]);
   const int fault = k.fault();
   const Axes axes = k.axes(space);
   k.finish_loop(space.count(), [&] {
-    k.begin_loop(count, axes.index_type());
+    const std::string I = axes.index_type(), words = std::to_string(words_of_run(dtype));
+    const std::string from = k.address(x, "int64_t(o0)+k*" + k.at(step_slot)), to = k.address(y, "o2");
+    const std::string one_index = load(index_dtype, k.address(indices, "o1"));
+    k.begin_loop(count, I);
     k.locate(axes, "o", "i", false);
-    begin_checked(k, index_dtype, k.address(indices, "o1"), extent, fault, 1, "i");
-    k.out += store(dtype, k.address(y, "o2"), load(dtype, k.address(x, "int64_t(o0)+k*" + k.at(step_slot)))) + "}\n";
+    switch (gathered) {
+      case Gathered::kOne:
+        begin_checked(k, index_dtype, one_index, extent, fault, 1, "i");
+        k.out += store(dtype, to, load(dtype, from)) + "}\n";
+        break;
+      case Gathered::kFour:
+        k.out += "uint c[" + std::to_string(words_of_run(index_dtype)) + "],w[" + words + "];" +
+                 load_run(index_dtype, "c", k.address(indices, "o1")) + "for(int n=0;n<" + words +
+                 ";++n)w[n]=0u;\n[[unroll]] for(int p=0;p<4;++p){";
+        begin_checked(k, index_dtype, from_run(index_dtype, "c", "p"), extent, fault, 1, I + "(4)*i+" + I + "(p)");
+        k.out += to_run(dtype, "w", "p", load(dtype, from)) + "}}\n" + store_run(dtype, "w", to) + "\n";
+        break;
+      case Gathered::kRun:
+        begin_checked(k, index_dtype, one_index, extent, fault, 1, I + "(4)*i");
+        k.out += "uint w[" + words + "];" + load_run(dtype, "w", from) + store_run(dtype, "w", to) + "}\n";
+        break;
+    }
     k.end_loop();
   });
 }
@@ -117,7 +161,7 @@ void scatter_unordered(const Request& request, const Scatter& s) {
   k.finish_loop(space.count(), [&] {
     k.begin_loop(count, axes.index_type());
     k.locate(axes, "o", "i", false);
-    begin_checked(k, s.index_dtype, k.address(indices, "o0"), extent, fault, 0, "o3");
+    begin_checked(k, s.index_dtype, load(s.index_dtype, k.address(indices, "o0")), extent, fault, 0, "o3");
     const std::string address = k.address(y, "int64_t(o2)+k*" + k.at(step_slot));
     if (s.reduction == "set") {
       k.out += store(s.dtype, address, load(s.dtype, k.address(x, "o1"))) + "\n";
@@ -159,8 +203,8 @@ void scatter_ordered(const Request& request, const Scatter& s) {
       k.locate(axes, "o", axes.index_type() + "(line)", false);
       k.out += "B32(" + k.address(order, "int64_t(i)*4l") + ").v=j;B32(" + k.address(keys, "int64_t(i)*4l") +
                ").v=0xffffffffu;\n";
-      begin_checked(k, s.index_dtype, k.address(indices, "int64_t(o0)+int64_t(j)*" + k.at(step)), extent_slot, fault, 0,
-                    "int64_t(o3)+int64_t(j)*" + k.at(position_step));
+      begin_checked(k, s.index_dtype, load(s.index_dtype, k.address(indices, "int64_t(o0)+int64_t(j)*" + k.at(step))),
+                    extent_slot, fault, 0, "int64_t(o3)+int64_t(j)*" + k.at(position_step));
       k.out += "B32(" + k.address(keys, "int64_t(i)*4l") + ").v=uint(k);}\n";
       k.end_loop();
     });
