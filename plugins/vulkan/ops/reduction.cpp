@@ -472,7 +472,8 @@ void combine_parts(const Request& request, const Reduction& r, const PartStates&
   k.sign(stage.kind);
   k.sign(stage.accumulator);
   const bool by_group = part_states.parts >= 8;
-  const int local = 64;
+  const bool is_processor = request.device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
+  const int local = part_states.parts >= 256 && !is_processor ? 256 : 64;
   k.sign(by_group ? "group" : "item");
   if (by_group) k.use_group_size(local);
   const size_t outputs = r.op.tensors().size() - r.input_count();
@@ -498,17 +499,21 @@ void combine_parts(const Request& request, const Reduction& r, const PartStates&
       k.begin_loop(count, I);
     }
     k.locate(axes, "k", "i", false);
-    k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") +
-             ";\nfor(uint p=" + (by_group ? "lid" : "0u") + ";p<parts;p+=" + (by_group ? std::to_string(local) : "1") +
-             "u){\n";
+    // Four loads at once; behind the end the last part is loaded again, and not used.
+    const std::string step = by_group ? std::to_string(local) + "u" : "1u";
+    k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") + ";";
     std::vector<std::string> loaded;
+    std::string loads;
     for (size_t i = 0; i < state.parts(); ++i) {
       const std::string name = "s" + std::to_string(i);
-      k.out += state.type(i) + " " + name + "=" +
-               load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) + ";\n";
-      loaded.push_back(name);
+      k.out += state.type(i) + " " + name + "[4];";
+      loads += name + "[u]=" +
+               load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) + ";";
+      loaded.push_back(name + "[u]");
     }
-    k.out += state.merge("q", loaded) + "}\n";
+    k.out += "\nfor(uint b=" + std::string(by_group ? "lid" : "0u") + ";b<parts;b+=4u*" + step +
+             "){[[unroll]] for(uint u=0u;u<4u;++u){uint p=min(b+u*" + step + ",parts-1u);" + loads +
+             "}\n[[unroll]] for(uint u=0u;u<4u;++u)if(b+u*" + step + "<parts){" + state.merge("q", loaded) + "}}\n";
     if (by_group) {
       k.combine_group(state, "q", "h");
       k.out += "if(lid==0u){\n";
