@@ -1795,10 +1795,11 @@ COMPUTE_API compute_error* compute_lu_into(compute_stream* stream, compute_tenso
                                            compute_tensor* lu, compute_tensor* pivots);
 
 /* matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
- * float16 and bfloat16 accumulate in float32; precision, of float32 products here and in other ops, is default
- * (COMPUTE_MATH), highest, tf32 or bf16. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs […,
- * m, k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and that axis
- * is removed from the result. Error bound: n. */
+ * float16 and bfloat16 accumulate in float32; two matrices of float8 give float32, or float16 or bfloat16 if the
+ * given result has that; precision, of float32 products here and in other ops, is default (COMPUTE_MATH), highest,
+ * tf32 or bf16. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs […, m, k] and […, k, n],
+ * where … broadcasts; a vector is treated as one row of a or one column of b, and that axis is removed from the
+ * result. Error bound: n. */
 typedef struct compute_matmul_options {
   uint32_t struct_size;
   uint32_t struct_type;

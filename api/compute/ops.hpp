@@ -2874,10 +2874,11 @@ inline void lu_into(const Tensor& x, const Tensor& lu, const Tensor& pivots, con
 }
 
 /// matmul: matrix product over the last two axes; the other axes broadcast; vectors as in the array API standard;
-/// float16 and bfloat16 accumulate in float32; precision, of float32 products here and in other ops, is default
-/// (COMPUTE_MATH), highest, tf32 or bf16. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs […, m,
-/// k] and […, k, n], where … broadcasts; a vector is treated as one row of a or one column of b, and that axis is
-/// removed from the result. Error bound: n.
+/// float16 and bfloat16 accumulate in float32; two matrices of float8 give float32, or float16 or bfloat16 if the given
+/// result has that; precision, of float32 products here and in other ops, is default (COMPUTE_MATH), highest, tf32 or
+/// bf16. Dtype: the common dtype of the inputs. Shape: […, m, n] for inputs […, m, k] and […, k, n], where …
+/// broadcasts; a vector is treated as one row of a or one column of b, and that axis is removed from the result. Error
+/// bound: n.
 [[nodiscard]] inline Tensor matmul(const Tensor& a, const Tensor& b, const Stream& stream = {},
                                    std::string_view precision = "default") {
   compute_matmul_options options{};

@@ -159,8 +159,11 @@ enum COMPUTE_UNDERLYING(int32_t) {
 /*
  * Data types. compute/dtypes.def lists their sizes and categories.
  *
- * 16 to 21 are reserved for float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float4_e2m1fn, int4 and uint4. 64 to 127 are
- * dtypes of vendors: the library assigns these numbers in each process, and compute_dtype_from_name finds them.
+ * 18 to 21 are reserved for float8_e8m0fnu, float4_e2m1fn, int4 and uint4. 64 to 127 are dtypes of vendors: the library
+ * assigns these numbers in each process, and compute_dtype_from_name finds them.
+ *
+ * FLOAT8_E4M3FN and FLOAT8_E5M2 (since 1.1) are stored, moved, converted and multiplied; other ops take a cast of them.
+ * Devices store them as bytes, so that plugins see uint8 in their place.
  */
 typedef int32_t compute_dtype;
 enum COMPUTE_UNDERLYING(int32_t) {
@@ -179,7 +182,9 @@ enum COMPUTE_UNDERLYING(int32_t) {
   COMPUTE_DTYPE_FLOAT32 = 12,
   COMPUTE_DTYPE_FLOAT64 = 13,
   COMPUTE_DTYPE_COMPLEX64 = 14,
-  COMPUTE_DTYPE_COMPLEX128 = 15
+  COMPUTE_DTYPE_COMPLEX128 = 15,
+  COMPUTE_DTYPE_FLOAT8_E4M3FN = 16,
+  COMPUTE_DTYPE_FLOAT8_E5M2 = 17
 };
 
 /* Levels of support for a dtype on a device; bits. */

@@ -285,6 +285,9 @@ template <class T>
     case COMPUTE_DTYPE_FLOAT16:
     case COMPUTE_DTYPE_BFLOAT16:
       return printed_as<float>(cast(tensor, float32), shortened, tensor.dtype() == float16 ? 11 : 8);
+    case COMPUTE_DTYPE_FLOAT8_E4M3FN:
+    case COMPUTE_DTYPE_FLOAT8_E5M2:
+      return printed_as<float>(cast(tensor, float32), shortened, tensor.dtype() == float8_e5m2 ? 3 : 4);
     case COMPUTE_DTYPE_FLOAT32:
       return as(float{});
     case COMPUTE_DTYPE_FLOAT64:

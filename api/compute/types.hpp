@@ -75,6 +75,8 @@ inline constexpr DType float32{COMPUTE_DTYPE_FLOAT32};
 inline constexpr DType float64{COMPUTE_DTYPE_FLOAT64};
 inline constexpr DType complex64{COMPUTE_DTYPE_COMPLEX64};
 inline constexpr DType complex128{COMPUTE_DTYPE_COMPLEX128};
+inline constexpr DType float8_e4m3fn{COMPUTE_DTYPE_FLOAT8_E4M3FN};
+inline constexpr DType float8_e5m2{COMPUTE_DTYPE_FLOAT8_E5M2};
 
 namespace detail {
 

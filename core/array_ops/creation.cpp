@@ -33,7 +33,7 @@ std::string by_parts(compute_dtype dtype, std::string_view a, std::string_view b
 std::vector<OutputDesc> infer_arange(const OpCall& call) {
   const compute_dtype dtype = dtype_attribute(call, "dtype");
   if (!in_class(dtype, DtypeClass::kNumeric))
-    refuse_attribute(call, "dtype", "dtype is bool; expected a numeric dtype");
+    refuse_attribute(call, "dtype", "dtype is " + dtype_name(dtype) + "; expected a numeric dtype");
   return {{dtype, {extent_attribute(call, "size")}}};
 }
 

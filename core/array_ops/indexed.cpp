@@ -125,7 +125,7 @@ std::vector<OutputDesc> infer_scatter_nd(const OpCall& call) {
   if (reduction != "set" && reduction != "add" && reduction != "mul" && !ordered)
     refuse_attribute(call, "reduction",
                      "reduction is \"" + std::string(reduction) + "\", not one of set, add, mul, min, max");
-  if ((is_bool(x.dtype) && reduction != "set") || (is_complex(x.dtype) && ordered))
+  if (((is_bool(x.dtype) || is_float8(x.dtype)) && reduction != "set") || (is_complex(x.dtype) && ordered))
     refuse(call, "reduction \"" + std::string(reduction) + "\" does not support " + dtype_name(x.dtype), 0);
   flag_attribute(call, "deterministic");
   require_tensor(call, 2, x.dtype, selected_shape(call));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matmul: the contraction primitive, or a reduction of products without a temporary.
+// matmul: the contraction primitive, or a reduction of products without a temporary. float8 is converted to a dtype
+// that holds all its values.
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
 
@@ -45,8 +46,16 @@ Product read_product(const OpCall& call) {
   return product;
 }
 
+bool is_of_float8(const OpCall& call) { return is_float8(call.inputs[0].dtype) && is_float8(call.inputs[1].dtype); }
+
+// float32, unless the program gives a result of another dtype.
+compute_dtype result_of_float8(const OpCall& call) {
+  const compute_dtype wanted = call.wanted.empty() ? COMPUTE_DTYPE_NONE : call.wanted[0];
+  return wanted == COMPUTE_DTYPE_FLOAT16 || wanted == COMPUTE_DTYPE_BFLOAT16 ? wanted : COMPUTE_DTYPE_FLOAT32;
+}
+
 std::vector<OutputDesc> infer_matmul(const OpCall& call) {
-  const compute_dtype dtype = promote_inputs(call, DtypeClass::kNumeric);
+  const compute_dtype dtype = is_of_float8(call) ? result_of_float8(call) : promote_inputs(call, DtypeClass::kNumeric);
   const Product product = read_product(call);
   std::vector<int64_t> shape = product.batch;
   if (call.inputs[0].rank > 1) shape.push_back(product.m);
@@ -59,9 +68,21 @@ std::vector<int64_t> joined(std::vector<int64_t> shape, std::initializer_list<in
   return shape;
 }
 
+// Of the contraction that an alternative makes. Units for matrices multiply float16 and bfloat16.
+struct ProductDtypes {
+  compute_dtype factors, result;
+};
+
+ProductDtypes product_dtypes(const OpCall& call, compute_dtype output, int32_t alternative) {
+  if (!is_of_float8(call)) return {output, output};
+  if (alternative > 0) return {COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_FLOAT32};
+  return {output == COMPUTE_DTYPE_FLOAT16 ? output : compute_dtype{COMPUTE_DTYPE_BFLOAT16}, output};
+}
+
 std::optional<Lowering> lower_matmul(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Steps steps(call, target);
   const Product product = read_product(call);
+  const int32_t contractions = is_of_float8(call) ? 2 : 1;
   const auto batch = static_cast<int32_t>(product.batch.size());
   StepOperand output = steps.output();
   if (product.k == 0) {
@@ -69,20 +90,23 @@ std::optional<Lowering> lower_matmul(const OpCall& call, const LoweringTarget& t
     steps.fill(output, {});
     return steps.take();
   }
-  if (alternative > 1) return std::nullopt;
+  if (alternative > contractions) return std::nullopt;
   if (call.inputs[0].rank == 1) output = with_axis(std::move(output), batch);
   if (call.inputs[1].rank == 1) output = with_axis(std::move(output), batch + 1);
   StepOperand a = steps.input(0), b = steps.input(1);
   if (call.inputs[0].rank == 1) a = with_axis(std::move(a), 0);
   if (call.inputs[1].rank == 1) b = with_axis(std::move(b), 1);
 
-  if (alternative == 0) {
-    a = broadcast_to(steps.as_dtype(a, output.dtype), joined(product.batch, {product.m, product.k}));
-    b = broadcast_to(steps.as_dtype(b, output.dtype), joined(product.batch, {product.k, product.n}));
-    Step& step = steps.add("contraction", {std::move(a), std::move(b)}, std::move(output));
+  if (alternative < contractions) {
+    const ProductDtypes dtypes = product_dtypes(call, output.dtype, alternative);
+    a = broadcast_to(steps.as_dtype(a, dtypes.factors), joined(product.batch, {product.m, product.k}));
+    b = broadcast_to(steps.as_dtype(b, dtypes.factors), joined(product.batch, {product.k, product.n}));
+    const StepOperand result = output.dtype == dtypes.result ? output : steps.temporary(dtypes.result, output.shape);
+    Step& step = steps.add("contraction", {std::move(a), std::move(b)}, result);
     step.attributes.resize(1);
     step.attributes[0].name = "scaled";
     step.attributes[0].integers = {0};
+    if (output.dtype != dtypes.result) steps.copy(result, std::move(output));
     return steps.take();
   }
   // Index space [batch…, m, n, k], summed over k.

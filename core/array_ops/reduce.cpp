@@ -23,11 +23,12 @@ compute_dtype widened(const OpCall& call) {
   const compute_dtype from = call.inputs[0].dtype;
   if (call.attributes.has(attribute_index(call, "dtype"))) {
     const compute_dtype to = dtype_attribute(call, "dtype");
-    if (is_bool(to) || (is_complex(from) && !is_complex(to))) {
+    if (is_bool(to) || is_float8(to) || (is_complex(from) && !is_complex(to))) {
       refuse(call, "x is " + dtype_name(from) + "; its " + call.schema.name + " cannot be " + dtype_name(to), 0);
     }
     return to;
   }
+  if (is_float8(from)) require_class(call, 0, DtypeClass::kNumeric);
   if (is_unsigned_integer(from)) return COMPUTE_DTYPE_UINT64;
   return is_bool(from) || is_integer(from) ? COMPUTE_DTYPE_INT64 : from;
 }

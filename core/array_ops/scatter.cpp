@@ -22,7 +22,7 @@ std::string_view checked_reduction(const OpCall& call) {
   }
   const compute_dtype dtype = call.inputs[0].dtype;
   const bool ordered = reduction == "min" || reduction == "max";
-  if ((is_bool(dtype) && reduction != "set") || (is_complex(dtype) && ordered)) {
+  if (((is_bool(dtype) || is_float8(dtype)) && reduction != "set") || (is_complex(dtype) && ordered)) {
     refuse(call, "reduction " + in_quotes(reduction) + " does not support " + dtype_name(dtype), 0);
   }
   return reduction;

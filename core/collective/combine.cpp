@@ -131,6 +131,10 @@ void require_reduction(const char* op, int32_t reduction, compute_dtype dtype) {
     throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                 fmt::format("{}: reduction {} is not one that collectives have", op, reduction));
   }
+  if (is_float8(dtype)) {
+    throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{}: x is {}; cast it (cast(x, float32))", op, dtype_name(dtype)));
+  }
   const bool is_order = reduction == COMPUTE_REDUCTION_MIN || reduction == COMPUTE_REDUCTION_MAX;
   const bool is_inexact = is_float(dtype) || is_complex(dtype);
   if ((is_order && is_complex(dtype)) || (reduction == COMPUTE_REDUCTION_MEAN && !is_inexact)) {

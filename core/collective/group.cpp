@@ -70,7 +70,7 @@ compute_plugin_collective request_of(const Collective& call) {
   request.struct_size = sizeof request;
   request.struct_type = COMPUTE_PLUGIN_STRUCT_COLLECTIVE;
   request.kind = call.kind;
-  request.dtype = call.dtype;
+  request.dtype = stored_as(call.dtype);
   request.reduction = call.reduction;
   request.peer = call.peer;
   request.count = call.count;

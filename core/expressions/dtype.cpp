@@ -25,6 +25,7 @@ constexpr auto kSigned = DtypeCategory::kSigned;
 constexpr auto kUnsigned = DtypeCategory::kUnsigned;
 constexpr auto kFloat = DtypeCategory::kFloat;
 constexpr auto kComplex = DtypeCategory::kComplex;
+constexpr auto kFloat8 = DtypeCategory::kFloat8;
 constexpr auto kVendor = DtypeCategory::kVendor;
 
 consteval DtypeCategory category_of(std::string_view text) {
@@ -32,11 +33,13 @@ consteval DtypeCategory category_of(std::string_view text) {
   if (text == "SIGNED") return kSigned;
   if (text == "UNSIGNED") return kUnsigned;
   if (text == "FLOAT") return kFloat;
+  if (text == "FLOAT8") return kFloat8;
   return kComplex;
 }
 
 enum : compute_dtype {
 #define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, native_name, portable_name) kId_##name = id,
+#define COMPUTE_STORED_DTYPE COMPUTE_DTYPE
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
 };
@@ -46,6 +49,7 @@ constexpr std::array<DtypeInfo, kDtypeCount> make_table() {
 #define COMPUTE_DTYPE(id, name, NAME, size_bytes, category, computed_in, native_name, portable_name) \
   static_assert(id == COMPUTE_DTYPE_##NAME);                                                         \
   table[id] = {#name, size_bytes, category_of(#category), kId_##computed_in};
+#define COMPUTE_STORED_DTYPE COMPUTE_DTYPE
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
   return table;
@@ -65,6 +69,12 @@ compute_dtype integer_of(bool is_signed, int32_t size_bytes) {
 
 PromotionFault promotion_fault(size_t first, compute_dtype first_dtype, size_t second, compute_dtype second_dtype) {
   PromotionFault fault{static_cast<int32_t>(first), static_cast<int32_t>(second), first_dtype, 0, COMPUTE_DTYPE_NONE};
+  if (is_float8(first_dtype) || is_float8(second_dtype)) {
+    fault.cast = is_float8(first_dtype) ? fault.first : fault.second;
+    fault.target = is_float8(first_dtype) ? second_dtype : first_dtype;
+    if (is_float8(fault.target)) fault.target = COMPUTE_DTYPE_FLOAT32;
+    return fault;
+  }
   // The operand of the lesser kind is the one to cast; of uint64 and a signed integer, uint64.
   const int a = kind_of(first_dtype), b = kind_of(second_dtype);
   const bool cast_first = a != b ? a < b : !is_signed_integer(first_dtype);
@@ -113,6 +123,25 @@ uint16_t narrow(double value, int mantissa, int exponent) {
   // The implicit bit of a normal number, and a carry out of the rounding, add one to the exponent.
   const uint64_t result = (subnormal ? 0 : static_cast<uint64_t>(target - 1) << mantissa) + quotient;
   return static_cast<uint16_t>(sign | std::min<uint64_t>(result, infinity));
+}
+
+// Rounds to nearest even into a float8: `most` is the code of the greatest finite number, and `over` that of what is
+// greater.
+uint8_t narrow8(double value, int mantissa, int exponent, uint16_t most, uint8_t over, uint8_t nan) {
+  const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
+  if (std::isnan(value)) return sign | nan;
+  const int least = 1 - ((1 << (exponent - 1)) - 1) - mantissa;  // 2^least is the least subnormal
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0) return sign;
+  if (std::isinf(value)) return sign | over;
+  int power = 0;
+  std::frexp(magnitude, &power);
+  const int unit = std::max(power - 1 - mantissa, least);  // 2^unit is the distance of neighbours
+  double count = std::ldexp(magnitude, -unit);
+  const double whole = std::floor(count), rest = count - whole;
+  count = whole + (rest > 0.5 || (rest == 0.5 && std::fmod(whole, 2) == 1) ? 1 : 0);
+  const double code = static_cast<double>((unit - least) << mantissa) + count;
+  return static_cast<uint8_t>(sign | (code > most ? over : static_cast<uint8_t>(code)));
 }
 
 float widen(uint16_t bits, int mantissa, int exponent) {
@@ -182,6 +211,10 @@ ScalarBits from_integer(bool negative, uint64_t magnitude, compute_dtype to) noe
       return pack(double_to_half(odd));
     case COMPUTE_DTYPE_BFLOAT16:
       return pack(double_to_bfloat16(odd));
+    case COMPUTE_DTYPE_FLOAT8_E4M3FN:
+      return pack(double_to_e4m3fn(odd));
+    case COMPUTE_DTYPE_FLOAT8_E5M2:
+      return pack(double_to_e5m2(odd));
     case COMPUTE_DTYPE_FLOAT32:
     case COMPUTE_DTYPE_COMPLEX64:
       return pack(static_cast<float>(odd));
@@ -239,6 +272,7 @@ bool is_integer(compute_dtype dtype) noexcept { return is_signed_integer(dtype) 
 bool is_signed_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kSigned; }
 bool is_unsigned_integer(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kUnsigned; }
 bool is_float(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kFloat; }
+bool is_float8(compute_dtype dtype) noexcept { return dtype_info(dtype).category == kFloat8; }
 
 int kind_of(compute_dtype dtype) noexcept {
   switch (dtype_info(dtype).category) {
@@ -248,6 +282,7 @@ int kind_of(compute_dtype dtype) noexcept {
     case kUnsigned:
       return 1;
     case kFloat:
+    case kFloat8:
       return 2;
     default:
       return 3;
@@ -284,7 +319,7 @@ bool in_class(compute_dtype dtype, DtypeClass dtype_class) noexcept {
     case DtypeClass::kInexact:
       return is_float(dtype) || is_complex(dtype);
     case DtypeClass::kNumeric:
-      return is_dtype(dtype) && !is_bool(dtype) && dtype_info(dtype).category != kVendor;
+      return is_integer(dtype) || is_float(dtype) || is_complex(dtype);
   }
   return false;
 }
@@ -315,6 +350,7 @@ const char* class_description(DtypeClass dtype_class) noexcept {
 
 compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexcept {
   if (in_class(dtype, dtype_class)) return dtype;
+  if (is_float8(dtype) && in_class(COMPUTE_DTYPE_FLOAT32, dtype_class)) return COMPUTE_DTYPE_FLOAT32;
   switch (dtype_class) {
     case DtypeClass::kBool:
       return COMPUTE_DTYPE_BOOL;
@@ -332,6 +368,23 @@ compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexc
   }
 }
 
+void set_float8_levels(std::vector<uint32_t>& levels) {
+  const auto has = [&](compute_dtype dtype, uint32_t level) {
+    const auto i = static_cast<size_t>(dtype);
+    return i < levels.size() && (levels[i] & level) != 0;
+  };
+  const auto computes = [&](compute_dtype dtype) { return has(dtype, COMPUTE_DTYPE_LEVEL_ARITHMETIC); };
+  uint32_t level = 0;
+  if (has(COMPUTE_DTYPE_UINT8, COMPUTE_DTYPE_LEVEL_STORAGE)) level = COMPUTE_DTYPE_LEVEL_STORAGE;
+  if (computes(COMPUTE_DTYPE_UINT8) && computes(COMPUTE_DTYPE_INT32) && computes(COMPUTE_DTYPE_FLOAT32)) {
+    level |= COMPUTE_DTYPE_LEVEL_CONVERT;
+    if (has(COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_LEVEL_MATMUL)) level |= COMPUTE_DTYPE_LEVEL_MATMUL;
+  }
+  if (level != 0) levels.resize(std::max<size_t>(levels.size(), kDtypeCount));
+  for (size_t i = 0; i < levels.size(); ++i)
+    if (is_float8(static_cast<compute_dtype>(i))) levels[i] = level;
+}
+
 bool kinds_mix() {
   static const bool mix = setting(SettingId::kPromotion).text != "strict";
   return mix;
@@ -345,7 +398,8 @@ compute_dtype promote(compute_dtype a, compute_dtype b) noexcept {
   if (a == b) return a;
   const DtypeInfo &x = dtype_info(a), &y = dtype_info(b);
   if (x.name == nullptr || y.name == nullptr || !are_of_one_kind(a, b)) return COMPUTE_DTYPE_NONE;
-  if (x.category == kVendor || y.category == kVendor) return COMPUTE_DTYPE_NONE;
+  for (const DtypeInfo* info : {&x, &y})
+    if (info->category == kVendor || info->category == kFloat8) return COMPUTE_DTYPE_NONE;
   if (is_integer(a)) {
     if (x.category == y.category) return x.size_bytes > y.size_bytes ? a : b;
     const int32_t signed_size = x.category == kSigned ? x.size_bytes : y.size_bytes;
@@ -462,6 +516,10 @@ ScalarBits convert_scalar(const ScalarBits& bits, compute_dtype from, compute_dt
       return scalar_from_double(half_to_float(unpack<uint16_t>(bits)), to);
     case COMPUTE_DTYPE_BFLOAT16:
       return scalar_from_double(bfloat16_to_float(unpack<uint16_t>(bits)), to);
+    case COMPUTE_DTYPE_FLOAT8_E4M3FN:
+      return scalar_from_double(e4m3fn_to_float(unpack<uint8_t>(bits)), to);
+    case COMPUTE_DTYPE_FLOAT8_E5M2:
+      return scalar_from_double(e5m2_to_float(unpack<uint8_t>(bits)), to);
     case COMPUTE_DTYPE_FLOAT32:
       return scalar_from_double(unpack<float>(bits), to);
     case COMPUTE_DTYPE_FLOAT64:
@@ -515,6 +573,10 @@ ScalarBits scalar_from_complex(double real, double imaginary, compute_dtype to) 
       return pack(double_to_half(real));
     case COMPUTE_DTYPE_BFLOAT16:
       return pack(double_to_bfloat16(real));
+    case COMPUTE_DTYPE_FLOAT8_E4M3FN:
+      return pack(double_to_e4m3fn(real));
+    case COMPUTE_DTYPE_FLOAT8_E5M2:
+      return pack(double_to_e5m2(real));
     case COMPUTE_DTYPE_FLOAT32:
       return pack(static_cast<float>(real));
     case COMPUTE_DTYPE_FLOAT64:
@@ -548,5 +610,17 @@ uint16_t double_to_half(double value) noexcept { return narrow(value, 10, 5); }
 float bfloat16_to_float(uint16_t bits) noexcept { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 uint16_t float_to_bfloat16(float value) noexcept { return narrow(value, 7, 8); }
 uint16_t double_to_bfloat16(double value) noexcept { return narrow(value, 7, 8); }
+float e4m3fn_to_float(uint8_t bits) noexcept {
+  if ((bits & 0x7f) == 0x7f) return std::copysign(std::numeric_limits<float>::quiet_NaN(), bits & 0x80 ? -1.0f : 1.0f);
+  // As float16, whose bias is greater by 8.
+  return std::ldexp(half_to_float(static_cast<uint16_t>((bits & 0x80) << 8 | (bits & 0x7f) << 7)), 8);
+}
+float e5m2_to_float(uint8_t bits) noexcept {
+  // The upper byte of a float16; all NaN become the same.
+  const bool is_nan = (bits & 0x7f) > 0x7c;
+  return half_to_float(static_cast<uint16_t>(is_nan ? (bits & 0x80) << 8 | 0x7e00 : bits << 8));
+}
+uint8_t double_to_e4m3fn(double value) noexcept { return narrow8(value, 3, 4, 0x7e, 0x7f, 0x7f); }
+uint8_t double_to_e5m2(double value) noexcept { return narrow8(value, 2, 5, 0x7b, 0x7c, 0x7e); }
 
 }  // namespace compute

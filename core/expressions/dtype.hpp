@@ -10,19 +10,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace compute {
 
-enum class DtypeCategory : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kVendor };
+enum class DtypeCategory : uint8_t { kBool, kSigned, kUnsigned, kFloat, kComplex, kFloat8, kVendor };
 
 struct DtypeInfo {
   const char* name;  // NULL for a number that is not a dtype
   int32_t size_bytes;
   DtypeCategory category;
-  compute_dtype computed_in;  // float32 for float16 and bfloat16, else the dtype itself
+  compute_dtype computed_in;  // float32 for float16, bfloat16 and float8, else the dtype itself
 };
 
-inline constexpr compute_dtype kDtypeCount = 16;        // ids 1…15
+inline constexpr compute_dtype kDtypeCount = 18;        // ids 1…17
 inline constexpr compute_dtype kFirstVendorDtype = 64;  // up to kDtypeLimit, those of plugins
 inline constexpr compute_dtype kDtypeLimit = 128;
 
@@ -50,7 +51,12 @@ bool is_bool(compute_dtype dtype) noexcept;
 bool is_integer(compute_dtype dtype) noexcept;  // signed or unsigned; bool is not one
 bool is_signed_integer(compute_dtype dtype) noexcept;
 bool is_unsigned_integer(compute_dtype dtype) noexcept;
-bool is_float(compute_dtype dtype) noexcept;
+bool is_float(compute_dtype dtype) noexcept;  // float8 is not one
+bool is_float8(compute_dtype dtype) noexcept;
+// How plugins see elements of the dtype: uint8 for float8, else the dtype itself.
+inline compute_dtype stored_as(compute_dtype dtype) noexcept {
+  return is_float8(dtype) ? compute_dtype{COMPUTE_DTYPE_UINT8} : dtype;
+}
 inline bool is_complex(compute_dtype dtype) noexcept { return dtype_info(dtype).category == DtypeCategory::kComplex; }
 // 0 bool, 1 integer, 2 real, 3 complex: the order of kinds in promotion.
 int kind_of(compute_dtype dtype) noexcept;
@@ -68,6 +74,9 @@ const char* class_description(DtypeClass dtype_class) noexcept;
 // The dtype of the class to which a program could cast `dtype`; NONE if no cast keeps the meaning.
 compute_dtype class_cast_hint(compute_dtype dtype, DtypeClass dtype_class) noexcept;
 
+// Sets the levels of support for float8, element i of dtype i, by those for the dtypes that represent and compute it.
+void set_float8_levels(std::vector<uint32_t>& levels);
+
 // ---- Promotion ------------------------------------------------------------------------------------------------------
 
 // Whether operands of different kinds promote, as of the first query: COMPUTE_PROMOTION.
@@ -84,7 +93,7 @@ struct PromotionOperand {
 // Whether both are bool, both integers, or both real or complex: these promote in the array API standard.
 bool are_of_one_kind(compute_dtype a, compute_dtype b) noexcept;
 // The common dtype of both by the table of the standard, with float32 for float16 and bfloat16. NONE for two kinds, and
-// for uint64 with signed integers.
+// for uint64 with signed integers and float8 with other floating-point dtypes.
 compute_dtype promote(compute_dtype a, compute_dtype b) noexcept;
 
 // Two operands that do not promote, and the cast that solves it.
@@ -136,5 +145,10 @@ uint16_t double_to_half(double value) noexcept;
 float bfloat16_to_float(uint16_t bits) noexcept;
 uint16_t float_to_bfloat16(float value) noexcept;
 uint16_t double_to_bfloat16(double value) noexcept;
+float e4m3fn_to_float(uint8_t bits) noexcept;
+float e5m2_to_float(uint8_t bits) noexcept;
+// What is too large is NaN in e4m3fn and infinity in e5m2; NaN are 0x7f and 0x7e with their sign.
+uint8_t double_to_e4m3fn(double value) noexcept;
+uint8_t double_to_e5m2(double value) noexcept;
 
 }  // namespace compute

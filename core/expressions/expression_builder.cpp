@@ -65,6 +65,10 @@ bool converts_exactly(compute_dtype from, compute_dtype to) noexcept {
         return 11;
       case COMPUTE_DTYPE_BFLOAT16:
         return 8;
+      case COMPUTE_DTYPE_FLOAT8_E4M3FN:
+        return 4;
+      case COMPUTE_DTYPE_FLOAT8_E5M2:
+        return 3;
       case COMPUTE_DTYPE_FLOAT32:
         return 24;
       case COMPUTE_DTYPE_FLOAT64:
@@ -75,6 +79,8 @@ bool converts_exactly(compute_dtype from, compute_dtype to) noexcept {
   };
   if (is_bool(to) || !is_dtype(from) || !is_dtype(to)) return false;
   if (is_complex(from)) return is_complex(to) && digits(from) <= digits(to);
+  if (is_float8(from)) return is_float(to) || is_complex(to);
+  if (is_float8(to)) return is_bool(from);
   if (is_float(from)) {
     if (is_integer(to)) return false;
     // Neither half type holds the other; float32 and float64 hold both.
@@ -102,11 +108,11 @@ int32_t ExpressionBuilder::input(int32_t index, compute_dtype dtype) {
   return add({COMPUTE_PLUGIN_NODE_INPUT, dtype, index, {-1, -1, -1}, 0, {}});
 }
 
-int32_t ExpressionBuilder::scalar(ScalarSlot slot) {
+int32_t ExpressionBuilder::scalar(ScalarSlot slot, compute_dtype dtype) {
   const auto found = std::find(slots_.begin(), slots_.end(), slot);
   const auto number = static_cast<int32_t>(found - slots_.begin());
   if (found == slots_.end()) slots_.push_back(slot);
-  return add({COMPUTE_PLUGIN_NODE_SCALAR, slot.dtype, number, {-1, -1, -1}, 0, {}});
+  return add({COMPUTE_PLUGIN_NODE_SCALAR, dtype, number, {-1, -1, -1}, 0, {}});
 }
 
 int32_t ExpressionBuilder::index(int32_t axis) {

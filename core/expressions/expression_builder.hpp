@@ -30,8 +30,9 @@ struct TypedExpressionData {
 class ExpressionBuilder {
  public:
   int32_t input(int32_t index, compute_dtype dtype);
-  int32_t scalar(ScalarSlot slot);
-  int32_t index(int32_t axis);  // int64
+  int32_t scalar(ScalarSlot slot) { return scalar(slot, slot.dtype); }
+  int32_t scalar(ScalarSlot slot, compute_dtype dtype);  // whose bits are read as `dtype`
+  int32_t index(int32_t axis);                           // int64
   int32_t constant(const ScalarBits& bits, compute_dtype dtype);
   int32_t convert(int32_t node, compute_dtype dtype);  // not from complex to real
   int32_t bitcast(int32_t node, compute_dtype dtype);

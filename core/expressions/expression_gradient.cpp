@@ -190,7 +190,8 @@ class Reverse {
   }
 
   bool reaches(int32_t operand) const {
-    return needed_[static_cast<size_t>(operand)] && is_inexact(builder_.dtype(operand));
+    const compute_dtype dtype = builder_.dtype(operand);
+    return needed_[static_cast<size_t>(operand)] && (is_inexact(dtype) || is_float8(dtype));
   }
 
   ExpressionBuilder& builder_;
@@ -240,7 +241,8 @@ std::vector<int32_t> build_gradient(ExpressionBuilder& builder, const Expression
   for (const int32_t input : data.outputs) reverse.need(leaves[static_cast<size_t>(input)].node);
   reverse.spread_needs();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const compute_dtype dtype = builder.dtype(outputs[i]);
+    const compute_dtype own_dtype = builder.dtype(outputs[i]);
+    const compute_dtype dtype = is_float8(own_dtype) ? computed_in(own_dtype) : own_dtype;
     if (!is_inexact(dtype)) continue;
     reverse.add(outputs[i], {upstream(builder, leaves[inputs + i], static_cast<int32_t>(inputs + i), i, dtype, op)});
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Typing. A node *counts as* a dtype, by which it promotes; it is *computed in* float32 where that is float16 or
 // bfloat16, and is rounded only at an output, a convert or a bitcast. Numbers are weak: they have no dtype until the
-// operand that they are combined with determines it.
+// operand that they are combined with determines it. float8 counts as itself in convert, bitcast and outputs, and as
+// float32 for all other intrinsics.
 #include "core/expressions/expression_type.hpp"
 
 #include <algorithm>
@@ -203,7 +204,8 @@ class Typer {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Typing& t = type(nodes[i]);
       all_weak = all_weak && t.weak();
-      list[i] = {t.weak() ? kKindDtype[t.kind] : t.dtype, t.weak(), {}};
+      const compute_dtype own = is_float8(t.dtype) ? computed_in(t.dtype) : t.dtype;
+      list[i] = {t.weak() ? kKindDtype[t.kind] : own, t.weak(), {}};
     }
     if (all_weak) return COMPUTE_DTYPE_NONE;
     PromotionFault found;

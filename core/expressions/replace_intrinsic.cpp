@@ -41,7 +41,7 @@ std::optional<TypedExpression> replace_intrinsic(const TypedExpression& expressi
         copy = builder.input(node.value, node.dtype);
         break;
       case COMPUTE_PLUGIN_NODE_SCALAR:
-        copy = builder.scalar(expression.scalars()[static_cast<size_t>(node.value)]);
+        copy = builder.scalar(expression.scalars()[static_cast<size_t>(node.value)], node.dtype);
         break;
       case COMPUTE_PLUGIN_NODE_INDEX:
         copy = builder.index(node.value);

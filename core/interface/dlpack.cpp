@@ -44,6 +44,8 @@ constexpr DtypeCode kCodes[] = {
     {COMPUTE_DTYPE_FLOAT64, kDlFloat, 64},
     {COMPUTE_DTYPE_COMPLEX64, kDlComplex, 64},
     {COMPUTE_DTYPE_COMPLEX128, kDlComplex, 128},
+    {COMPUTE_DTYPE_FLOAT8_E4M3FN, kDlFloat8E4m3fn, 8},
+    {COMPUTE_DTYPE_FLOAT8_E5M2, kDlFloat8E5m2, 8},
 };
 
 // `what` is the DLTensor's name in messages.

@@ -57,7 +57,16 @@ namespace compute {
 
 // kDLCPU, kDLCUDA, kDLCUDAHost, kDLOpenCL
 enum : int32_t { kDlCpu = 1, kDlDevice = 2, kDlPinnedHost = 3, kDlMemoryObject = 4 };
-enum : uint8_t { kDlInt = 0, kDlUint = 1, kDlFloat = 2, kDlBfloat = 4, kDlComplex = 5, kDlBool = 6 };
+enum : uint8_t {
+  kDlInt = 0,
+  kDlUint = 1,
+  kDlFloat = 2,
+  kDlBfloat = 4,
+  kDlComplex = 5,
+  kDlBool = 6,
+  kDlFloat8E4m3fn = 10,
+  kDlFloat8E5m2 = 12
+};
 enum : uint64_t { kDlReadOnly = 1, kDlIsCopied = 2 };
 
 }  // namespace compute

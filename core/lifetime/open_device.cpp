@@ -214,8 +214,15 @@ compute_device::compute_device(const compute::DeviceEntry& entry, compute::Devic
       info(entry.info),
       plugin(entry.plugin) {
   using namespace compute;
-  for (size_t i = 0; i < dtypes.size(); ++i) {
-    if (hides(static_cast<compute_dtype>(i))) dtypes[i] = 0;
+  const auto hide = [&] {
+    for (size_t i = 0; i < dtypes.size(); ++i) {
+      if (hides(static_cast<compute_dtype>(i))) dtypes[i] = 0;
+    }
+  };
+  hide();
+  if (options.hidden_dtypes != 0) {
+    set_float8_levels(dtypes);
+    hide();
   }
   info.dtypes = dtypes.data();
   int32_t out_of_memory = COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY;

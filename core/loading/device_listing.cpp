@@ -72,6 +72,7 @@ ListedDevice copied(const compute_plugin_device_info* given) {
   }
   // later entries belong to dtypes that this library does not know
   device.dtypes.assign(info.dtypes, info.dtypes + std::min(info.dtype_count, kDtypeLimit));
+  set_float8_levels(device.dtypes);
   if (info.property_count < 0 || info.property_count > kMaxProperties ||
       (info.property_count > 0 && info.properties == nullptr)) {
     throw Error(COMPUTE_ERROR_PLUGIN_REJECTED,

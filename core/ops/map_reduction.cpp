@@ -52,7 +52,7 @@ TypedExpression type_before(const ExpressionTemplate& expression, std::span<cons
                             const MapReduction& reduction, compute_dtype* out_accumulator,
                             compute_dtype* out_combined) {
   const compute_dtype natural = type_expression(expression, leaves, {}, kName).output_dtype(0);
-  *out_combined = combined_dtype(reduction, natural);
+  *out_combined = combined_dtype(reduction, is_float8(natural) ? computed_in(natural) : natural);
   const compute_dtype accumulator = *out_accumulator = computed_in(*out_combined);
   ExpressionBuilder builder;
   std::vector<TypedLeaf> typed;

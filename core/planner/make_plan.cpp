@@ -14,6 +14,7 @@
 #include "core/loading/plugin_table.hpp"
 #include "core/memory/tensor.hpp"
 #include "core/ops/composition.hpp"
+#include "core/ops/float8_steps.hpp"
 #include "core/ops/lower.hpp"
 #include "core/ops/shapes.hpp"
 #include "core/ops/temporaries.hpp"
@@ -125,7 +126,7 @@ PluginOp to_plugin_op(const Step& step, const PlanRequest& request) {
     result.attributes.push_back(value);
   }
   for (const TypedExpression& expression : step.expressions) result.expressions.push_back(&expression.plugin_view());
-  for (const StepScalar& scalar : step.scalars) result.scalar_dtypes.push_back(scalar.dtype);
+  for (const StepScalar& scalar : step.scalars) result.scalar_dtypes.push_back(stored_as(scalar.dtype));
   compute_plugin_op& op = result.op;
   op.struct_size = sizeof op;
   op.struct_type = COMPUTE_PLUGIN_STRUCT_OP;
@@ -273,10 +274,26 @@ PluginRefusal of_call(const PlanRequest& request, const Step& step, PluginRefusa
   return refusal;
 }
 
+// The refusal of a lowering whose steps compute with float8, or of float8 on a device that was opened without it.
+std::optional<PluginRefusal> refuse_float8(const PlanRequest& request, Lowering& lowering) {
+  if (request.device.hides(COMPUTE_DTYPE_FLOAT8_E4M3FN) || request.device.hides(COMPUTE_DTYPE_FLOAT8_E5M2)) {
+    for (const Step& step : lowering.steps)
+      if (auto refusal = refuse_hidden(request.device, step)) return of_call(request, step, *refusal);
+  }
+  const std::optional<size_t> step = store_float8(lowering);
+  if (!step) return std::nullopt;
+  lowering.refused_call = lowering.steps[*step].call;
+  PluginRefusal refusal;
+  refusal.reason = COMPUTE_PLUGIN_REFUSE_DTYPE;
+  refusal.text = fmt::format("{} does not compute with float8; cast it to float32", lowering.steps[*step].name);
+  return refusal;
+}
+
 // Passes the steps of a lowering to `take(step)` in order, and again after adapting a refused step to the refusal.
 // Empty if all were taken, else the refusal that nothing helps against.
 template <class F>
 std::optional<PluginRefusal> offer(const PlanRequest& request, Lowering& lowering, F&& take) {
+  if (auto refusal = refuse_float8(request, lowering)) return refusal;
   for (size_t i = 0; i < lowering.steps.size();) {
     std::optional<PluginRefusal> refusal = take(lowering.steps[i]);
     if (!refusal) {

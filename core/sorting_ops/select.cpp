@@ -109,6 +109,7 @@ std::optional<Lowering> lower_nonzero(const OpCall& call, const LoweringTarget& 
 // ---- unique ---------------------------------------------------------------------------------------------------------
 
 std::vector<OutputDesc> infer_unique(const OpCall& call) {
+  if (is_float8(call.inputs[0].dtype)) require_class(call, 0, DtypeClass::kReal);
   const std::vector<int64_t> shape = shape_of(call);
   const std::vector<int64_t> all = {element_count(call.schema.name, shape)};
   return {{call.inputs[0].dtype, all},

@@ -225,7 +225,7 @@ WRONG_SIZE = ("compute/compute.h", "COMPUTE_LAUNCH_SIZE_1 72u", "COMPUTE_LAUNCH_
 # What a later version may do.
 GROWTHS = [
     ("compute/compute.h", "} compute_launch;", "  int64_t priority;\n} compute_launch;"),
-    ("compute/compute.h", "  COMPUTE_DTYPE_COMPLEX128 = 15\n", "  COMPUTE_DTYPE_COMPLEX128 = 15,\n  COMPUTE_DTYPE_LATER = 16\n"),
+    ("compute/compute.h", "  COMPUTE_DTYPE_FLOAT8_E5M2 = 17\n", "  COMPUTE_DTYPE_FLOAT8_E5M2 = 17,\n  COMPUTE_DTYPE_LATER = 18\n"),
     ("compute/compute.h", "COMPUTE_API void compute_version(", "COMPUTE_API void compute_later(void);\nCOMPUTE_API void compute_version("),
     ("compute/plugin.h", "} compute_plugin_device_table;", "  void (*later)(uint64_t device);\n} compute_plugin_device_table;"),
     ("compute/plugin.h", "} compute_plugin_caps;", "  int64_t later;\n} compute_plugin_caps;"),

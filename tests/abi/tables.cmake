@@ -33,6 +33,8 @@ function(expect_same what constants rows)
 endfunction()
 
 read_rows(dtypes.def COMPUTE_DTYPE dtypes)
+read_rows(dtypes.def COMPUTE_STORED_DTYPE stored)
+list(APPEND dtypes ${stored})
 foreach(header compute.h plugin.h)
   read_constants(${header} COMPUTE_DTYPE_ constants)
   # NONE and the levels of support share the prefix but are not dtypes.

@@ -79,7 +79,7 @@ void dtypes(const Session& session) {
   }
   Tensor x;
   const int64_t shape[] = {2};
-  for (compute_dtype wrong : {0, 16, -1, 1000}) {
+  for (compute_dtype wrong : {0, 18, -1, 1000}) {
     expect_error(Error(compute_tensor_empty(session.device(), wrong, 1, shape, x.out())), kInvalid, {}, "no dtype");
     EXPECT_EQ(compute_dtype_size(wrong), 0);
     EXPECT_STREQ(compute_dtype_name(wrong), "");

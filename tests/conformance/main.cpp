@@ -289,6 +289,7 @@ int run(int argc, char** argv) {
   add_matmul_tests(registry);
   add_convolution_tests(registry);
   add_movement_tests(registry);
+  add_float8_tests(registry);
   add_fourier_tests(registry);
   add_creation_tests(registry);
   add_gradient_tests(registry);

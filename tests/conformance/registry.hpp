@@ -59,6 +59,7 @@ void add_dlpack_tests(Registry& registry);
 void add_elementwise_tests(Registry& registry);
 void add_error_tests(Registry& registry);
 void add_expression_tests(Registry& registry);
+void add_float8_tests(Registry& registry);
 void add_fourier_tests(Registry& registry);
 void add_gradient_tests(Registry& registry);
 void add_graph_tests(Registry& registry);

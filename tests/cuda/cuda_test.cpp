@@ -598,6 +598,22 @@ TEST(CudaCompile, TakesTheOtherPrimitives) {
   }
 }
 
+// float8 comes as bytes, with expressions that decode and encode.
+TEST(CudaCompile, TakesFloat8) {
+  NEEDS_NVRTC();
+  const Device device = Device::open("cuda0");
+  Sweep sweep;
+  for (const compute::DType dtype : {compute::float8_e4m3fn, compute::float8_e5m2}) {
+    const Tensor x = device.empty(dtype, {6, 40});
+    const std::string suffix = " of " + std::string(dtype.name());
+    for (const compute::DType other : {compute::float16, compute::float64}) {
+      sweep.run("cast from" + suffix, [&] { return compute::cast(x, other); });
+      sweep.run("cast to" + suffix, [&] { return compute::cast(device.empty(other, {6, 40}), dtype); });
+    }
+    sweep.run("equal" + suffix, [&] { return compute::equal(x, x); });
+  }
+}
+
 // ---- Cost -----------------------------------------------------------------------------------------------------------
 
 TEST(CudaCost, OfACachedOpIsStated) {

@@ -38,6 +38,8 @@ TEST_P(Print, NamesWhatIsNoNumber) {
 TEST_P(Print, HasTheFewestDigitsOfHalves) {
   EXPECT_EQ(printed(cast(device_.from_host({0.1f, 2.5f, 65504.0f}), float16)), "[1.00e-01 2.50e+00 6.55e+04]");
   EXPECT_EQ(printed(cast(device_.from_host({0.1f, 3.14159f}), bfloat16)), "[0.1  3.14]");
+  EXPECT_EQ(printed(cast(device_.from_host({0.1f, 18.0f}), float8_e4m3fn)), "[ 0.1 18. ]");
+  EXPECT_EQ(printed(cast(device_.from_host({0.3f, -1.0f}), float8_e5m2)), "[ 0.3 -1. ]");
 }
 
 TEST_P(Print, ComplexNumbers) {

@@ -247,7 +247,7 @@ ISOLATED_TEST(BadInput, ShapesThatCannotBe) {
   EXPECT_FAILS(
       compute_tensor_empty(device, COMPUTE_DTYPE_FLOAT32, std::numeric_limits<int32_t>::max(), ones.data(), &out),
       kInvalid);
-  for (const compute_dtype dtype : {0, 16, 63, 64, 99, -1, std::numeric_limits<int32_t>::min()}) {
+  for (const compute_dtype dtype : {0, 18, 63, 64, 99, -1, std::numeric_limits<int32_t>::min()}) {
     EXPECT_FAILS(compute_tensor_empty(device, dtype, 1, ones.data(), &out), kInvalid, std::to_string(dtype));
   }
   EXPECT_FAILS(compute_tensor_full(device, COMPUTE_DTYPE_FLOAT32, 1, ones.data(), nullptr, &out), kInvalid, "value");

@@ -35,13 +35,13 @@ TEST(Dtype, TableAndNames) {
   for (compute_dtype dtype = 1; dtype < kDtypeCount; ++dtype) {
     EXPECT_TRUE(is_dtype(dtype));
     EXPECT_EQ(dtype_from_name(dtype_name(dtype)), dtype);
-    EXPECT_EQ(is_bool(dtype) + is_integer(dtype) + is_float(dtype) + is_complex(dtype), 1);
+    EXPECT_EQ(is_bool(dtype) + is_integer(dtype) + is_float(dtype) + is_complex(dtype) + is_float8(dtype), 1);
     EXPECT_EQ(computed_in(computed_in(dtype)), computed_in(dtype));
   }
   EXPECT_EQ(computed_in(COMPUTE_DTYPE_FLOAT16), COMPUTE_DTYPE_FLOAT32);
   EXPECT_EQ(computed_in(COMPUTE_DTYPE_BFLOAT16), COMPUTE_DTYPE_FLOAT32);
   EXPECT_FALSE(is_dtype(0));
-  EXPECT_FALSE(is_dtype(16));
+  EXPECT_FALSE(is_dtype(kDtypeCount));
   EXPECT_FALSE(is_dtype(-1));
   EXPECT_EQ(dtype_size(99), 0);
   EXPECT_EQ(dtype_name(99), "dtype 99");
@@ -87,26 +87,28 @@ TEST(Dtype, Promotion) {
 
 // Rows and columns in the order of ids.
 constexpr const char* kCommon[] = {
-    "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8 c4 c8",  // bool
-    "i1 i1 i2 i4 i8 i2 i4 i8 -- f2 bf f4 f8 c4 c8",  // int8
-    "i2 i2 i2 i4 i8 i2 i4 i8 -- f2 bf f4 f8 c4 c8",  // int16
-    "i4 i4 i4 i4 i8 i4 i4 i8 -- f2 bf f4 f8 c4 c8",  // int32
-    "i8 i8 i8 i8 i8 i8 i8 i8 -- f2 bf f4 f8 c4 c8",  // int64
-    "u1 i2 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8 c4 c8",  // uint8
-    "u2 i4 i4 i4 i8 u2 u2 u4 u8 f2 bf f4 f8 c4 c8",  // uint16
-    "u4 i8 i8 i8 i8 u4 u4 u4 u8 f2 bf f4 f8 c4 c8",  // uint32
-    "u8 -- -- -- -- u8 u8 u8 u8 f2 bf f4 f8 c4 c8",  // uint64
-    "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c4 c8",  // float16
-    "bf bf bf bf bf bf bf bf bf f4 bf f4 f8 c4 c8",  // bfloat16
-    "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c4 c8",  // float32
-    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c8 c8",  // float64
-    "c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c8 c4 c8",  // complex64
-    "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8",  // complex128
+    "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8 c4 c8 q3 q2",  // bool
+    "i1 i1 i2 i4 i8 i2 i4 i8 -- f2 bf f4 f8 c4 c8 q3 q2",  // int8
+    "i2 i2 i2 i4 i8 i2 i4 i8 -- f2 bf f4 f8 c4 c8 q3 q2",  // int16
+    "i4 i4 i4 i4 i8 i4 i4 i8 -- f2 bf f4 f8 c4 c8 q3 q2",  // int32
+    "i8 i8 i8 i8 i8 i8 i8 i8 -- f2 bf f4 f8 c4 c8 q3 q2",  // int64
+    "u1 i2 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8 c4 c8 q3 q2",  // uint8
+    "u2 i4 i4 i4 i8 u2 u2 u4 u8 f2 bf f4 f8 c4 c8 q3 q2",  // uint16
+    "u4 i8 i8 i8 i8 u4 u4 u4 u8 f2 bf f4 f8 c4 c8 q3 q2",  // uint32
+    "u8 -- -- -- -- u8 u8 u8 u8 f2 bf f4 f8 c4 c8 q3 q2",  // uint64
+    "f2 f2 f2 f2 f2 f2 f2 f2 f2 f2 f4 f4 f8 c4 c8 -- --",  // float16
+    "bf bf bf bf bf bf bf bf bf f4 bf f4 f8 c4 c8 -- --",  // bfloat16
+    "f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f4 f8 c4 c8 -- --",  // float32
+    "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c8 c8 -- --",  // float64
+    "c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c4 c8 c4 c8 -- --",  // complex64
+    "c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 -- --",  // complex128
+    "q3 q3 q3 q3 q3 q3 q3 q3 q3 -- -- -- -- -- -- q3 --",  // float8_e4m3fn
+    "q2 q2 q2 q2 q2 q2 q2 q2 q2 -- -- -- -- -- -- -- q2",  // float8_e5m2
 };
 
 std::string short_name(compute_dtype dtype) {
-  constexpr const char* kShort[] = {"--", "b1", "i1", "i2", "i4", "i8", "u1", "u2",
-                                    "u4", "u8", "f2", "bf", "f4", "f8", "c4", "c8"};
+  constexpr const char* kShort[] = {"--", "b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4",
+                                    "u8", "f2", "bf", "f4", "f8", "c4", "c8", "q3", "q2"};
   return kShort[dtype];
 }
 
@@ -278,6 +280,60 @@ TEST(Dtype, EveryConversionKeepsSmallNumbers) {
   }
   const ScalarBits z = scalar_from_complex(0, 2, COMPUTE_DTYPE_COMPLEX64);
   EXPECT_EQ(as<uint8_t>(convert_scalar(z, COMPUTE_DTYPE_COMPLEX64, COMPUTE_DTYPE_BOOL)), 1);
+}
+
+// The value of a code by its definition.
+double value_of_float8(uint8_t code, int mantissa, int bias, bool has_infinity) {
+  const int exponent = (code & 0x7f) >> mantissa, fraction = code & ((1 << mantissa) - 1);
+  const double sign = code & 0x80 ? -1 : 1;
+  if (has_infinity && exponent == 31) return fraction == 0 ? sign * HUGE_VAL : std::copysign(NAN, sign);
+  if (!has_infinity && (code & 0x7f) == 0x7f) return std::copysign(NAN, sign);
+  return exponent == 0 ? sign * std::ldexp(fraction, 1 - bias - mantissa)
+                       : sign * std::ldexp(fraction + (1 << mantissa), exponent - bias - mantissa);
+}
+
+TEST(Dtype, Float8) {
+  for (const bool e5m2 : {false, true}) {
+    const compute_dtype dtype = e5m2 ? COMPUTE_DTYPE_FLOAT8_E5M2 : COMPUTE_DTYPE_FLOAT8_E4M3FN;
+    const auto value = [&](int code) {
+      return value_of_float8(static_cast<uint8_t>(code), e5m2 ? 2 : 3, e5m2 ? 15 : 7, e5m2);
+    };
+    const auto code = [&](double x) { return as<uint8_t>(scalar_from_double(x, dtype)); };
+    const int most = e5m2 ? 0x7b : 0x7e, over = e5m2 ? 0x7c : 0x7f, nan = e5m2 ? 0x7e : 0x7f;
+    for (int i = 0; i < 256; ++i) {
+      ScalarBits bits{};
+      bits.bits[0] = static_cast<uint8_t>(i);
+      const float wide = as<float>(convert_scalar(bits, dtype, COMPUTE_DTYPE_FLOAT32));
+      const double expected = value(i);
+      ASSERT_TRUE(std::isnan(expected) ? std::isnan(wide) && std::signbit(wide) == std::signbit(expected)
+                                       : static_cast<double>(wide) == expected && std::signbit(wide) == (i >= 128))
+          << i;
+      EXPECT_EQ(code(expected), std::isnan(expected) ? (i & 0x80) | nan : i);
+    }
+    // Between two neighbours the nearer one, and in the middle the even one.
+    for (int i = 0; i < most; ++i) {
+      const double low = value(i), high = value(i + 1), middle = (low + high) / 2;
+      for (const int sign : {0, 0x80}) {
+        const double s = sign ? -1 : 1;
+        EXPECT_EQ(code(s * middle), sign | (i % 2 == 0 ? i : i + 1));
+        EXPECT_EQ(code(s * std::nextafter(middle, 0)), sign | i);
+        EXPECT_EQ(code(s * std::nextafter(middle, 1e9)), sign | (i + 1));
+      }
+    }
+    const double last = value(most), half = (last - value(most - 1)) / 2;
+    EXPECT_EQ(code(last + half), most % 2 == 0 ? most : over);
+    EXPECT_EQ(code(std::nextafter(last + half, 0)), most);
+    EXPECT_EQ(code(std::nextafter(last + half, 1e9)), over);
+    EXPECT_EQ(code(-1e300), 0x80 | over);
+    EXPECT_EQ(code(HUGE_VAL), over);
+    EXPECT_EQ(code(5e-324), 0);
+    EXPECT_EQ(as<uint8_t>(scalar_from_int64(INT64_MIN, dtype)), 0x80 | over);
+    EXPECT_EQ(scalar_text(scalar_from_double(1.5, dtype), dtype), "1.5");
+  }
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_FLOAT32, false, "x"}, {COMPUTE_DTYPE_FLOAT8_E5M2, false, "y"}}),
+            "add: float32 and float8_e5m2 have no common dtype; cast one of them (cast(y, float32))");
+  EXPECT_EQ(refusal({{COMPUTE_DTYPE_FLOAT8_E4M3FN, false, "x"}, {COMPUTE_DTYPE_FLOAT8_E5M2, false, "y"}}),
+            "add: float8_e4m3fn and float8_e5m2 have no common dtype; cast one of them (cast(x, float32))");
 }
 
 TEST(Dtype, ScalarText) {

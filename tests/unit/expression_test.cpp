@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/base/error.hpp"
+#include "core/expressions/float8.hpp"
 #include "core/ops/rows.hpp"
 #include "core/ops/schema.hpp"
 #include "tests/unit/strict_promotion.hpp"
@@ -504,6 +505,41 @@ void check_canonical(const TypedExpression& e, const std::string& what) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(hashed.data(), hashed.size()));
   ASSERT_EQ(std::memcmp(canonical.digest, view.digest, 16), 0) << what;
+}
+
+// float8 counts as float32, but for outputs, convert and bitcast; plugins see bytes.
+TEST(ExpressionTyping, Float8) {
+  constexpr compute_dtype kE5m2 = COMPUTE_DTYPE_FLOAT8_E5M2, kE4m3fn = COMPUTE_DTYPE_FLOAT8_E4M3FN;
+  EXPECT_EQ(typed("a + b", {{kE5m2}, {kE4m3fn}}).output_dtype(0), kFloat);
+  EXPECT_EQ(typed("a * 2", {{kE5m2}}).output_dtype(0), kFloat);
+  EXPECT_EQ(typed("a", {{kE5m2}}).output_dtype(0), kE5m2);
+  EXPECT_EQ(typed("a + b", {{kE5m2}, {kDouble}}).output_dtype(0), kDouble);
+  EXPECT_EQ(typed("convert(a * 2, float8_e4m3fn)", {{kE5m2}}).output_dtype(0), kE4m3fn);
+  EXPECT_EQ(typed("a + b", {{kFloat}, {kFloat}}, {}, {kE5m2}).output_dtype(0), kE5m2);
+  EXPECT_EQ(text_of("convert(a, float16)", {{kE5m2}}),
+            "n0 = input 0: float8_e5m2\nn1 = convert(n0): float16\noutput n1");
+  // By way of a dtype that holds all values, and not through one that does not.
+  EXPECT_EQ(typed("convert(convert(a, bfloat16), float8_e5m2)", {{kE5m2}}).nodes().size(), 1U);
+  EXPECT_EQ(typed("convert(convert(a, float8_e4m3fn), float8_e5m2)", {{kE5m2}}).nodes().size(), 3U);
+  EXPECT_EQ(typed("convert(convert(a, float8_e5m2), float32)", {{kByte}}).nodes().size(), 3U);
+  for (const compute_dtype from : {kBool, kByte, kLong, kHalf, kFloat, kDouble, kE4m3fn, kE5m2}) {
+    for (const compute_dtype to : {kE4m3fn, kE5m2}) {
+      for (const bool there : {true, false}) {
+        const TypedExpression e = there ? float8_conversion(from, to) : float8_conversion(to, from);
+        for (const compute_plugin_node& node : e.nodes()) EXPECT_FALSE(is_float8(node.dtype)) << e.to_string();
+        EXPECT_EQ(e.input_count(), 1);
+        EXPECT_EQ(e.output_dtype(0), stored_as(there ? to : from));
+      }
+    }
+  }
+  const TypedExpression scaled = with_float8_as_bytes(typed("a * s", {{kE5m2}}, {{kE4m3fn}}, {kE5m2}));
+  EXPECT_EQ(scaled.output_dtype(0), COMPUTE_DTYPE_UINT8);
+  ASSERT_EQ(scaled.scalars().size(), 1U);
+  EXPECT_EQ(scaled.scalars()[0].dtype, kFloat);
+  const TypedExpression filled = with_float8_as_bytes(typed("s", {}, {{kDouble}}, {kE5m2}));
+  EXPECT_EQ(filled.output_dtype(0), COMPUTE_DTYPE_UINT8);
+  EXPECT_EQ(filled.scalars()[0].dtype, kE5m2);  // the value comes as a code
+  EXPECT_EQ(with_float8_as_bytes(filled).digest(), filled.digest());
 }
 
 TEST(ExpressionCanonical, EveryRowOfEveryDtype) {

@@ -141,7 +141,7 @@ int show_devices(bool json, bool verbose) {
       below = fmt::format("    vendor {}, driver {}, uuid {}\n    dtypes {}\n", info.vendor,
                           info.driver_version.empty() ? "-" : info.driver_version, info.uuid.empty() ? "-" : info.uuid,
                           dtypes);
-      if (!stored.empty()) below += fmt::format("    storage-only dtypes {}\n", stored);
+      if (!stored.empty()) below += fmt::format("    dtypes without arithmetic {}\n", stored);
       for (const std::string& line : libraries) below += fmt::format("    {}\n", line);
       below += fmt::format("    free memory {}\n", free_memory_text(std::string(info.name)));
     }
@@ -205,7 +205,7 @@ int print_info(const compute::Device& device, bool json) {
   row("memory",
       info.memory_bytes >= 0 ? fmt::format("{} bytes ({})", info.memory_bytes, bytes_text(info.memory_bytes)) : "");
   row("dtypes", dtypes_with(info, DTypeSupport::arithmetic));
-  row("storage-only dtypes", stored_dtypes(info));
+  row("dtypes without arithmetic", stored_dtypes(info));
   for (const std::string& line : lines_of(info.libraries)) row("library", line);
   for (const compute::DeviceAttribute& attribute : device.attributes()) {
     std::string name(attribute.name);

@@ -19,10 +19,12 @@ inline constexpr compute::DType kDtypes[] = {
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
 };
+inline constexpr compute::DType kStoredDtypes[] = {compute::float8_e4m3fn, compute::float8_e5m2};
 
 // The library's, and those of its plugin's own that the device has.
 inline std::vector<compute::DType> dtypes_of(const compute::DeviceInfo& info) {
   std::vector<compute::DType> dtypes(std::begin(kDtypes), std::end(kDtypes));
+  dtypes.insert(dtypes.end(), std::begin(kStoredDtypes), std::end(kStoredDtypes));
   for (compute_dtype number = 64; number < 128; ++number) {
     if (info.supports(compute::DType(number), compute::DTypeSupport::storage)) dtypes.emplace_back(number);
   }

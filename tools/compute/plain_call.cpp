@@ -74,6 +74,9 @@ DType dtype_named(const std::string& name) {
   for (const DType dtype : kDtypes) {
     if (dtype.name() == name) return dtype;
   }
+  for (const DType dtype : kStoredDtypes) {
+    if (dtype.name() == name) return dtype;
+  }
   throw std::invalid_argument(fmt::format("there is no dtype {}", name));
 }
 

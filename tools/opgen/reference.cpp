@@ -253,6 +253,32 @@ the dtype that the node states (NODE). ULP bounds hold for float32 and float64.
   return text;
 }
 
+std::string float8() {
+  return R"(
+## float8
+
+`float8_e4m3fn` and `float8_e5m2` are formats for storage: of the classes of dtypes they belong to ANY alone. Devices keep
+them as bytes, so that every device that computes in uint8, int32 and float32 has them.
+
+| | bits of the exponent, of the fraction | greatest | least normal | least | infinity | NaN |
+| --- | --- | --- | --- | --- | --- | --- |
+| float8_e4m3fn | 4, 3 | 448 | 2^-6 | 2^-9 | none | 0x7f, 0xff |
+| float8_e5m2 | 5, 2 | 57344 | 2^-14 | 2^-16 | 0x7c, 0xfc | 0x7d to 0x7f, 0xfd to 0xff; conversions give 0x7e, 0xfe |
+
+- A conversion rounds once, to nearest, ties to even, and keeps subnormal numbers. What is too large becomes NaN in
+  float8_e4m3fn and infinity in float8_e5m2, as in the OCP specification without saturation, ml_dtypes, JAX and PyTorch.
+  Use `clip` before `cast` to saturate. NaN and zeros keep their sign.
+- Ops that move elements, `cast`, `where`, `equal`, `not_equal`, `all`, `any`, `count_nonzero` and `nonzero` take them.
+  Other ops refuse them: `cast` to float32 first. `sum` and `prod` take them if the attribute dtype is another one.
+  `scatter` takes the reduction set.
+- They have no common dtype with each other, and with other floating-point or complex dtypes. Integers and weak numbers are
+  converted to them.
+- `matmul` of two float8 operands, which may be of both formats, gives float32. If the program passes a result of float16
+  or bfloat16, it has that dtype. Products are exact and added in float32.
+- [Expressions](expressions.md#dtypes) of programs convert them to float32 first.
+)";
+}
+
 }  // namespace
 
 std::string ops_reference() {
@@ -262,6 +288,7 @@ std::string ops_reference() {
   text += bounds_and_rules();
   text += common_dtypes();
   text += "\n## Classes of dtypes\n\n" + class_table();
+  text += float8();
   text += intrinsics_table();
   text += "\n## Sources\n\n" + source_table();
   return text;
