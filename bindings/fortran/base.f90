@@ -17,7 +17,7 @@ module compute_base
   integer, parameter, public :: compute_bool = 1, compute_int8 = 2, compute_int16 = 3, compute_int32 = 4, &
       compute_int64 = 5, compute_uint8 = 6, compute_uint16 = 7, compute_uint32 = 8, compute_uint64 = 9, &
       compute_float16 = 10, compute_bfloat16 = 11, compute_float32 = 12, compute_float64 = 13, compute_complex64 = 14, &
-      compute_complex128 = 15
+      compute_complex128 = 15, compute_float8_e4m3fn = 16, compute_float8_e5m2 = 17
 
   !> The outcome of a call: code 0 is success.
   type :: compute_error

@@ -109,6 +109,10 @@ const (
 	Float64    DType = C.COMPUTE_DTYPE_FLOAT64
 	Complex64  DType = C.COMPUTE_DTYPE_COMPLEX64
 	Complex128 DType = C.COMPUTE_DTYPE_COMPLEX128
+
+	// Stored, moved, converted and multiplied; other operations take a cast of them.
+	Float8E4M3FN DType = C.COMPUTE_DTYPE_FLOAT8_E4M3FN
+	Float8E5M2   DType = C.COMPUTE_DTYPE_FLOAT8_E5M2
 )
 
 // String returns the name, as float32.

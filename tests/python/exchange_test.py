@@ -502,8 +502,8 @@ class Exchange(Case):
             np.save(path.with_suffix(".npy"), np.zeros(3, "f4,i4"))
             with self.assertRaisesRegex(TypeError, "a.npy has the dtype"):
                 cp.load(path.with_suffix(".npy"))
-            with self.assertRaisesRegex(TypeError, "a has the dtype F8_E4M3 for a"):
-                load({"a": entry(0, 4, [4], "F8_E4M3")}, 4)
+            with self.assertRaisesRegex(TypeError, "a has the dtype F8_E8M0 for a"):
+                load({"a": entry(0, 4, [4], "F8_E8M0")}, 4)
             with self.assertRaisesRegex(ValueError, '^device "nope0"'):
                 cp.load(path, device="nope0")
 

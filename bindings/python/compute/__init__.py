@@ -14,8 +14,8 @@ import builtins as _builtins
 import math as _math
 
 from . import _core, _ops
-from ._core import (Array, Device, DType, Event, Stream, bfloat16, bool, complex64, complex128, float16, float32,
-                    float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
+from ._core import (Array, Device, DType, Event, Stream, bfloat16, bool, complex64, complex128, float8_e4m3fn,
+                    float8_e5m2, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 from ._errors import (CancelledError, CompileError, DeviceError, Error, FileError, ForkedError, InvalidArgumentError,
                       InvalidTypeError, KernelError, NotFoundError, NumericalError, OutOfMemoryError, OutOfRangeError,
                       PeerError, UnsupportedError)

@@ -1219,6 +1219,8 @@ float: DType
 float16: DType
 float32: DType
 float64: DType
+float8_e4m3fn: DType
+float8_e5m2: DType
 float_: DType
 half: DType
 int: DType

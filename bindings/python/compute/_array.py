@@ -16,7 +16,9 @@ _CPU = 1
 
 
 def _half(x, data):
-    """The value of the bytes of a float16 or bfloat16. The hook of the extension."""
+    """The value of the bytes of a float16, bfloat16 or float8. The hook of the extension."""
+    if x.dtype in _dtypes.FLOAT8:
+        return _dtypes.of_float8(data[0], x.dtype)
     if x.dtype is _dtypes.float16:
         return struct.unpack("e", data)[0]
     return struct.unpack("<f", b"\0\0" + data)[0]
@@ -80,7 +82,7 @@ def _numpy(self, dtype=None, copy=None):
     import numpy
 
     x = self
-    if x.dtype is _dtypes.bfloat16:
+    if x.dtype is _dtypes.bfloat16 or x.dtype in _dtypes.FLOAT8:
         x = _ops.cast(x, dtype=_dtypes.float32)
     if x.device.name != "cpu":
         if copy is False:
@@ -101,8 +103,8 @@ def _cuda_interface(self):
     """The description of CUDA memory for Numba, CuPy and others."""
     if not self.device.name.startswith("cuda"):
         raise AttributeError("only arrays on CUDA devices have __cuda_array_interface__")
-    if self.dtype is _dtypes.bfloat16:
-        raise AttributeError("__cuda_array_interface__ has no bfloat16")
+    if self.dtype is _dtypes.bfloat16 or self.dtype in _dtypes.FLOAT8:
+        raise AttributeError(f"__cuda_array_interface__ has no {self.dtype.name}")
     _core.synchronize(self)
     address, offset = self.native_handle() if self.size else (0, 0)
     return {"shape": self.shape, "typestr": f"<{self.dtype.kind}{self.itemsize}", "data": (address + offset, False), "version": 3,
@@ -114,9 +116,9 @@ _exposed = {}  # by the id of an array whose address was handed out: a reference
 
 def _array_interface(self):
     """The description of memory on cpu for NumPy and others. From then on the memory counts as shared."""
-    if self.device.name != "cpu" or self.dtype is _dtypes.bfloat16:
+    if self.device.name != "cpu" or self.dtype is _dtypes.bfloat16 or self.dtype in _dtypes.FLOAT8:
         raise AttributeError("only arrays on cpu have __array_interface__" if self.device.name != "cpu" else
-                             "__array_interface__ has no bfloat16")
+                             f"__array_interface__ has no {self.dtype.name}")
     key = id(self)
     if key not in _exposed:
         buffer = memoryview(self[...])  # of a view, which does not keep the array itself

@@ -413,6 +413,8 @@ def _pack(numbers, dtype):
         return _array.array("f" if dtype is _dtypes.complex64 else "d", parts), dtype
     if dtype is _dtypes.float16:
         return struct.pack(f"{len(numbers)}e", *map(_dtypes.in_float16, numbers)), dtype
+    if dtype in _dtypes.FLOAT8:
+        return bytes(_dtypes.in_float8(as_float(x), dtype) for x in numbers), dtype
     if dtype is _dtypes.bfloat16:
         dtype = _dtypes.float32
     return _array.array(_CODES[dtype], map(as_float, numbers)), dtype
@@ -429,6 +431,8 @@ def bytes_of(number, dtype):
         raise TypeError(f"the number {number!r} is not of the dtype {dtype.name}; convert it")
     if dtype is _dtypes.bfloat16:
         return struct.pack("H", _dtypes.in_bfloat16(number))
+    if dtype in _dtypes.FLOAT8:
+        return bytes([_dtypes.in_float8(number, dtype)])
     if dtype in _dtypes.COMPLEX:
         number = complex(number)
         return struct.pack(_FORMATS[dtype], number.real, number.imag)
@@ -498,13 +502,25 @@ def _has_times(obj):
     return getattr(getattr(obj, "dtype", None), "kind", "") in ("M", "m")
 
 
+def _without_format(obj):
+    """The dtype and the bytes of an array of NumPy whose dtype is one of ml_dtypes; buffers have no format for it."""
+    numpy = sys.modules.get("numpy")
+    found = _dtypes.named(obj.dtype.name) if numpy is not None and isinstance(obj, (numpy.ndarray, numpy.generic)) else None
+    if found is _dtypes.bfloat16 or found in _dtypes.FLOAT8:
+        return found, obj.view(f"u{found.itemsize}")
+    return None, obj
+
+
 def _adopt(obj, dtype, device, copy):
     """An array from an object of another library."""
     if _has_times(obj):
         raise TypeError(f"asarray: no dtype of this package is that of {type(obj).__name__}, {obj.dtype}; convert it first")
+    found, obj = _without_format(obj)
     if _is_buffer(obj):
         try:
             x, readonly = _wrap(obj, copy)
+            if found is not None:
+                x = _core.strided_view(x, found, x.shape, x.strides, 0)
         except BufferError as error:
             kind = getattr(obj, "dtype", None) or f"the format {memoryview(obj).format!r}"
             raise TypeError(f"asarray: no dtype of this package is that of {type(obj).__name__}, {kind}; convert it "

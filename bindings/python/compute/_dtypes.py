@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import bisect
 import builtins
 import functools
 import math
@@ -13,15 +14,16 @@ from typing import NamedTuple
 
 from . import _core
 from ._errors import hint, no_array
-from ._core import (Array, DType, bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16, int32,
-                    int64, uint8, uint16, uint32, uint64)
+from ._core import (Array, DType, bfloat16, bool, complex64, complex128, float8_e4m3fn, float8_e5m2, float16, float32, float64,
+                    int8, int16, int32, int64, uint8, uint16, uint32, uint64)
 
 SIGNED = (int8, int16, int32, int64)
 UNSIGNED = (uint8, uint16, uint32, uint64)
 INTEGERS = SIGNED + UNSIGNED
 FLOATS = (float16, bfloat16, float32, float64)
 COMPLEX = (complex64, complex128)
-ALL = (bool,) + INTEGERS + FLOATS + COMPLEX
+FLOAT8 = (float8_e4m3fn, float8_e5m2)  # stored, moved, converted and multiplied; other ops refuse them
+ALL = (bool,) + INTEGERS + FLOATS + COMPLEX + FLOAT8
 
 # Without a dtype, numbers of Python become this, and DEFAULT_FLOAT and DEFAULT_COMPLEX, which __getattr__ makes.
 DEFAULT_INTEGER = int64
@@ -31,9 +33,9 @@ _KINDS = {
     "signed integer": frozenset(SIGNED),
     "unsigned integer": frozenset(UNSIGNED),
     "integral": frozenset(INTEGERS),
-    "real floating": frozenset(FLOATS),
+    "real floating": frozenset(FLOATS + FLOAT8),
     "complex floating": frozenset(COMPLEX),
-    "numeric": frozenset(INTEGERS + FLOATS + COMPLEX),
+    "numeric": frozenset(INTEGERS + FLOATS + COMPLEX + FLOAT8),
 }
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
 # The other names that NumPy has for them.
@@ -60,6 +62,11 @@ def set_setting(name, value):
         globals().pop(default, None)  # read again
 
 
+def named(name):
+    """The dtype of a name, or None."""
+    return _BY_NAME.get(name)
+
+
 def _from_object(value):
     """The dtype that another object means: a name, a type of Python, or a dtype of NumPy. The hook of the extension."""
     if isinstance(value, DType):
@@ -76,7 +83,7 @@ def _from_object(value):
         for kind in _KINDS_OF_NUMBERS:
             if value == kind.__name__:
                 return _from_object(kind)
-    raise TypeError(f"{value!r} is not a dtype; expected bool, an integer dtype such as int32 or uint8, float16, bfloat16, float32, float64, complex64 or complex128")
+    raise TypeError(f"{value!r} is not a dtype; expected bool, an integer dtype such as int32 or uint8, float16, bfloat16, float32, float64, complex64, complex128, float8_e4m3fn or float8_e5m2")
 
 
 _core.hooks["dtype"] = _from_object
@@ -128,6 +135,38 @@ def in_bfloat16(number):
     return bits >> 16
 
 
+@functools.cache
+def float8_values(dtype):
+    """The numbers of the codes 0 to 127 of a float8, in ascending order: those of e4m3fn end with NaN, those of e5m2 with infinity and NaN."""
+    mantissa, bias = (3, 7) if dtype is float8_e4m3fn else (2, 15)
+    values = [math.ldexp((code & (1 << mantissa) - 1) + (1 << mantissa if code >> mantissa else 0), max(code >> mantissa, 1) - bias - mantissa)
+              for code in range(128)]
+    values[127:] = [math.nan]
+    if dtype is float8_e5m2:
+        values[124:] = [math.inf, math.nan, math.nan, math.nan]
+    return values
+
+
+def in_float8(number, dtype):
+    """The code of the float8 nearest to a number, as the library converts it."""
+    sign, values = 128 if math.copysign(1.0, number) < 0 else 0, float8_values(dtype)
+    last = 126 if dtype is float8_e4m3fn else 123
+    if number != number:
+        return sign | (127 if dtype is float8_e4m3fn else 126)
+    size = abs(number)
+    code = bisect.bisect_left(values, size, 0, last + 1)
+    above = values[code] if code <= last else 2 * values[last] - values[last - 1]  # as if numbers went on
+    if code > 0 and size < above:
+        middle = (values[code - 1] + above) / 2
+        code -= size < middle or (size == middle and code % 2 == 1)
+    return sign | code
+
+
+def of_float8(code, dtype):
+    """The number that a code of float8 stands for."""
+    return math.copysign(float8_values(dtype)[code & 127], -1.0 if code & 128 else 1.0)
+
+
 def set_default_dtype(dtype, /):
     """Makes float32 or float64 the dtype of floating-point numbers without one, and complex64 or complex128 likewise.
 
@@ -166,8 +205,8 @@ class iinfo_object(NamedTuple):
     dtype: DType
 
 
-_MANTISSA = {float16: 10, bfloat16: 7, float32: 23, float64: 52}
-_EXPONENT = {float16: 15, bfloat16: 127, float32: 127, float64: 1023}
+_MANTISSA = {float16: 10, bfloat16: 7, float32: 23, float64: 52, float8_e4m3fn: 3, float8_e5m2: 2}
+_EXPONENT = {float16: 15, bfloat16: 127, float32: 127, float64: 1023, float8_e4m3fn: 7, float8_e5m2: 15}
 _PART = {complex64: float32, complex128: float64}
 
 
@@ -181,10 +220,10 @@ def finfo(type, /):
     """
     dtype = type.dtype if isinstance(type, Array) else _from_object(type)
     part = _PART.get(dtype, dtype)
-    if part not in FLOATS:
+    if part not in FLOATS + FLOAT8:
         raise TypeError(f"finfo needs a floating-point dtype, not {dtype}")
     bits, exponent = _MANTISSA[part], _EXPONENT[part]
-    largest = math.ldexp(2.0 - 2.0 ** -bits, exponent)
+    largest = 448.0 if part is float8_e4m3fn else math.ldexp(2.0 - 2.0 ** -bits, exponent)  # without infinities, the last binade is NaN alone
     return finfo_object(8 * part.itemsize, 2.0 ** -bits, largest, -largest, 2.0 ** (1 - exponent), part)
 
 
@@ -243,7 +282,7 @@ def _promote_inexact(a, b):
     return complex128 if double else complex64
 
 
-_ORDER = {dtype: place for place, dtypes in enumerate(((bool,), INTEGERS, FLOATS, COMPLEX)) for dtype in dtypes}
+_ORDER = {dtype: place for place, dtypes in enumerate(((bool,), INTEGERS, FLOATS + FLOAT8, COMPLEX)) for dtype in dtypes}
 
 
 def kind(value):
@@ -271,6 +310,8 @@ def promote(a, b):
         found = _promote_integers(a, b)
     elif a in FLOATS + COMPLEX and b in FLOATS + COMPLEX:
         found = _promote_inexact(a, b)
+    elif (a in FLOAT8 or b in FLOAT8) and kind(a) >= 2 and kind(b) >= 2:
+        pass
     elif kinds_mix():
         found = a if kind(a) > kind(b) else b
     if found is None:
@@ -281,7 +322,7 @@ def promote(a, b):
 def _promote_number(dtype, number):
     """The dtype of an array of `dtype` and a number of Python."""
     have, need = kind(dtype), kind(number)
-    if not kinds_mix() and (need > have and have < 2 or need == 0 < have):
+    if dtype in FLOAT8 and need == 3 or not kinds_mix() and (need > have and have < 2 or need == 0 < have):
         raise TypeError(f"{dtype.name} and the number {number!r} have no common dtype")
     if need <= have:
         return dtype

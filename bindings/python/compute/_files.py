@@ -20,7 +20,7 @@ _NPY = {_dtypes.bool: "|b1", **{dtype: f"<i{dtype.itemsize}" for dtype in _dtype
         **{dtype: f"<c{dtype.itemsize}" for dtype in _dtypes.COMPLEX}}
 _FROM_NPY = {code: dtype for dtype, code in _NPY.items()} | {"|i1": _dtypes.int8, "|u1": _dtypes.uint8}
 _SAFE = {_dtypes.bool: "BOOL", _dtypes.float16: "F16", _dtypes.bfloat16: "BF16", _dtypes.float32: "F32",
-         _dtypes.float64: "F64", **{dtype: f"I{8 * dtype.itemsize}" for dtype in _dtypes.SIGNED},
+         _dtypes.float8_e4m3fn: "F8_E4M3", _dtypes.float8_e5m2: "F8_E5M2", _dtypes.float64: "F64", **{dtype: f"I{8 * dtype.itemsize}" for dtype in _dtypes.SIGNED},
          **{dtype: f"U{8 * dtype.itemsize}" for dtype in _dtypes.UNSIGNED}}
 _FROM_SAFE = {code: dtype for dtype, code in _SAFE.items()}
 # What NumPy and safetensors take, too.

@@ -6,7 +6,7 @@ from . import _core, _devices, _dtypes
 
 MAX_RANK = 32
 _CONVERT, _ARITHMETIC = 2, 4
-_STANDARD = [dtype for dtype in _dtypes.ALL if dtype not in (_dtypes.float16, _dtypes.bfloat16)]
+_STANDARD = [dtype for dtype in _dtypes.ALL if dtype not in (_dtypes.float16, _dtypes.bfloat16, *_dtypes.FLOAT8)]
 
 
 class Info:

@@ -107,7 +107,7 @@ def is_floating_point(x: Values) -> bool:
     >>> compute.is_floating_point(compute.ones(2))
     True
     """
-    return array_of(x).dtype in _dtypes.FLOATS
+    return array_of(x).dtype in _dtypes.FLOATS + _dtypes.FLOAT8
 
 
 def get_default_dtype() -> DType:

@@ -33,7 +33,7 @@ def _empty_lists(shape):
 
 def flat_list(x):
     """The elements in row-major order, as numbers of Python."""
-    if x.dtype in (_dtypes.float16, _dtypes.bfloat16):
+    if x.dtype in (_dtypes.float16, _dtypes.bfloat16, *_dtypes.FLOAT8):
         from ._functions import astype
 
         x = astype(x, _dtypes.float32)
@@ -59,7 +59,7 @@ def _round_trip(value, dtype):
     digits = {_dtypes.float16: 5, _dtypes.bfloat16: 4}.get(dtype, 9)
     for count in range(1, digits + 1):
         text = f"{value:.{count}g}"
-        if dtype is _dtypes.bfloat16 or dtype is _dtypes.float16:
+        if dtype in (_dtypes.bfloat16, _dtypes.float16, *_dtypes.FLOAT8):
             if _narrow(float(text), dtype) == value:
                 break
         elif _single(float(text)) == value:
@@ -68,6 +68,8 @@ def _round_trip(value, dtype):
 
 
 def _narrow(value, dtype):
+    if dtype in _dtypes.FLOAT8:
+        return _dtypes.of_float8(_dtypes.in_float8(value, dtype), dtype)
     if dtype is _dtypes.float16:
         return unpack("e", pack("e", _dtypes.in_float16(value)))[0]
     return unpack("f", pack("I", _dtypes.in_bfloat16(value) << 16))[0]
@@ -129,7 +131,7 @@ def _texts(values, dtype):
         imag = _float_texts([v.imag for v in values], dtype)
         signed = [t if t.startswith("-") else "+" + t for t in imag]
         return _aligned([a + _unpadded(b) for a, b in zip(real, _aligned(signed))])
-    if dtype in _dtypes.FLOATS:
+    if dtype in _dtypes.FLOATS + _dtypes.FLOAT8:
         return _aligned(_float_texts(values, dtype))
     return _aligned([str(v) for v in values], 5 if dtype is _dtypes.bool else 0)
 
@@ -218,7 +220,7 @@ def array_str(x):
         return "[]"
     if x.ndim == 0:
         value = x.item()
-        return _round_trip(value, x.dtype) if x.dtype in _dtypes.FLOATS and math.isfinite(value) else str(value)
+        return _round_trip(value, x.dtype) if x.dtype in _dtypes.FLOATS + _dtypes.FLOAT8 and math.isfinite(value) else str(value)
     return _body(x, " ", 1, WIDTH)
 
 

@@ -165,6 +165,7 @@ int64_t element_size(compute_dtype dtype) {
   constexpr uint8_t kSizes[] = {
       0,
 #define COMPUTE_DTYPE(id, name, NAME, size_bytes, ...) size_bytes,
+#define COMPUTE_STORED_DTYPE COMPUTE_DTYPE
 #include <compute/dtypes.def>
 #undef COMPUTE_DTYPE
   };
@@ -188,11 +189,12 @@ inline bool read_only_element(PyObject* self, unsigned char (&bytes)[16]) {
       compute_tensor_read_element(tensor, array.index_count, array.numbers, bytes, element_size(array.dtype)));
 }
 
-/// The element of an array that has one. float16 and bfloat16 are bytes.
+/// The element of an array that has one. float16, bfloat16 and float8 are bytes.
 PyObject* only_element(PyObject* self) {
   unsigned char bytes[16];
   if (!read_only_element(self, bytes)) return nullptr;
-  switch (dtype_of(self)) {
+  const compute_dtype dtype = dtype_of(self);
+  switch (dtype) {
     case COMPUTE_DTYPE_BOOL:
       return PyBool_FromLong(bytes[0]);
     case COMPUTE_DTYPE_INT8:
@@ -221,7 +223,8 @@ PyObject* only_element(PyObject* self) {
     case COMPUTE_DTYPE_COMPLEX128:
       return PyComplex_FromDoubles(read_one<double>(bytes), read_one<double>(bytes + 8));
     default:
-      return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes), 2);  // float16, bfloat16
+      return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes),
+                                       static_cast<Py_ssize_t>(element_size(dtype)));
   }
 }
 
@@ -242,7 +245,7 @@ PyObject* element(PyObject* self) {
   }
   Ref value(only_element(self));
   if (!value || PyFloat_CheckExact(value.get()) != 0 || PyBytes_Check(value.get()) == 0) return value.release();
-  return call_hook("half", "(OO)", self, value.get());  // float16 and bfloat16
+  return call_hook("half", "(OO)", self, value.get());  // float16, bfloat16, float8
 }
 
 int array_bool(PyObject* self) {

@@ -101,7 +101,7 @@ PyObject* info_dict(const compute_device_info& info) {
   Ref dict(PyDict_New());
   Ref dtypes(PyDict_New());
   if (!dict || !dtypes) return nullptr;
-  for (int32_t id = 1; id < info.dtype_count && id <= COMPUTE_DTYPE_COMPLEX128; ++id) {
+  for (int32_t id = 1; id < info.dtype_count && id <= COMPUTE_DTYPE_FLOAT8_E5M2; ++id) {
     if (!put(dtypes.get(), compute_dtype_name(id), info.dtypes[id])) return nullptr;
   }
   const bool complete = put(dict.get(), "name", info.name, info.name_size) &&

@@ -13,7 +13,7 @@ PyObject* dtype_repr(PyObject* self) { return PyUnicode_FromFormat("compute.%s",
 PyObject* dtype_name(PyObject* self, void*) { return PyUnicode_FromString(compute_dtype_name(id_of(self))); }
 PyObject* dtype_itemsize(PyObject* self, void*) { return PyLong_FromLongLong(compute_dtype_size(id_of(self))); }
 PyObject* dtype_kind(PyObject* self, void*) {
-  constexpr char kKinds[] = "_biiiiuuuuffffcc";
+  constexpr char kKinds[] = "_biiiiuuuuffffccff";
   return PyUnicode_FromStringAndSize(kKinds + id_of(self), 1);
 }
 PyObject* dtype_id(PyObject* self, void*) { return PyLong_FromLong(id_of(self)); }
@@ -36,7 +36,7 @@ PyObject* dtype_compare(PyObject* self, PyObject* other, int how) {
 }
 /// The hash of the name, because strings are equal.
 Py_hash_t dtype_hash(PyObject* self) {
-  static Py_hash_t hashes[COMPUTE_DTYPE_COMPLEX128 + 1];
+  static Py_hash_t hashes[COMPUTE_DTYPE_FLOAT8_E5M2 + 1];
   Py_hash_t& hash = hashes[id_of(self)];
   if (hash != 0) return hash;
   const Ref name(dtype_name(self, nullptr));
@@ -63,7 +63,7 @@ bool add_dtypes(PyObject* module) {
                                {Py_tp_methods, dtype_methods},
                                {Py_tp_doc, const_cast<char*>("A data type. There is one object for each.")}});
   if (state.dtype_type == nullptr) return false;
-  for (compute_dtype id = COMPUTE_DTYPE_BOOL; id <= COMPUTE_DTYPE_COMPLEX128; ++id) {
+  for (compute_dtype id = COMPUTE_DTYPE_BOOL; id <= COMPUTE_DTYPE_FLOAT8_E5M2; ++id) {
     auto* const object = make<DTypeObject>(state.dtype_type);
     if (object == nullptr) return false;
     object->id = id;
@@ -75,7 +75,7 @@ bool add_dtypes(PyObject* module) {
 }
 
 PyObject* dtype_object(compute_dtype id) {
-  return id > COMPUTE_DTYPE_NONE && id <= COMPUTE_DTYPE_COMPLEX128 ? state.dtypes[id] : Py_None;
+  return id > COMPUTE_DTYPE_NONE && id <= COMPUTE_DTYPE_FLOAT8_E5M2 ? state.dtypes[id] : Py_None;
 }
 
 compute_dtype dtype_from(PyObject* object) {

@@ -256,8 +256,8 @@ const char* format_of(compute_dtype dtype) {
   // NumPy's int64 is long where that has 64 bits; extensions tell it from long long.
   constexpr bool kLong = sizeof(long) == 8;
   constexpr const char* kFormats[] = {
-      nullptr, "?", "b", "h",  "i", kLong ? "l" : "q", "B", "H", "I", kLong ? "L" : "Q", "e",
-      nullptr, "f", "d", "Zf", "Zd"};
+      nullptr, "?", "b", "h",  "i",  kLong ? "l" : "q", "B",    "H", "I", kLong ? "L" : "Q", "e",
+      nullptr, "f", "d", "Zf", "Zd", nullptr,           nullptr};
   return kFormats[dtype];
 }
 
@@ -484,7 +484,7 @@ int array_get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
   const compute_dtype dtype = compute_tensor_dtype(tensor);
   if (!is_cpu(compute_tensor_device(tensor))) return refuse(view, "the array is not on cpu; use to_device(\"cpu\")");
-  if (format_of(dtype) == nullptr) return refuse(view, "buffers have no format for bfloat16");
+  if (format_of(dtype) == nullptr) return refuse(view, "buffers have no format for bfloat16 and float8");
   const ProgramLine line;
   auto exported = std::make_unique<Exported>();
   bool readonly = false;

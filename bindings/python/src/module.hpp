@@ -166,7 +166,7 @@ struct State {
   PyTypeObject* kernel_type;
   PyTypeObject* graph_type;
   PyTypeObject* group_type;
-  PyObject* dtypes[COMPUTE_DTYPE_COMPLEX128 + 1];
+  PyObject* dtypes[COMPUTE_DTYPE_FLOAT8_E5M2 + 1];
   compute_device* cpu;  // once it was seen; see is_cpu
   PyObject* hooks;      // a dict of Python functions that the package sets
   bool profiles;        // a profile is being taken

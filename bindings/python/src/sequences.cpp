@@ -373,7 +373,7 @@ compute_dtype default_dtype(char kind) {
 
 /// from_sequence(object, dtype or None, device): an array of the numbers of nested lists and tuples, or of one number;
 /// or of arrays of another library, in their dtype. None where compute/_creation.py has to make it: from other arrays,
-/// in float16 and bfloat16, and for errors about single numbers.
+/// in float16, bfloat16 and float8, and for errors about single numbers.
 PyObject* from_sequence(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count != 3) return PyErr_Format(PyExc_TypeError, "from_sequence takes 3 arguments");
   const Scan scan(args[0]);

@@ -183,6 +183,8 @@ dtypes! {
     Float64 = 13 f64,
     Complex64 = 14,
     Complex128 = 15,
+    Float8E4M3FN = 16,
+    Float8E5M2 = 17,
 }
 
 /// The name, as float32.
