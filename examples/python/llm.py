@@ -71,7 +71,8 @@ def q6_k(raw, halves):
     return [low | (high << 4), scales, scales * -32.0], 8, 16
 
 
-PLAIN = {0: ("float32", 4), 1: ("float16", 2), 30: ("bfloat16", 2)}
+PLAIN = {0: ("float32", 4), 1: ("float16", 2), 30: ("bfloat16", 2), "F8_E4M3": ("float8_e4m3fn", 1),
+         "F8_E5M2": ("float8_e5m2", 1)}
 PACKED = {2: (q4_0, 32, 18), 3: (q4_1, 32, 20), 8: (q8_0, 32, 34), 12: (q4_k, 256, 144), 14: (q6_k, 256, 210)}
 
 
@@ -100,7 +101,7 @@ class Tensor:
         """The tensor as an array."""
         if self.kind not in PLAIN:
             raise ModelError(f"tensor {self.name} is quantised; only matrices may be")
-        x = self.mapped("f" if self.size == 4 else "H").view(getattr(cp, PLAIN[self.kind][0]))
+        x = self.mapped({4: "f", 2: "H", 1: "B"}[self.size]).view(getattr(cp, PLAIN[self.kind][0]))
         return cp.asarray(cp.astype(cp.reshape(x, self.shape), dtype), copy=True).to_device(device)
 
     def packed(self):
@@ -247,6 +248,8 @@ class Safetensors:
                 kind = {"F32": 0, "F16": 1, "BF16": 30}.get(entry["dtype"], entry["dtype"])
                 for theirs, ours in NAMES.items():
                     name = name.replace(theirs, ours)
+                if name.endswith(("_scale", "_scale_inv")):
+                    raise ModelError(f"tensor {name} scales others, which this program does not do")
                 start = 8 + size + entry["data_offsets"][0]
                 self.tensors[name] = Tensor(name, kind, tuple(entry["shape"]), memoryview(data), start)
         if not self.tensors:

@@ -406,6 +406,18 @@ class Files(Case):
         with mock.patch("sys.argv", ["llm.py", "/no/file", "a"]), self.assertRaisesRegex(SystemExit, "No such file"):
             llm.main()
 
+    def test_float8(self):
+        codes = bytes(range(0x30, 0x38))
+        for kind, dtype in (("F8_E4M3", cp.float8_e4m3fn), ("F8_E5M2", cp.float8_e5m2)):
+            x = llm.Tensor("w", kind, (2, 4), memoryview(codes), 0).numbers(cp.float32, "cpu")
+            expected = cp.asarray(np.frombuffer(codes, np.uint8)).view(dtype).astype(cp.float32)
+            np.testing.assert_array_equal(np.asarray(x), np.asarray(expected).reshape(2, 4))
+        with tempfile.TemporaryDirectory() as folder:
+            head = json.dumps({"w_scale": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+            pathlib.Path(folder, "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + bytes(4))
+            with self.assertRaisesRegex(llm.ModelError, "w_scale scales others"):
+                llm.Model(folder)
+
     def test_safetensors(self):
         """The same numbers as in a GGUF file, where features of a head lie in other places."""
         raw = small_model(self.random, 0)
