@@ -421,8 +421,10 @@ int64_t local_bytes(const std::string& text) {
                                                         {"i64", 8}, {"u64", 8}, {"f64", 8}, {"ix", 8},  {"int", 4}};
   static const std::regex kArray("COMPUTE_LOCAL (\\w+) \\w+\\[([^\\]]+)\\]");
   int64_t bytes = 0;
-  for (std::sregex_iterator found(text.begin(), text.end(), kArray), end; found != end; ++found) {
-    std::istringstream extent((*found)[2].str());
+  for (size_t at = text.find("COMPUTE_LOCAL"); at != text.npos; at = text.find("COMPUTE_LOCAL", at + 1)) {
+    std::cmatch found;
+    if (!std::regex_search(text.c_str() + at, found, kArray, std::regex_constants::match_continuous)) continue;
+    std::istringstream extent(found[2].str());
     int64_t sum = 0, product = 0, number = 0;
     char operation = '+';
     do {
@@ -431,7 +433,7 @@ int64_t local_bytes(const std::string& text) {
       if (operation == '*') product *= number;
       if (operation == '/') product /= number;
     } while (extent >> operation);
-    bytes += kSizes.at((*found)[1].str()) * (sum + product);
+    bytes += kSizes.at(found[1].str()) * (sum + product);
   }
   return bytes;
 }
