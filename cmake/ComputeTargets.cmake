@@ -82,6 +82,29 @@ macro(compute_leave_own_code_alone)
   endif()
 endmacro()
 
+# The tests' own code is not instrumented for the address sanitizer, so such a build can take the objects of a build without it, COMPUTE_TEST_OBJECTS,
+# which compiles those that are missing or older. Call this after all properties of `target` are set. EXCEPT: sources that differ with the sanitizer
+# or name files of their build tree.
+function(compute_share_objects target)
+  if(NOT COMPUTE_OWN_CODE_ALONE OR NOT COMPUTE_TEST_OBJECTS)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCEPT")
+  get_target_property(objects ${target} SOURCES)
+  list(REMOVE_ITEM objects ${arg_EXCEPT})
+  file(RELATIVE_PATH folder "${PROJECT_BINARY_DIR}" "${CMAKE_CURRENT_BINARY_DIR}")
+  list(TRANSFORM objects PREPEND "${folder}/CMakeFiles/${target}.dir/")
+  list(TRANSFORM objects APPEND .o)
+  set_property(GLOBAL APPEND PROPERTY COMPUTE_SHARED_OBJECTS ${objects})
+  list(TRANSFORM objects PREPEND "${COMPUTE_TEST_OBJECTS}/")
+  set_source_files_properties(${objects} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  set_target_properties(${target} PROPERTIES SOURCES "${arg_EXCEPT};${objects}" LINKER_LANGUAGE CXX)
+  if(NOT arg_EXCEPT)
+    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+  endif()
+  add_dependencies(${target} shared_objects)
+endfunction()
+
 # Presets that build everything at once set CMAKE_UNITY_BUILD, which compiles a target's sources a few at a time, because most of the time goes into
 # shared headers and templates. The preset `dev` compiles each file alone, so that a missing include is an error. The files of a batch share unnamed
 # namespaces: rename what clashes, or set SKIP_UNITY_BUILD_INCLUSION on the file.

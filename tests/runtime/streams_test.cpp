@@ -245,7 +245,7 @@ size_t heap_bytes() {
 
 TEST_P(Streams, ShapesWithoutEndLeaveFewPlansAndFlatMemory) {
   // Plans fill up within the first. Under sanitizers a plan takes up to a millisecond.
-  constexpr int kCount = kSanitizer ? 30000 : 100000, kWarm = kSanitizer ? 10000 : 20000;
+  const int kCount = kSanitizer ? 30000 : 100000, kWarm = kSanitizer ? 10000 : 20000;
   const Tensor x = device().from_host(iota(1200));
   compute_device_statistics before{};
   size_t heap_before = 0;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sanitizer a test is compiled for, where it repeats less or leaves something out.
+// Which sanitizer a test runs with, where it repeats less or leaves something out.
 #pragma once
+
+// The address sanitizer defines it. Code of tests is compiled once for programs with and without that sanitizer.
+extern "C" void __asan_init(void) __attribute__((weak));
 
 namespace compute {
 
@@ -11,11 +14,6 @@ inline constexpr bool kThreadSanitizer =
     false;
 #endif
 
-inline constexpr bool kSanitizer = kThreadSanitizer ||
-#if defined(__SANITIZE_ADDRESS__)
-                                   true;
-#else
-                                   false;
-#endif
+inline const bool kSanitizer = kThreadSanitizer || &__asan_init != nullptr;
 
 }  // namespace compute

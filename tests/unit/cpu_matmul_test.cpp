@@ -154,13 +154,13 @@ TEST_P(CpuMatmul, EmptyResultsAreLeftAlone) {
 }
 
 TEST_P(CpuMatmul, ThreadsDoNotChangeABit) {
-  static constexpr int64_t kLarge = kSanitizer ? 1 : 3;
-  static constexpr Shape kShapes[] = {{100 * kLarge, 97 * kLarge, 70},
-                                      {43 * kLarge, 333 * kLarge, 33},
-                                      {7, 5, 333},
-                                      {29, 97, 800},  // deeper than a packed block
-                                      {1, 1000 * kLarge, 400},
-                                      {667 * kLarge, 17, 50}};
+  const int64_t kLarge = kSanitizer ? 1 : 3;
+  const Shape kShapes[] = {{100 * kLarge, 97 * kLarge, 70},
+                           {43 * kLarge, 333 * kLarge, 33},
+                           {7, 5, 333},
+                           {29, 97, 800},  // deeper than a packed block
+                           {1, 1000 * kLarge, 400},
+                           {667 * kLarge, 17, 50}};
   for (const Setting& setting : all_settings()) {
     for (const Shape& shape : kShapes) {
       SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
@@ -207,8 +207,8 @@ TEST_P(CpuMatmul, TilesStayWithinTheirMemory) {
 
 // One tile for each thread, where these are equal.
 TEST_P(CpuMatmul, ASingleProductHasTheSameBitsWithAnyNumberOfThreads) {
-  static constexpr int64_t kLarge = kSanitizer ? 1 : 3;
-  static constexpr Shape kShapes[] = {
+  const int64_t kLarge = kSanitizer ? 1 : 3;
+  const Shape kShapes[] = {
       {96 * kLarge, 96 * kLarge, 160}, {99 * kLarge, 101 * kLarge, 70}, {16 * kLarge, 640 * kLarge, 90}};
   for (const Setting& setting : all_settings()) {
     for (const Shape& shape : kShapes) {

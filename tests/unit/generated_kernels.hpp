@@ -233,7 +233,7 @@ class Nvrtc {
   int (*destroy)(void**) = nullptr;
 };
 
-inline constexpr bool kCompiles = !kSanitizer;
+inline const bool kCompiles = !kSanitizer;
 
 class GeneratedText : public testing::Test {
  protected:
