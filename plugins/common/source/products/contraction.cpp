@@ -58,9 +58,8 @@ bool lies_in_words(const compute_plugin_tensor& tensor, int32_t along, int64_t s
   return true;
 }
 
-// Chosen on an H100 and an H200 from 1 to 4 lines of float32, float16 and bfloat16 and matrices of 2048 to 11264: each
-// work item has about 64 bytes of the matrix on the way, 32 of half types, and few groups of items end with nothing to
-// do.
+// Chosen on an H100 from 1 to 4 lines of float32, float16 and bfloat16 and matrices of 2048 to 6144: each work item has
+// about 64 bytes of the matrix on the way, and few groups of items end with nothing to do.
 Lines choose_lines(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& c = op.output(0);
   const compute_dtype dtype = op.input(0).dtype;
@@ -75,10 +74,9 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   const int64_t few = std::min(m, n), many = std::max(m, n), words = k / (kWordBytes / size);
   form.side = m <= n ? 1 : 0;
   form.lines = few == 1 ? 1 : 2;
-  const bool is_wide_line = few == 1 && size > 2;
-  form.steps = is_wide_line ? 4 : few <= 4 ? 2 : 1;
+  form.steps = few == 1 ? 4 : few <= 4 ? 2 : 1;
   form.along = kWarp;
-  const int widest = is_wide_line ? dialect.group_size : std::max(dialect.group_size / 2, kWarp);
+  const int widest = few == 1 ? dialect.group_size : std::max(dialect.group_size / 2, kWarp);
   const auto groups = [&] { return divide_up(many, int64_t{dialect.group_size} / form.along * form.lines); };
   while (form.along < widest && words > int64_t{form.along} * form.steps) form.along *= 2;
   while (form.along < widest && words > form.along && groups() < 2 * dialect.compute_units) form.along *= 2;
