@@ -8,7 +8,7 @@ namespace vulkan {
 namespace {
 
 constexpr int kItems = 256;
-constexpr int kAtOnce = 4;  // rows that an item loads before it uses them
+constexpr int kRowsAtOnce = 4;  // rows that an item loads before it uses them
 
 struct Columns {
   int lanes = 1;                  // neighbouring columns of an item
@@ -63,9 +63,9 @@ Columns choose(const Device& device, const Reduction& r) {
   return c;
 }
 
-class Writer {
+class ColumnsWriter {
  public:
-  Writer(const Request& request, const Reduction& r, const Columns& c)
+  ColumnsWriter(const Request& request, const Reduction& r, const Columns& c)
       : r_(r), c_(c), k_(request.device, request.plan, request.query, r.is_row ? "row columns" : "reduce columns") {
     sign_reduction(k_, r);
     k_.use_group_size(kItems);
@@ -104,7 +104,7 @@ class Writer {
   static Text state_name(size_t stage, int lane) { return "q" + std::to_string(stage) + "_" + text_of(lane) + "_"; }
   static Text result_name(size_t stage, int lane) { return "result" + std::to_string(stage) + "_" + text_of(lane); }
   // Rows whose elements fit in registers.
-  int at_once() const { return r_.input_count() <= 2 ? kAtOnce : 1; }
+  int at_once() const { return r_.input_count() <= 2 ? kRowsAtOnce : 1; }
 
   Source::Leaves leaves(int32_t first_scalar, int lane) {
     Source::Leaves made;
@@ -309,7 +309,7 @@ bool reduce_by_columns(const Request& request, const Reduction& r) {
   int64_t bytes = 0;
   for (const Stage& stage : r.stages) bytes += 4 * bytes_of(stage.accumulator) * kItems * columns.lanes;
   if (columns.height() > 1 && bytes > request.device.physical.features.shared_bytes) return false;
-  Writer(request, r, columns);
+  ColumnsWriter(request, r, columns);
   return true;
 }
 

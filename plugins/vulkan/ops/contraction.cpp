@@ -60,7 +60,7 @@ std::string multiply_add(Source& source, int32_t dtype, const std::string& a, co
 
 // How a tile of an operand reaches shared memory. `load` returns the value at (row, depth) or (depth, column) in terms
 // of the variables r and d, which are within the operand.
-struct Loader {
+struct TileLoader {
   bool depth_is_contiguous;  // neighbouring items take neighbours along the depth
   int vector;                // 4: aligned runs of four elements of 4 bytes, else 1
   std::function<std::string(const std::string& r, const std::string& d)> value;    // text of one element
@@ -76,7 +76,7 @@ struct Product {
   Tile tile;
   int32_t dtype, accumulator;
   int rows_slot, columns_slot, depth_slot;
-  Loader a, b;
+  TileLoader a, b;
   // Text that stores the value `v` at row r and column c.
   std::function<std::string(const std::string& r, const std::string& c, const std::string& v)> store;
   std::string begin;  // declarations for the batch in gl_WorkGroupID.z
@@ -89,12 +89,12 @@ std::string number(int x) { return std::to_string(x); }
 bool has_vectors(const Product& p) { return class_of(p.accumulator) == 'f' && p.tile.item_rows >= 4; }
 
 // How many elements, or runs of four, of a tile of `extent` rows or columns an item loads.
-int loads_of(const Product& p, const Loader& loader, int extent) {
+int loads_of(const Product& p, const TileLoader& loader, int extent) {
   return extent * p.tile.depth / loader.vector / p.tile.items();
 }
 
 // The place of load number `i` of an item in its tile: declares r and d.
-std::string place_of_load(const Product& p, const Loader& loader, int extent) {
+std::string place_of_load(const Product& p, const TileLoader& loader, int extent) {
   const int run = loader.vector, across = (loader.depth_is_contiguous ? p.tile.depth : extent) / run;
   const std::string q = "uint q=lid+uint(i)*" + number(p.tile.items()) + "u,";
   const std::string along = "(q%" + number(across) + "u)*" + number(run) + "u", other = "q/" + number(across) + "u";
@@ -102,7 +102,7 @@ std::string place_of_load(const Product& p, const Loader& loader, int extent) {
 }
 
 // Loads a tile into registers: `name`, of which every item has its part. Elements beyond the operand are 0.
-void write_fetch(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& name, int extent,
+void write_fetch(KernelBuilder& k, const Product& p, const TileLoader& loader, const std::string& name, int extent,
                  const std::string& first, const std::string& limit, const std::string& depth_first) {
   const std::string T = type_of(p.accumulator);
   k.out += "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" +
@@ -118,7 +118,7 @@ void write_fetch(KernelBuilder& k, const Product& p, const Loader& loader, const
 
 // Copies these registers into shared memory: element (r, d) is number r of row d. Rows have four more elements, so that
 // neighbours along the depth lie in different banks.
-void write_put(KernelBuilder& k, const Product& p, const Loader& loader, const std::string& name,
+void write_put(KernelBuilder& k, const Product& p, const TileLoader& loader, const std::string& name,
                const std::string& shared, int extent) {
   const std::string step = number(extent + 4) + "u";
   const auto target = [&](const std::string& at) {
@@ -158,7 +158,7 @@ void write_product(KernelBuilder& k, const Product& p) {
   k.out += T + " acc[" + number(t.item_rows) + "][" + number(t.item_columns) + "];\n[[unroll]] for(int i=0;i<" +
            number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)acc[i][j]=" + T +
            "(0);\n";
-  const auto declare = [&](const Loader& loader, const std::string& name, int extent) {
+  const auto declare = [&](const TileLoader& loader, const std::string& name, int extent) {
     k.out += (loader.vector == 4 ? "uvec4 " : T + " ") + name + "[" + number(loads_of(p, loader, extent)) + "];\n";
   };
   if (p.b.prepare) k.out += p.b.prepare("(c0+lid%" + number(t.columns) + "u)") + "\n";
@@ -304,7 +304,7 @@ void contraction(const Request& request) {
     return 4;
   };
   const auto loader = [&](const Tensor& tensor, size_t t, size_t depth_axis, size_t line_axis, int64_t line_extent) {
-    Loader made;
+    TileLoader made;
     made.depth_is_contiguous = std::abs(tensor.strides[depth_axis]) <= std::abs(tensor.strides[line_axis]);
     made.vector = made.depth_is_contiguous ? vector_of(tensor, t, depth_axis, line_axis, depth)
                                            : vector_of(tensor, t, line_axis, depth_axis, line_extent);

@@ -172,9 +172,9 @@ std::string expand(std::string_view text, char cls) {
   return literals(out, wide);
 }
 
-class Writer {
+class FunctionWriter {
  public:
-  explicit Writer(bool has_float64) : has_float64_(has_float64) {}
+  explicit FunctionWriter(bool has_float64) : has_float64_(has_float64) {}
   std::string text;
 
   void add(std::string_view name, char cls) {
@@ -214,7 +214,7 @@ class Writer {
 std::string function_id(std::string_view name, char cls) { return std::string(name) + "/" + cls; }
 
 std::string function_texts(const std::set<std::string>& ids, bool has_float64) {
-  Writer writer(has_float64);
+  FunctionWriter writer(has_float64);
   for (const std::string& id : ids) writer.add(std::string_view(id).substr(0, id.size() - 2), id.back());
   return writer.text;
 }

@@ -116,9 +116,9 @@ Layout choose_layout(const Device& device, const Reduction& r) {
   return layout;
 }
 
-class Writer {
+class ReductionWriter {
  public:
-  Writer(const Request& request, Reduction& r, const Layout& layout)
+  ReductionWriter(const Request& request, Reduction& r, const Layout& layout)
       : request_(request),
         r_(r),
         layout_(layout),
@@ -550,7 +550,7 @@ void reduce(const Request& request) {
   r.positions = uses_index(*stage.before);
   split_axes(r);
   if (!reduces_along_memory(r) && reduce_by_columns(request, r)) return;
-  Writer(request, r, choose_layout(request.device, r)).write();
+  ReductionWriter(request, r, choose_layout(request.device, r)).write();
 }
 
 void row(const Request& request) {
@@ -585,7 +585,7 @@ void row(const Request& request) {
   if (!reduces_along_memory(r) && reduce_by_columns(request, r)) return;
   const Layout layout = choose_layout(request.device, r);
   check_states(request.device, r, layout);
-  Writer(request, r, layout).write();
+  ReductionWriter(request, r, layout).write();
 }
 
 }  // namespace vulkan

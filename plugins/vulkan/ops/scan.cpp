@@ -9,7 +9,7 @@ namespace vulkan {
 namespace {
 
 constexpr int kMostItems = 256;
-constexpr int kAtOnce = 4;  // loads of an item that combines a chunk
+constexpr int kLoadsAtOnce = 4;  // loads of an item that combines a chunk
 
 struct Scan {
   std::string kind;
@@ -59,7 +59,7 @@ class Launcher {
     finish([&] {
       begin();
       k_.out += state_.declare("q") + "\n";
-      const std::string run = s_.takes_runs ? text_of(kRun) : "1", at_once = text_of(kAtOnce);
+      const std::string run = s_.takes_runs ? text_of(kRun) : "1", at_once = text_of(kLoadsAtOnce);
       const std::string step = text_of(s_.items * (s_.takes_runs ? kRun : 1));
       // Behind the end the last elements are loaded again, and not used.
       k_.out += "for(int64_t t=first+int64_t(lid*" + run + "u);t<end;t+=" + step + "l*" + at_once + "l){\n";
@@ -131,7 +131,7 @@ class Launcher {
   // Either launch of items: the one that writes totals, or the scan.
   void walk(bool only_totals) {
     k_.finish_loop(s_.lines.count() * s_.chunks, [&] {
-      const std::string at_once = text_of(kAtOnce), count = k_.number(chunks_, I_);
+      const std::string at_once = text_of(kLoadsAtOnce), count = k_.number(chunks_, I_);
       k_.begin_loop(all_, I_);
       k_.out += I_ + " lines=n/" + count + ",chunk=i/lines,line=i-chunk*lines;\n";
       k_.locate(axes_, "o", "line", false);
@@ -274,9 +274,10 @@ void scan(const Request& request) {
     s.lines.strides.push_back(strides);
   }
   s.lines = s.lines.collapsed(false);
-  // Loops of some drivers end after 65535 rounds.
-  if (s.length > int64_t{1024} * 60000) throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "the axis is too long"};
   divide_line(request.device, s);
+  // Loops of some drivers end after 65535 rounds.
+  if (s.chunk_length > 60000 * (s.by_items ? kLoadsAtOnce : int64_t{s.items} * s.per_item))
+    throw Refused{COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "the axis is too long"};
   s.takes_runs = !s.by_items && !s.reverse && s.length % kRun == 0;
   for (size_t t = 0; t < 2; ++t) {
     const Tensor& tensor = op.tensors()[t];
