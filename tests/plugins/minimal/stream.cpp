@@ -81,11 +81,10 @@ void Stream::cancel() {
   filled_.notify_one();
 }
 
+// Within the lock: once the thread has finished, stream_create of another thread may delete the stream.
 void Stream::retire() {
-  {
-    std::lock_guard lock(mutex_);
-    retired_ = true;
-  }
+  std::lock_guard lock(mutex_);
+  retired_ = true;
   filled_.notify_one();
 }
 
