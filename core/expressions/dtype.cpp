@@ -125,8 +125,8 @@ uint16_t narrow(double value, int mantissa, int exponent) {
   return static_cast<uint16_t>(sign | std::min<uint64_t>(result, infinity));
 }
 
-// Rounds to nearest even into a float8: `most` is the code of the greatest finite number, and `over` that of what is
-// greater.
+// Rounds to nearest even into a float8. `most` is the code of the greatest finite number; larger numbers get the code
+// `over`.
 uint8_t narrow8(double value, int mantissa, int exponent, uint16_t most, uint8_t over, uint8_t nan) {
   const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
   if (std::isnan(value)) return sign | nan;

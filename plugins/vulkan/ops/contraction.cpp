@@ -41,7 +41,7 @@ Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t ba
   return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 && held_bytes(dtype) <= 8 ? kMiddle : kSmall;
 }
 
-// The weight of a group: that of one that copies as long as this one multiplies.
+// How many groups of a copy take as long as one group of this product.
 int64_t weight_of(const Tile& tile, int64_t depth) { return int64_t{tile.rows} * tile.columns * depth >> 19; }
 
 // The dtype in which products are added.

@@ -441,7 +441,7 @@ int32_t find_same(const compute_plugin_expression& a, const compute_plugin_expre
   return -1;
 }
 
-// Four copies of long code would not pay: its time is not that of the memory.
+// Only short expressions are unrolled four times: long ones are not limited by memory.
 bool is_heavy(const compute_plugin_expression& e) {
   int cost = 0;
   for (int32_t i = 0; i < e.node_count; ++i) {
