@@ -248,4 +248,43 @@ TypedExpression ExpressionBuilder::finish(std::span<const int32_t> outputs, std:
   return TypedExpression(std::move(data));
 }
 
+int32_t ExpressionBuilder::any_call(int32_t intrinsic, std::span<const int32_t> operands, compute_dtype dtype) {
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_CONVERT) return convert(operands[0], dtype);
+  if (intrinsic == COMPUTE_PLUGIN_INTRINSIC_BITCAST) return bitcast(operands[0], dtype);
+  return call(intrinsic, operands);
+}
+
+TypedExpression rewrite(const TypedExpression& expression, const std::function<compute_dtype(compute_dtype)>& dtype_of,
+                        const std::function<int32_t(ExpressionBuilder&, const compute_plugin_node&,
+                                                    const std::vector<int32_t>&)>& call_of) {
+  ExpressionBuilder builder;
+  std::vector<int32_t> made;
+  for (const compute_plugin_node& node : expression.nodes()) {
+    std::vector<int32_t> operands;
+    for (const int32_t operand : expression.operands(node)) operands.push_back(made[static_cast<size_t>(operand)]);
+    const compute_dtype dtype = dtype_of(node.dtype);
+    switch (node.kind) {
+      case COMPUTE_PLUGIN_NODE_INPUT:
+        made.push_back(builder.input(node.value, dtype));
+        break;
+      case COMPUTE_PLUGIN_NODE_SCALAR:
+        made.push_back(builder.scalar(expression.scalars()[static_cast<size_t>(node.value)], dtype));
+        break;
+      case COMPUTE_PLUGIN_NODE_INDEX:
+        made.push_back(builder.index(node.value));
+        break;
+      case COMPUTE_PLUGIN_NODE_CONSTANT:
+        made.push_back(builder.constant(scalar_from_memory(node.dtype, node.bits), dtype));
+        break;
+      default:
+        made.push_back(call_of(builder, node, operands));
+    }
+  }
+  std::vector<int32_t> outputs;
+  const compute_plugin_expression& view = expression.plugin_view();
+  for (int32_t i = 0; i < view.output_count; ++i) outputs.push_back(made[static_cast<size_t>(view.outputs[i])]);
+  const auto leaves = expression.input_leaves();
+  return builder.finish(outputs, {leaves.begin(), leaves.end()});
+}
+
 }  // namespace compute

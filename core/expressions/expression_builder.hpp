@@ -5,6 +5,7 @@
 #include <compute/plugin.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <tuple>
@@ -38,6 +39,8 @@ class ExpressionBuilder {
   int32_t bitcast(int32_t node, compute_dtype dtype);
   // The operands have dtypes that the intrinsic supports; the dtype of the result follows from them.
   int32_t call(int32_t intrinsic, std::span<const int32_t> operands);
+  // The same, also of convert and bitcast, to `dtype`.
+  int32_t any_call(int32_t intrinsic, std::span<const int32_t> operands, compute_dtype dtype);
 
   // States that a node that is computed from the bits of `origin` has its gradient.
   void derive_as(int32_t node, int32_t origin) { origins_[node] = origin; }
@@ -76,6 +79,12 @@ class ExpressionBuilder {
   std::map<decltype(Node{}.key()), int32_t> known_;
   std::map<int32_t, int32_t> origins_;
 };
+
+// Copies an expression: leaves get the dtype that `dtype_of` gives for theirs, and `call_of` makes the copy of a call
+// from copies of its operands.
+TypedExpression rewrite(
+    const TypedExpression& expression, const std::function<compute_dtype(compute_dtype)>& dtype_of,
+    const std::function<int32_t(ExpressionBuilder&, const compute_plugin_node&, const std::vector<int32_t>&)>& call_of);
 
 // Whether `to` can represent every value of `from`, so that an intermediate conversion to it changes nothing.
 bool converts_exactly(compute_dtype from, compute_dtype to) noexcept;

@@ -90,45 +90,17 @@ TypedExpression with_float8_as_bytes(const TypedExpression& expression) {
   const auto nodes = expression.nodes();
   if (std::ranges::none_of(nodes, [](const compute_plugin_node& node) { return is_float8(node.dtype); }))
     return expression;
-  ExpressionBuilder builder;
-  std::vector<int32_t> made;
-  for (const compute_plugin_node& node : nodes) {
-    std::vector<int32_t> operands;
-    for (const int32_t operand : expression.operands(node)) operands.push_back(made[static_cast<size_t>(operand)]);
-    const compute_dtype dtype = stored_as(node.dtype);
-    int32_t copy = -1;
-    switch (node.kind) {
-      case COMPUTE_PLUGIN_NODE_INPUT:
-        copy = builder.input(node.value, dtype);
-        break;
-      case COMPUTE_PLUGIN_NODE_SCALAR:
-        copy = builder.scalar(expression.scalars()[static_cast<size_t>(node.value)], dtype);
-        break;
-      case COMPUTE_PLUGIN_NODE_INDEX:
-        copy = builder.index(node.value);
-        break;
-      case COMPUTE_PLUGIN_NODE_CONSTANT:
-        copy = builder.constant(scalar_from_memory(node.dtype, node.bits), dtype);
-        break;
-      default:
-        if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) {
-          copy = builder.bitcast(operands[0], dtype);
-        } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
-          const compute_dtype from = nodes[static_cast<size_t>(expression.operands(node)[0])].dtype;
-          const int32_t value = is_float8(from) ? decoded(builder, operands[0], from) : operands[0];
-          copy = is_float8(node.dtype) ? encoded(builder, value, node.dtype) : builder.convert(value, dtype);
-        } else {
-          assert(!is_float8(node.dtype));
-          copy = builder.call(node.value, operands);
+  return rewrite(
+      expression, stored_as,
+      [&](ExpressionBuilder& builder, const compute_plugin_node& node, const std::vector<int32_t>& operands) {
+        if (node.value != COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
+          assert(!is_float8(node.dtype) || node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST);
+          return builder.any_call(node.value, operands, stored_as(node.dtype));
         }
-    }
-    made.push_back(copy);
-  }
-  std::vector<int32_t> outputs;
-  const compute_plugin_expression& view = expression.plugin_view();
-  for (int32_t i = 0; i < view.output_count; ++i) outputs.push_back(made[static_cast<size_t>(view.outputs[i])]);
-  const auto leaves = expression.input_leaves();
-  return builder.finish(outputs, {leaves.begin(), leaves.end()});
+        const compute_dtype from = nodes[static_cast<size_t>(expression.operands(node)[0])].dtype;
+        const int32_t value = is_float8(from) ? decoded(builder, operands[0], from) : operands[0];
+        return is_float8(node.dtype) ? encoded(builder, value, node.dtype) : builder.convert(value, node.dtype);
+      });
 }
 
 TypedExpression float8_conversion(compute_dtype from, compute_dtype to) {

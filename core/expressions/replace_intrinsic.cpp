@@ -30,46 +30,17 @@ const ExpressionTemplate& definition_of(const IntrinsicInfo& info) {
 std::optional<TypedExpression> replace_intrinsic(const TypedExpression& expression, int32_t id) {
   const IntrinsicInfo* info = find_intrinsic(id);
   if (info == nullptr || !definition_of(*info)) return std::nullopt;
-  ExpressionBuilder builder;
-  std::vector<int32_t> made;
-  for (const compute_plugin_node& node : expression.nodes()) {
-    std::vector<int32_t> operands;
-    for (const int32_t operand : expression.operands(node)) operands.push_back(made[static_cast<size_t>(operand)]);
-    int32_t copy = -1;
-    switch (node.kind) {
-      case COMPUTE_PLUGIN_NODE_INPUT:
-        copy = builder.input(node.value, node.dtype);
-        break;
-      case COMPUTE_PLUGIN_NODE_SCALAR:
-        copy = builder.scalar(expression.scalars()[static_cast<size_t>(node.value)], node.dtype);
-        break;
-      case COMPUTE_PLUGIN_NODE_INDEX:
-        copy = builder.index(node.value);
-        break;
-      case COMPUTE_PLUGIN_NODE_CONSTANT:
-        copy = builder.constant(scalar_from_memory(node.dtype, node.bits), node.dtype);
-        break;
-      default:
-        if (node.value == id) {
-          std::vector<TypedLeaf> leaves;
-          for (const int32_t operand : operands) leaves.push_back({builder.dtype(operand), false, operand, -1});
-          copy = build_expression(builder, definition_of(*info).data(), leaves, {}, info->name).front();
-          assert(builder.dtype(copy) == node.dtype);
-        } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
-          copy = builder.convert(operands[0], node.dtype);
-        } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) {
-          copy = builder.bitcast(operands[0], node.dtype);
-        } else {
-          copy = builder.call(node.value, operands);
-        }
-    }
-    made.push_back(copy);
-  }
-  std::vector<int32_t> outputs;
-  const compute_plugin_expression& view = expression.plugin_view();
-  for (int32_t i = 0; i < view.output_count; ++i) outputs.push_back(made[static_cast<size_t>(view.outputs[i])]);
-  const auto leaves = expression.input_leaves();
-  return builder.finish(outputs, {leaves.begin(), leaves.end()});
+  const auto keep = [](compute_dtype dtype) { return dtype; };
+  return rewrite(
+      expression, keep,
+      [&](ExpressionBuilder& builder, const compute_plugin_node& node, const std::vector<int32_t>& operands) {
+        if (node.value != id) return builder.any_call(node.value, operands, node.dtype);
+        std::vector<TypedLeaf> leaves;
+        for (const int32_t operand : operands) leaves.push_back({builder.dtype(operand), false, operand, -1});
+        const int32_t made = build_expression(builder, definition_of(*info).data(), leaves, {}, info->name).front();
+        assert(builder.dtype(made) == node.dtype);
+        return made;
+      });
 }
 
 }  // namespace compute
