@@ -89,6 +89,7 @@ void read_properties(DeviceInfo& info) {
   info.shared_bytes_per_block_opt_in = read.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
                                                       static_cast<int>(info.shared_bytes_per_block));
   info.is_integrated = read.attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED, 0) != 0;
+  info.has_fast_doubles = read.attribute(CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 32) <= 2;
 
   read.text("compute_capability", std::to_string(major) + "." + std::to_string(minor));
   read.number("multiprocessors", CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);

@@ -19,7 +19,8 @@ struct DeviceInfo {
   std::string uuid;
   int64_t memory_bytes = -1;
   bool is_integrated = false;
-  int compute_capability = 0;  // 90 for 9.0
+  bool has_fast_doubles = false;  // half as many operations a second as in single precision
+  int compute_capability = 0;     // 90 for 9.0
   int multiprocessors = 0;
   int threads_per_multiprocessor = 0;
   int threads_per_block = 0;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,10 @@ constexpr int kBatchAxes = 4;           // that kernels have loops for
 constexpr int64_t kAlignment = 256;     // of arrays in the workspace
 constexpr int64_t kMostRows = 30'000;   // the number of elements of a matrix fits in an int
 constexpr unsigned kGroup = 256;
+constexpr int64_t kTile = 32;  // TILE of the kernels
 
-// The kernels, for elements T of which R is the real type. All parameters have 64 bits.
+// The kernels, for elements S of tensors that are computed as T, of which R is the real type. All parameters have 64
+// bits.
 constexpr const char* kSource = R"(
 typedef long long i64;
 #if __CUDA_ARCH__ >= 900
@@ -44,10 +47,14 @@ typedef long long i64;
 __device__ bool finite(T x) { return isfinite(x.x) && isfinite(x.y); }
 __device__ T number(R x) { T y; y.x = x; y.y = 0; return y; }
 __device__ T conjugate(T x) { x.y = -x.y; return x; }
+__device__ T computed(S x) { T y; y.x = x.x; y.y = x.y; return y; }
+__device__ S stored(T x) { S y; y.x = x.x; y.y = x.y; return y; }
 #else
 __device__ bool finite(T x) { return isfinite(x); }
 __device__ T number(R x) { return x; }
 __device__ T conjugate(T x) { return x; }
+__device__ T computed(S x) { return x; }
+__device__ S stored(T x) { return x; }
 #endif
 #define EACH(i, total) \
   for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x)
@@ -60,16 +67,34 @@ __device__ i64 place(i64 b, i64 e1, i64 e2, i64 e3, i64 s0, i64 s1, i64 s2, i64 
   return at + b / e1 * s0;
 }
 
+// Elements of a tile, neighbours of which are in threads side by side.
+#define TILE 32
+#define EACH_OF_TILE(x, y) for (int x = threadIdx.x % TILE, y = threadIdx.x / TILE; y < TILE; y += blockDim.x / TILE)
+
 // Copies elements (i, j) of each matrix to column-major memory, those of a triangle alone if mode is 1 (lower) or 2.
-extern "C" __global__ void compute_solver_load(const T* src, T* dst, int* flags, i64 total, i64 rows, i64 columns,
+extern "C" __global__ void compute_solver_load(const S* src, T* dst, int* flags, i64 tiles, i64 rows, i64 columns,
     i64 e1, i64 e2, i64 e3, i64 s0, i64 s1, i64 s2, i64 s3, i64 rs, i64 cs, i64 mode, i64 conj) {
+  __shared__ T tile[TILE][TILE + 1];
   START();
-  EACH(at, total) {
-    i64 b = at / (rows * columns), rest = at % (rows * columns), j = rest / rows, i = rest % rows;
-    T x = number(0);
-    if (mode == 0 || (mode == 1 ? i >= j : i <= j)) x = src[place(b, e1, e2, e3, s0, s1, s2, s3) + i * rs + j * cs];
-    if (!finite(x) && flags != 0) flags[b] = 1;
-    dst[at] = conj ? conjugate(x) : x;
+  i64 down = (rows + TILE - 1) / TILE, along = (columns + TILE - 1) / TILE;
+  for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+    i64 b = t / (down * along), rest = t % (down * along), i0 = rest % down * TILE, j0 = rest / down * TILE;
+    const S* matrix = src + place(b, e1, e2, e3, s0, s1, s2, s3);
+    EACH_OF_TILE(x, y) {
+      int row = cs == 1 ? y : x, column = cs == 1 ? x : y;
+      i64 i = i0 + row, j = j0 + column;
+      if (i >= rows || j >= columns) continue;
+      T value = number(0);
+      if (mode == 0 || (mode == 1 ? i >= j : i <= j)) value = computed(matrix[i * rs + j * cs]);
+      if (!finite(value) && flags != 0) flags[b] = 1;
+      tile[column][row] = conj ? conjugate(value) : value;
+    }
+    __syncthreads();
+    EACH_OF_TILE(x, y) {
+      i64 i = i0 + x, j = j0 + y;
+      if (i < rows && j < columns) dst[(b * columns + j) * rows + i] = tile[y][x];
+    }
+    __syncthreads();
   }
 }
 
@@ -84,17 +109,32 @@ extern "C" __global__ void compute_solver_unit(T* dst, const int* flags, i64 tot
 
 // Stores column-major results with `ld` rows and `size` elements, those of a triangle alone as above and 0 elsewhere.
 // NaN if the matrix has a flag or no result.
-extern "C" __global__ void compute_solver_store(const T* src, T* dst, const int* flags, const int* info, i64 total,
+extern "C" __global__ void compute_solver_store(const T* src, S* dst, const int* flags, const int* info, i64 tiles,
     i64 rows, i64 columns, i64 ld, i64 size, i64 e1, i64 e2, i64 e3, i64 s0, i64 s1, i64 s2, i64 s3, i64 rs, i64 cs,
     i64 mode, i64 conj) {
+  __shared__ T tile[TILE][TILE + 1];
   START();
-  EACH(at, total) {
-    i64 b = at / (rows * columns), rest = at % (rows * columns), j = rest / rows, i = rest % rows;
-    T x = src[b * size + j * ld + i];
-    if (conj) x = conjugate(x);
-    if (mode != 0 && (mode == 1 ? i < j : i > j)) x = number(0);
-    if (flags[b] != 0 || (info != 0 && info[b] != 0)) x = number((R)__int_as_float(0x7fffffff));
-    dst[place(b, e1, e2, e3, s0, s1, s2, s3) + i * rs + j * cs] = x;
+  i64 down = (rows + TILE - 1) / TILE, along = (columns + TILE - 1) / TILE;
+  for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
+    i64 b = t / (down * along), rest = t % (down * along), i0 = rest % down * TILE, j0 = rest / down * TILE;
+    int failed = flags[b] != 0 || (info != 0 && info[b] != 0);
+    EACH_OF_TILE(x, y) {
+      i64 i = i0 + x, j = j0 + y;
+      if (i >= rows || j >= columns) continue;
+      T value = src[b * size + j * ld + i];
+      if (conj) value = conjugate(value);
+      if (mode != 0 && (mode == 1 ? i < j : i > j)) value = number(0);
+      if (failed) value = number((R)__int_as_float(0x7fffffff));
+      tile[y][x] = value;
+    }
+    __syncthreads();
+    S* matrix = dst + place(b, e1, e2, e3, s0, s1, s2, s3);
+    EACH_OF_TILE(x, y) {
+      int row = cs == 1 ? y : x, column = cs == 1 ? x : y;
+      i64 i = i0 + row, j = j0 + column;
+      if (i < rows && j < columns) matrix[i * rs + j * cs] = stored(tile[column][row]);
+    }
+    __syncthreads();
   }
 }
 
@@ -135,16 +175,27 @@ struct Type {
   uint64_t id;
 };
 
+#define COMPUTE_SOLVER_TYPES(S, T, R, is_complex) \
+  "#define S " #S "\n#define T " #T "\n#define R " #R "\n#define COMPLEX " #is_complex "\n"
+
 const Type& type_of(compute_dtype dtype) {
   static constexpr Type kTypes[] = {
-      {CUDA_R_32F, CUDA_R_32F, 4, 4, "#define T float\n#define R float\n#define COMPLEX 0\n", 0},
-      {CUDA_R_64F, CUDA_R_64F, 8, 8, "#define T double\n#define R double\n#define COMPLEX 0\n", 1},
-      {CUDA_C_32F, CUDA_R_32F, 8, 4, "#define T float2\n#define R float\n#define COMPLEX 1\n", 2},
-      {CUDA_C_64F, CUDA_R_64F, 16, 8, "#define T double2\n#define R double\n#define COMPLEX 1\n", 3}};
+      {CUDA_R_32F, CUDA_R_32F, 4, 4, COMPUTE_SOLVER_TYPES(float, float, float, 0), 0},
+      {CUDA_R_64F, CUDA_R_64F, 8, 8, COMPUTE_SOLVER_TYPES(double, double, double, 0), 1},
+      {CUDA_C_32F, CUDA_R_32F, 8, 4, COMPUTE_SOLVER_TYPES(float2, float2, float, 1), 2},
+      {CUDA_C_64F, CUDA_R_64F, 16, 8, COMPUTE_SOLVER_TYPES(double2, double2, double, 1), 3}};
   return kTypes[dtype == COMPUTE_DTYPE_FLOAT32     ? 0
                 : dtype == COMPUTE_DTYPE_FLOAT64   ? 1
                 : dtype == COMPUTE_DTYPE_COMPLEX64 ? 2
                                                    : 3];
+}
+
+// Tensors in single precision that are computed in double precision.
+const Type& wide_type_of(compute_dtype dtype) {
+  static constexpr Type kTypes[] = {
+      {CUDA_R_64F, CUDA_R_64F, 8, 8, COMPUTE_SOLVER_TYPES(float, double, double, 0), 4},
+      {CUDA_C_64F, CUDA_R_64F, 16, 8, COMPUTE_SOLVER_TYPES(float2, double2, double, 1), 5}};
+  return kTypes[dtype == COMPUTE_DTYPE_FLOAT32 ? 0 : 1];
 }
 
 compute_dtype real_of(compute_dtype dtype) {
@@ -282,7 +333,7 @@ class SolverPlan final : public Plan {
     const compute_plugin_operand& operand = r.run.tensors[index];
     return operand.buffer + static_cast<uint64_t>(operand.offset_bytes);
   }
-  const Kernel& kernel(Device& device, KernelId id, compute_dtype dtype);
+  const Kernel& kernel(Device& device, KernelId id, const Type& type);
   void start(const Run& r, const Kernel& kernel, int64_t total, const std::vector<uint64_t>& words) const;
   void load(const Run& r, int32_t tensor, int64_t to, bool has_flags, int64_t mode, bool is_adjoint) const;
   void store(const Run& r, int64_t from, int64_t leading, int64_t size, int32_t tensor, int64_t mode, bool is_adjoint,
@@ -299,6 +350,7 @@ class SolverPlan final : public Plan {
 
   SolverHandle& handle_;
   const Kind kind_;
+  const bool is_double_;  // of svd: in double precision, also of single precision
   const Type type_;
   const Batch batch_;
   const int32_t inputs_, outputs_;
@@ -320,10 +372,23 @@ class SolverPlan final : public Plan {
 
 int64_t least(const Place& place) { return std::min(place.rows, place.columns); }
 
+// Whether singular values in single precision are found in double precision. The polar decomposition perturbs a matrix
+// of which the smallest singular value is about as large as the rounding of the largest one; with 1024 columns and more
+// of random numbers that is so in single precision, and the next best method takes three times as long.
+bool takes_double(const Device& device, const Op& op, const Batch& batch) {
+  const compute_dtype dtype = op.input(0).dtype;
+  const Place& matrix = batch.places[0];
+  return op.name() == "svd" && (dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_COMPLEX64) &&
+         std::max(matrix.rows, matrix.columns) > kJacobiRows && device.info().has_fast_doubles;
+}
+
+int64_t tiles(int64_t rows, int64_t columns) { return (rows + kTile - 1) / kTile * ((columns + kTile - 1) / kTile); }
+
 SolverPlan::SolverPlan(Device& device, const Op& op, Batch batch)
     : handle_(*device.solver()),
       kind_(*kind_of(op.name())),
-      type_(type_of(op.input(0).dtype)),
+      is_double_(takes_double(device, op, batch)),
+      type_(is_double_ ? wide_type_of(op.input(0).dtype) : type_of(op.input(0).dtype)),
       batch_(std::move(batch)),
       inputs_(op.input_count()),
       outputs_(op.output_count()),
@@ -331,8 +396,8 @@ SolverPlan::SolverPlan(Device& device, const Op& op, Batch batch)
       m_(batch_.places[0].rows),
       n_(batch_.places[0].columns) {
   const compute_dtype dtype = op.input(0).dtype;
-  for (int id = 0; id < kKernels; ++id) kernels_[id] = &kernel(device, static_cast<KernelId>(id), dtype);
-  real_store_ = &kernel(device, kStore, real_of(dtype));
+  for (int id = 0; id < kKernels; ++id) kernels_[id] = &kernel(device, static_cast<KernelId>(id), type_);
+  real_store_ = &kernel(device, kStore, is_double_ ? wide_type_of(real_of(dtype)) : type_of(real_of(dtype)));
   is_wide_ = kind_ == Kind::kSvd && m_ < n_;
   if (is_wide_) std::swap(m_, n_);
   const int64_t all = batch_.count, k = std::min(m_, n_);
@@ -472,8 +537,7 @@ void SolverPlan::plan_svd(Room& room) {
   host_bytes_ = std::max(host_bytes_, host_bytes);
 }
 
-const Kernel& SolverPlan::kernel(Device& device, KernelId id, compute_dtype dtype) {
-  const Type& type = type_of(dtype);
+const Kernel& SolverPlan::kernel(Device& device, KernelId id, const Type& type) {
   const common::KernelKey key = {0x636f6d707574655f,
                                  0x736f6c7665720000 + type.id * kKernels + static_cast<uint64_t>(id)};
   return device.kernels().get(
@@ -500,16 +564,16 @@ void SolverPlan::append_batch(std::vector<uint64_t>& words, const Place& place) 
 void SolverPlan::load(const Run& r, int32_t tensor, int64_t to, bool has_flags, int64_t mode, bool is_adjoint) const {
   const Place& place = batch_.places[static_cast<size_t>(tensor)];
   const int64_t rows = is_adjoint ? place.columns : place.rows, columns = is_adjoint ? place.rows : place.columns;
-  const int64_t total = batch_.count * rows * columns;
+  const int64_t total = batch_.count * rows * columns, all_tiles = batch_.count * tiles(rows, columns);
   std::vector<uint64_t> words = {this->tensor(r, tensor),      r.at(to),
-                                 has_flags ? r.at(flags_) : 0, static_cast<uint64_t>(total),
+                                 has_flags ? r.at(flags_) : 0, static_cast<uint64_t>(all_tiles),
                                  static_cast<uint64_t>(rows),  static_cast<uint64_t>(columns)};
   append_batch(words, place);
   words.push_back(static_cast<uint64_t>(is_adjoint ? place.column_stride : place.row_stride));
   words.push_back(static_cast<uint64_t>(is_adjoint ? place.row_stride : place.column_stride));
   words.push_back(static_cast<uint64_t>(mode));
   words.push_back(is_adjoint ? 1 : 0);
-  start(r, *kernels_[kLoad], total, words);
+  start(r, *kernels_[kLoad], all_tiles * kGroup, words);
   if (!has_flags) return;
   start(r, *kernels_[kUnit], total,
         {r.at(to), r.at(flags_), static_cast<uint64_t>(total), static_cast<uint64_t>(rows),
@@ -521,15 +585,15 @@ void SolverPlan::store(const Run& r, int64_t from, int64_t leading, int64_t size
                        bool is_adjoint, bool is_real, bool has_info) const {
   const Place& place = batch_.places[static_cast<size_t>(tensor)];
   const int64_t rows = is_adjoint ? place.columns : place.rows, columns = is_adjoint ? place.rows : place.columns;
-  const int64_t total = batch_.count * rows * columns;
+  const int64_t all_tiles = batch_.count * tiles(rows, columns);
   std::vector<uint64_t> words = {r.at(from), this->tensor(r, tensor), r.at(flags_), has_info ? r.at(info_) : 0};
-  for (const int64_t number : {total, rows, columns, leading, size}) words.push_back(static_cast<uint64_t>(number));
+  for (const int64_t number : {all_tiles, rows, columns, leading, size}) words.push_back(static_cast<uint64_t>(number));
   append_batch(words, place);
   words.push_back(static_cast<uint64_t>(is_adjoint ? place.column_stride : place.row_stride));
   words.push_back(static_cast<uint64_t>(is_adjoint ? place.row_stride : place.column_stride));
   words.push_back(static_cast<uint64_t>(mode));
   words.push_back(is_adjoint ? 1 : 0);
-  start(r, is_real ? *real_store_ : *kernels_[kStore], total, words);
+  start(r, is_real ? *real_store_ : *kernels_[kStore], all_tiles * kGroup, words);
 }
 
 // One matrix, after its copy.
@@ -636,7 +700,7 @@ bool SolverPlan::have_results(const Run& r) const {
 }
 
 // Singular values by polar decompositions, which is the fastest method, but perturbs matrices that are nearly singular.
-// Returns whether it perturbed none.
+// Returns whether it perturbed none, or by less than the rounding of the results.
 bool SolverPlan::compute_polar(const Run& r) const {
   const bool has_vectors = outputs_ == 3;
   const int64_t k = std::min(m_, n_);
@@ -654,7 +718,17 @@ bool SolverPlan::compute_polar(const Run& r) const {
             "finding singular values");
   }
   check(cu.stream_synchronize(r.stream.handle()), "waiting for cuSOLVER");
-  return std::all_of(perturbations.begin(), perturbations.end(), [](double size) { return size == 0; });
+  for (int64_t i = 0; i < batch_.count; ++i) {
+    const double size = perturbations[static_cast<size_t>(i)];
+    if (size == 0) continue;
+    if (!is_double_) return false;
+    double greatest = 0;
+    check(cu.memcpy_dtoh_async(&greatest, r.at(values_ + i * k * type_.real_size), sizeof greatest, r.stream.handle()),
+          "reading memory");
+    check(cu.stream_synchronize(r.stream.handle()), "waiting for a copy");
+    if (!(size <= greatest * std::numeric_limits<float>::epsilon() / 4)) return false;
+  }
+  return true;
 }
 
 void SolverPlan::run(const compute_plugin_run& given, Stream& stream) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// segmented_reduce: a work group for some columns of a segment.
+// segmented_reduce: a work group for some columns of a segment, or of several short ones.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -33,22 +33,27 @@ BuiltKernels build_segments(const Op& op, const Dialect& dialect, bool with_text
   const int64_t rows = x.shape[0], segments = output.shape[0], columns = nest.points();
   const int64_t across =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min<int64_t>(columns, dialect.group_size))));
-  const int64_t along = dialect.group_size / across, blocks = divide_up(columns, across);
+  // As many items as a segment has rows on average, but a warp at least: some segments may be much longer.
+  const int64_t average = divide_up(rows, std::max<int64_t>(segments, 1));
+  const int64_t least = std::max(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(average))), kWarp / across);
+  const int64_t along = std::clamp<int64_t>(least, 1, dialect.group_size / across);
+  const int64_t slots = dialect.group_size / (across * along), blocks = divide_up(columns, across);
   const std::array<int64_t, 2> reach = {(std::abs(first_stride(x)) + 1) * rows,
                                         (std::abs(first_stride(output)) + 1) * segments};
   builder.is_wide = needs_wide(nest, sizes, segments * blocks, reach) || reach[0] * sizes[0] > INT32_MAX / 4 ||
                     reach[1] * sizes[1] > INT32_MAX / 4 ||
                     (std::abs(first_stride(offsets)) + 1) * segments * 8 > INT32_MAX / 4;
-  for (const int64_t value :
-       {int64_t{dtype}, int64_t{wide}, int64_t{output.dtype}, static_cast<int64_t>(kind), int64_t{nest.rank}, across})
+  for (const int64_t value : {int64_t{dtype}, int64_t{wide}, int64_t{output.dtype}, static_cast<int64_t>(kind),
+                              int64_t{nest.rank}, across, along})
     builder.sign(value);
   builder.pointer(Pointer::kTensor, 0, nest.offsets[0] * sizes[0]);
   builder.pointer(Pointer::kTensor, 1, 0);
   builder.pointer(Pointer::kTensor, 2, nest.offsets[1] * sizes[1]);
   builder.pointer(Pointer::kFault, 0, 0);
   const int32_t blocks_word = builder.word(blocks), columns_word = builder.word(columns),
-                rows_word = builder.word(rows), row_step = builder.word(first_stride(x)),
-                offset_step = builder.word(first_stride(offsets)), output_step = builder.word(first_stride(output));
+                rows_word = builder.word(rows), segments_word = builder.word(segments),
+                row_step = builder.word(first_stride(x)), offset_step = builder.word(first_stride(offsets)),
+                output_step = builder.word(first_stride(output));
   Space space(nest);
   space.add_words(builder, 1);
   builder.declare(0, type_text(dtype).storage, true);
@@ -71,6 +76,8 @@ BuiltKernels build_segments(const Op& op, const Dialect& dialect, bool with_text
               {"group", dialect.group_size},
               {"across", across},
               {"along", along},
+              {"slots", slots},
+              {"segments", KernelBuilder::index_word(segments_word)},
               {"blocks", KernelBuilder::index_word(blocks_word)},
               {"columns", KernelBuilder::index_word(columns_word)},
               {"rows", KernelBuilder::word_text(rows_word)},
@@ -90,7 +97,7 @@ BuiltKernels build_segments(const Op& op, const Dialect& dialect, bool with_text
   }
   BuiltKernels built;
   built.reports_faults = true;
-  built.add(builder, segments * blocks);
+  built.add(builder, divide_up(segments, slots) * blocks);
   return built;
 }
 
