@@ -512,8 +512,6 @@ Plan* Call::plan_only() {
 
 void Call::run() {
   place();
-  if (device_->is_host && !recording_ && has_blocks(callee_.op, inputs_)) [[unlikely]]
-    return run_in_blocks(*callee_.op, *callee_.attributes, stream_, inputs_, out_);
   Plan* plan = nullptr;
   try {
     plan = find_or_make_plan();

@@ -19,6 +19,7 @@
 #include "plugins/cpu/linalg/large.hpp"
 #include "plugins/cpu/linalg/matrix.hpp"
 #include "plugins/cpu/linalg/small.hpp"
+#include "plugins/cpu/linalg/transfer.hpp"
 #include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
@@ -41,42 +42,20 @@ class Cholesky final : public Decomposition<T> {
   Outcome run(Arrays& arrays, const View* operands) const override {
     T* const a = arrays.take<T>(int64_t{n_} * n_);
     if (operands == nullptr) return kDone;
-    load(operands[0], a);
-    // The other triangle is not read, so it may hold anything.
-    bool all_finite = true;
-    for (int64_t j = 0; j < n_; ++j) {
-      for (int64_t i = 0; i < n_; ++i) {
-        T& x = a[j * n_ + i];
-        if (upper_ ? i > j : i < j) x = 0;
-        all_finite = all_finite && is_finite(x);
-      }
-    }
-    if (!all_finite) return kNotFinite;
+    // The transpose of a Hermitian matrix has the conjugate factor, so the upper factor is its transpose.
+    if (!load(upper_ ? transposed(operands[0]) : operands[0], a, Triangle::kLower)) return kNotFinite;
     Int info = 0;
     if (n_ <= kMostSmallRows) {
-      if (upper_) turn(a, false);
       info = cholesky_small(n_, a);
-      if (upper_) turn(a, true);
     } else {
-      this->l_.potrf(upper_ ? "U" : "L", &n_, a, &n_, &info, 1);
+      this->l_.potrf("L", &n_, a, &n_, &info, 1);
     }
     if (info != 0) return kNotPositiveDefinite;
-    store(a, n_, operands[1]);
+    store(a, n_, upper_ ? transposed(operands[1]) : operands[1], Triangle::kLower);
     return kDone;
   }
 
  private:
-  // Moves the adjoint of one triangle to the other.
-  void turn(T* a, bool to_upper) const {
-    for (int64_t j = 0; j < n_; ++j) {
-      for (int64_t i = j + 1; i < n_; ++i) {
-        T &lower = a[j * n_ + i], &upper = a[i * n_ + j];
-        (to_upper ? upper : lower) = conjugate(to_upper ? lower : upper);
-        (to_upper ? lower : upper) = 0;
-      }
-    }
-  }
-
   const Int n_;
   const bool upper_;
 };
@@ -254,13 +233,7 @@ class Qr final : public Decomposition<T> {
     if (!load(operands[0], a)) return kNotFinite;
     Int info = 0;
     this->l_.geqrf(&m_, &n_, a, &m_, tau, work, &work_, &info);
-    const View& r = operands[2];
-    for (int64_t j = 0; j < r.columns; ++j) {
-      for (int64_t i = 0; i < r.rows; ++i) {
-        const T x = i <= j ? a[j * m_ + i] : T(0);
-        std::memcpy(r.data + i * r.row_stride + j * r.column_stride, &x, sizeof x);
-      }
-    }
+    store(a, m_, operands[2], Triangle::kUpper);
     this->l_.orgqr(&m_, &columns_, &count, a, &m_, tau, work, &work_, &info);
     store(a, m_, operands[1]);
     return kDone;
@@ -296,13 +269,7 @@ class Eigh final : public Decomposition<T> {
     auto* const real_work = arrays.take<Real<T>>(kIsComplex<T> ? real_work_ : 1);
     Int* const integer_work = arrays.take<Int>(integer_work_);
     if (operands == nullptr) return kDone;
-    load(operands[0], a);
-    bool all_finite = true;
-    for (int64_t j = 0; j < n_; ++j) {
-      for (int64_t i = upper_ ? 0 : j; i < (upper_ ? j + 1 : n_); ++i)
-        all_finite = all_finite && is_finite(a[j * n_ + i]);
-    }
-    if (!all_finite) return kNotFinite;
+    if (!load(operands[0], a, upper_ ? Triangle::kUpper : Triangle::kLower)) return kNotFinite;
     Int info = 0;
     call(a, values, work, work_, real_work, real_work_, integer_work, integer_work_, info);
     if (info != 0) return kNotConverged;
@@ -669,7 +636,9 @@ class DecompositionPlan final : public Plan {
     const int64_t matrices = nest_.points();
     const double work = static_cast<double>(matrices) * static_cast<double>(cost) / static_cast<double>(kGrain);
     const int64_t most = std::min<int64_t>(matrices, kSlotsPerThread * thread_count());
-    slots_ = std::clamp<int64_t>(static_cast<int64_t>(std::min(work, 1e9)), 1, most);
+    slots_ = decomposition_->takes_all_threads()
+                 ? 1
+                 : std::clamp<int64_t>(static_cast<int64_t>(std::min(work, 1e9)), 1, most);
     workspace_bytes = slots_ * slot_bytes_;
     reports_faults = true;
   }

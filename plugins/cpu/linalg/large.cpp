@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/cpu/linalg/transfer.hpp"
 #include "plugins/cpu/threads/openmp.hpp"
 #include "plugins/cpu/threads/threads.hpp"
 
@@ -17,19 +18,13 @@ namespace compute::cpu {
 namespace {
 
 constexpr Int kLeastRows = 256;                   // of matrices that are shared
-constexpr Int kBlock = 32;                        // reflectors that are applied at a time
+constexpr Int kReflectors = 64;                   // that are applied at a time
+constexpr Int kBlock = 32;                        // columns that are reduced at a time
 constexpr Int kWidth = 64;                        // columns of the least part of a product
 constexpr int64_t kPartBytes = int64_t{1} << 17;  // of a matrix that one thread multiplies by a vector
 constexpr int64_t kGrainBytes = kPartBytes / 4;   // that justify handing over
 
 Int rounded_up(Int n, Int unit) { return (n + unit - 1) / unit * unit; }
-
-// The operand as its transpose.
-View transposed(View x) {
-  std::swap(x.rows, x.columns);
-  std::swap(x.row_stride, x.column_stride);
-  return x;
-}
 
 // The steps that the team shares, of column-major matrices.
 template <class T>
@@ -62,17 +57,17 @@ class Shared {
     });
   }
 
-  // ---- Reflectors: below the diagonal of v, with a triangular factor for each block of them in t [kBlock, k] ----
+  // ---- Reflectors: below the diagonal of v, with a triangular factor for each block of them in t [kReflectors, k] ----
 
-  static int64_t factor_size(Int k) { return int64_t{kBlock} * rounded_up(std::max(k, 1), kBlock); }
-  static int64_t work_size(Int columns) { return int64_t{kBlock} * rounded_up(std::max(columns, 1), kWidth); }
+  static int64_t factor_size(Int k) { return int64_t{kReflectors} * rounded_up(std::max(k, 1), kReflectors); }
+  static int64_t work_size(Int columns) { return int64_t{kReflectors} * rounded_up(std::max(columns, 1), kWidth); }
 
   // c = Q c, or Q^H c, by the block at j, for `columns` columns of m rows.
   void apply_block(bool adjoint, const T* v, Int v_stride, const T* t, Int j, Int size, Int m, T* c, Int c_stride,
                    Int columns, T* work) const {
-    const Int rows = m - j, block = kBlock;
+    const Int rows = m - j, block = kReflectors;
     l_.larfb("L", adjoint ? (kIsComplex<T> ? "C" : "T") : "N", "F", "C", &rows, &columns, &size,
-             v + int64_t{j} * v_stride + j, &v_stride, t + int64_t{j} * kBlock, &block, c + j, &c_stride, work,
+             v + int64_t{j} * v_stride + j, &v_stride, t + int64_t{j} * kReflectors, &block, c + j, &c_stride, work,
              &columns, 1, 1, 1, 1);
   }
 
@@ -82,21 +77,22 @@ class Shared {
     if (k < 1) return;
     for_columns(0, columns, [&](Int begin, Int end) {
       const Int last = std::min(begin >= unit ? end : k, k) - 1;
-      for (Int j = last / kBlock * kBlock; j >= 0; j -= kBlock) {
-        apply_block(false, v, v_stride, t, j, std::min(kBlock, k - j), m, c + int64_t{begin} * c_stride, c_stride,
-                    end - begin, work + int64_t{begin} * kBlock);
+      for (Int j = last / kReflectors * kReflectors; j >= 0; j -= kReflectors) {
+        apply_block(false, v, v_stride, t, j, std::min(kReflectors, k - j), m, c + int64_t{begin} * c_stride, c_stride,
+                    end - begin, work + int64_t{begin} * kReflectors);
       }
     });
   }
 
   // The triangular factors of k reflectors of m rows.
   void make_factors(const T* v, Int v_stride, const T* tau, Int m, Int k, T* t) const {
-    parallel_tasks((k + kBlock - 1) / kBlock, 1, [&](int64_t first, int64_t last) {
+    parallel_tasks((k + kReflectors - 1) / kReflectors, 1, [&](int64_t first, int64_t last) {
       const OneOpenmpThread one(openmp_);
       for (int64_t i = first; i < last; ++i) {
-        const Int j = static_cast<Int>(i) * kBlock, rows = m - j, size = std::min(kBlock, k - j), block = kBlock;
-        l_.larft("F", "C", &rows, &size, v + int64_t{j} * v_stride + j, &v_stride, tau + j, t + int64_t{j} * kBlock,
-                 &block, 1, 1);
+        const Int j = static_cast<Int>(i) * kReflectors, rows = m - j, size = std::min(kReflectors, k - j),
+                  block = kReflectors;
+        l_.larft("F", "C", &rows, &size, v + int64_t{j} * v_stride + j, &v_stride, tau + j,
+                 t + int64_t{j} * kReflectors, &block, 1, 1);
       }
     });
   }
@@ -104,15 +100,15 @@ class Shared {
   // a = Q R: the reflectors below the diagonal, R above. The next panel is factored while the rest of the columns is
   // still multiplied by the one before.
   void factor(T* a, Int m, Int n, T* t, T* work) const {
-    const Int k = std::min(m, n), block = kBlock;
+    const Int k = std::min(m, n), block = kReflectors;
     const auto panel = [&](Int j) {
-      const Int rows = m - j, size = std::min(kBlock, k - j);
+      const Int rows = m - j, size = std::min(kReflectors, k - j);
       Int info = 0;
-      l_.geqrt3(&rows, &size, a + int64_t{j} * m + j, &m, t + int64_t{j} * kBlock, &block, &info);
+      l_.geqrt3(&rows, &size, a + int64_t{j} * m + j, &m, t + int64_t{j} * kReflectors, &block, &info);
     };
     panel(0);
-    for (Int j = 0; j < k; j += kBlock) {
-      const Int size = std::min(kBlock, k - j), next = j + size, rest = std::min(next + kBlock, n);
+    for (Int j = 0; j < k; j += kReflectors) {
+      const Int size = std::min(kReflectors, k - j), next = j + size, rest = std::min(next + kReflectors, n);
       if (next >= n) break;
       parallel_tasks(1 + (n - rest + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
         const OneOpenmpThread one(openmp_);
@@ -120,7 +116,7 @@ class Shared {
           const Int begin = i == 0 ? next : static_cast<Int>(rest + (i - 1) * kWidth);
           const Int end = i == 0 ? rest : static_cast<Int>(std::min<int64_t>(rest + i * kWidth, n));
           apply_block(true, a, m, t, j, size, m, a + int64_t{begin} * m, m, end - begin,
-                      work + int64_t{begin} * kBlock);
+                      work + int64_t{begin} * kReflectors);
           if (i == 0 && next < k) panel(next);
         }
       });
@@ -154,22 +150,18 @@ class LargeQr final : public Decomposition<T> {
         n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
         columns_(static_cast<Int>(op.output(0).shape[op.output(0).rank - 1])) {}
 
+  bool takes_all_threads() const override { return true; }
+
   Outcome run(Arrays& arrays, const View* operands) const override {
     const Int k = std::min(m_, n_);
     T* const a = arrays.take<T>(int64_t{m_} * n_);
     T* const q = arrays.take<T>(int64_t{m_} * columns_);
     T* const t = arrays.take<T>(shared_.factor_size(k));
-    T* const work = arrays.take<T>(shared_.work_size(std::max(n_, columns_)) + kWidth * kBlock);
+    T* const work = arrays.take<T>(shared_.work_size(std::max(n_, columns_)) + kWidth * kReflectors);
     if (operands == nullptr) return kDone;
     if (!load(operands[0], a)) return kNotFinite;
     shared_.factor(a, m_, n_, t, work);
-    const View& r = operands[2];
-    for (int64_t j = 0; j < r.columns; ++j) {
-      for (int64_t i = 0; i < r.rows; ++i) {
-        const T x = i <= j ? a[j * m_ + i] : T(0);
-        std::memcpy(r.data + i * r.row_stride + j * r.column_stride, &x, sizeof x);
-      }
-    }
+    store(a, m_, operands[2], Triangle::kUpper);
     fill_unit(q, m_, columns_, 0);
     shared_.apply(a, m_, t, m_, k, q, m_, columns_, 0, work);
     store(q, m_, operands[1]);
@@ -245,6 +237,8 @@ class LargeEigh final : public Decomposition<T> {
         upper_(op.integer("upper", 0) != 0),
         has_vectors_(op.output_count() == 2) {}
 
+  bool takes_all_threads() const override { return true; }
+
   Outcome run(Arrays& arrays, const View* operands) const override {
     const int64_t square = int64_t{n_} * n_;
     T* const a = arrays.take<T>(square);
@@ -259,15 +253,7 @@ class LargeEigh final : public Decomposition<T> {
     T* const work = arrays.take<T>(work_size);
     Int* const integer_work = arrays.take<Int>(integers);
     if (operands == nullptr) return kDone;
-    load(upper_ ? transposed(operands[0]) : operands[0], a);
-    bool all_finite = true;
-    for (int64_t j = 0; j < n_; ++j) {
-      for (int64_t i = 0; i < n_; ++i) {
-        if (i < j) a[j * n_ + i] = 0;
-        all_finite = all_finite && is_finite(a[j * n_ + i]);
-      }
-    }
-    if (!all_finite) return kNotFinite;
+    if (!load(upper_ ? transposed(operands[0]) : operands[0], a, Triangle::kLower)) return kNotFinite;
     const T factor = scale_of(a, square);
     multiply_all(a, square, factor);
     reduce(a, d, e, tau, w, sums);
@@ -393,6 +379,8 @@ class LargeSvd final : public Decomposition<T> {
     columns_ = static_cast<Int>(u.shape[u.rank - (is_wide_ ? 2 : 1)]);
   }
 
+  bool takes_all_threads() const override { return true; }
+
   Outcome run(Arrays& arrays, const View* operands) const override {
     const int64_t square = int64_t{n_} * n_;
     const Int rows = is_tall_ ? n_ : m_;  // of the matrix that is reduced
@@ -408,7 +396,7 @@ class LargeSvd final : public Decomposition<T> {
     T* const x = arrays.take<T>(int64_t{rows} * kBlock);
     T* const y = arrays.take<T>(int64_t{n_} * kBlock);
     T* const t = arrays.take<T>(shared_.factor_size(n_));
-    T* const products = arrays.take<T>(shared_.work_size(std::max(n_, columns_)) + kWidth * kBlock);
+    T* const products = arrays.take<T>(shared_.work_size(std::max(n_, columns_)) + kWidth * kReflectors);
     T* const u = arrays.take<T>(int64_t{m_} * columns_);
     T* const v = arrays.take<T>(has_vectors_ ? square : 1);
     T* const vt = arrays.take<T>(has_vectors_ ? square : 1);
@@ -556,11 +544,13 @@ class LargeSvd final : public Decomposition<T> {
   Int columns_ = 0;  // of u
 };
 
-bool is_alone(const Op& op) {
+// Whether threads share each matrix: there are too few matrices for all threads, and large ones.
+bool are_shared(const Op& op) {
   const compute_plugin_tensor& a = op.input(0);
   int64_t matrices = 1;
   for (int32_t i = 0; i < a.rank - 2; ++i) matrices *= a.shape[i];
-  return matrices == 1 && std::min(a.shape[a.rank - 2], a.shape[a.rank - 1]) >= kLeastRows && thread_count() > 1;
+  return std::min(a.shape[a.rank - 2], a.shape[a.rank - 1]) >= kLeastRows &&
+         (matrices == 1 || 2 * matrices <= thread_count());
 }
 
 }  // namespace
@@ -568,13 +558,14 @@ bool is_alone(const Op& op) {
 template <class T>
 std::unique_ptr<Decomposition<T>> make_large(const LapackLibrary& library, const Op& op) {
   const std::string_view name = op.name();
-  if ((name != "qr" && name != "eigh" && name != "svd") || !is_alone(op)) return nullptr;
+  if (!are_shared(op)) return nullptr;
   if (name == "qr") return std::make_unique<LargeQr<T>>(library, op);
+  if (thread_count() == 1) return nullptr;
   if constexpr (!kIsComplex<T>) {
     if (name == "eigh") return std::make_unique<LargeEigh<T>>(library, op);
-    return std::make_unique<LargeSvd<T>>(library, op);
+    if (name == "svd") return std::make_unique<LargeSvd<T>>(library, op);
   }
-  return nullptr;
+  return make_large_factors<T>(library, op);
 }
 
 template std::unique_ptr<Decomposition<float>> make_large(const LapackLibrary&, const Op&);

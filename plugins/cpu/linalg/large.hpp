@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// qr, eigh and svd of one large matrix, on all threads: LAPACK's blocked algorithms, whose steps the team shares.
+// Large matrices, each on all threads: LAPACK's blocked algorithms, whose steps the team shares.
 #pragma once
 
 #include <memory>
@@ -11,5 +11,9 @@ namespace compute::cpu {
 // NULL for ops, dtypes and sizes that one thread computes as fast.
 template <class T>
 std::unique_ptr<Decomposition<T>> make_large(const LapackLibrary& library, const Op& op);
+
+// cholesky, lu, solve, inv and triangular_solve; NULL for other ops.
+template <class T>
+std::unique_ptr<Decomposition<T>> make_large_factors(const LapackLibrary& library, const Op& op);
 
 }  // namespace compute::cpu

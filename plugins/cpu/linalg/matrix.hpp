@@ -35,29 +35,6 @@ bool is_finite(std::complex<T> x) {
   return std::isfinite(x.real()) && std::isfinite(x.imag());
 }
 
-// False if an element is infinite or NaN.
-template <class T>
-bool load(const View& from, T* to) {
-  bool all_finite = true;
-  for (int64_t j = 0; j < from.columns; ++j) {
-    const char* src = from.data + j * from.column_stride;
-    for (int64_t i = 0; i < from.rows; ++i, src += from.row_stride, ++to) {
-      std::memcpy(to, src, sizeof(T));
-      all_finite = all_finite && is_finite(*to);
-    }
-  }
-  return all_finite;
-}
-
-// From column-major memory with `stride` elements from column to column.
-template <class T>
-void store(const T* from, int64_t stride, const View& to) {
-  for (int64_t j = 0; j < to.columns; ++j) {
-    char* dst = to.data + j * to.column_stride;
-    for (int64_t i = 0; i < to.rows; ++i, dst += to.row_stride) std::memcpy(dst, from + j * stride + i, sizeof(T));
-  }
-}
-
 template <class T>
 void store_all(T value, const View& to) {
   for (int64_t j = 0; j < to.columns; ++j) {
@@ -128,6 +105,8 @@ class Decomposition {
   }
   // Without operands, it takes its arrays and does nothing else.
   virtual Outcome run(Arrays& arrays, const View* operands) const = 0;
+  // Then matrices are computed one after the other.
+  virtual bool takes_all_threads() const { return false; }
 
  protected:
   const Lapack<T>& l_;

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Right-looking factorizations. A step factors a panel of columns and updates the columns right of it, which threads
+// share; one of them takes the next panel, and factors it while the others still update.
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugins/cpu/linalg/large.hpp"
+#include "plugins/cpu/linalg/transfer.hpp"
+#include "plugins/cpu/threads/openmp.hpp"
+#include "plugins/cpu/threads/threads.hpp"
+
+namespace compute::cpu {
+namespace {
+
+constexpr Int kWidth = 64;      // columns of the least part of an update
+constexpr Int kFewThreads = 4;  // up to which wider panels, whose products are faster, cost more than they save
+
+// The steps that the team shares, of column-major matrices.
+template <class T>
+class Factors {
+ public:
+  explicit Factors(const LapackLibrary& library)
+      : l_(library.of<T>()), openmp_(library.openmp), panel_(thread_count() <= kFewThreads ? 128 : 64) {}
+
+  // The lower factor of a [n, n], whose upper triangle is neither read nor kept. Returns what LAPACK does.
+  Int cholesky(T* a, Int n) const {
+    Int failed = 0;
+    const auto factor_panel = [&](Int j, Int size) {
+      const Int below = n - j - size;
+      T* const block = at(a, n, j, j);
+      Int info = 0;
+      l_.potrf("L", &size, block, &n, &info, 1);
+      if (info != 0) failed = j + info;
+      if (below > 0)
+        l_.trsm("R", "L", kIsComplex<T> ? "C" : "T", "N", &below, &size, &kOne, block, &n, block + size, &n, 1, 1, 1,
+                1);
+    };
+    in_panels(
+        n, n, factor_panel,
+        [&](Int j, Int size, Int begin, Int end) {
+          const Int rows = n - begin, columns = end - begin;
+          l_.gemm("N", kIsComplex<T> ? "C" : "T", &rows, &columns, &size, &kMinus, at(a, n, begin, j), &n,
+                  at(a, n, begin, j), &n, &kOne, at(a, n, begin, begin), &n, 1, 1);
+        },
+        [&] { return failed == 0; });
+    return failed;
+  }
+
+  // P L U = a [m, n]. pivots[i] is the row, from 0, that is exchanged with row i. Returns what LAPACK does.
+  Int lu(T* a, Int m, Int n, Int* pivots) const {
+    Int failed = 0;
+    const Int k = std::min(m, n);
+    const auto factor_panel = [&](Int j, Int size) {
+      const Int rows = m - j;
+      Int info = 0;
+      l_.getrf(&rows, &size, at(a, m, j, j), &m, pivots + j, &info);
+      if (info > 0 && failed == 0) failed = j + info;
+      for (Int i = j; i < j + size; ++i) pivots[i] += j - 1;
+    };
+    in_panels(
+        k, n, factor_panel,
+        [&](Int j, Int size, Int begin, Int end) {
+          const Int columns = end - begin, below = m - j - size;
+          exchange(a, m, pivots, j, j + size, begin, end);
+          l_.trsm("L", "L", "N", "U", &size, &columns, &kOne, at(a, m, j, j), &m, at(a, m, j, begin), &m, 1, 1, 1, 1);
+          if (below > 0)
+            l_.gemm("N", "N", &below, &columns, &size, &kMinus, at(a, m, j + size, j), &m, at(a, m, j, begin), &m,
+                    &kOne, at(a, m, j + size, begin), &m, 1, 1);
+        },
+        [] { return true; });
+    // The rows of earlier panels.
+    parallel_tasks((k + panel_ - 1) / panel_, 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const Int begin = static_cast<Int>(i) * panel_, end = std::min(begin + panel_, k);
+        exchange(a, m, pivots, end, k, begin, end);
+      }
+    });
+    return failed;
+  }
+
+  // x with op(a) x = b in place of b [n, count], for the triangle of a; exchanges rows before, if there are pivots.
+  void substitute(const T* a, Int n, const Int* pivots, bool upper, bool unit, T* b, Int count) const {
+    for_columns(0, count, [&](Int begin, Int end) {
+      const Int columns = end - begin;
+      if (pivots != nullptr) exchange(b, n, pivots, 0, n, begin, end);
+      l_.trsm("L", upper ? "U" : "L", "N", unit ? "U" : "N", &n, &columns, &kOne, a, &n, at(b, n, 0, begin), &n, 1, 1,
+              1, 1);
+    });
+  }
+
+ private:
+  static constexpr T kOne = 1, kMinus = -1;
+
+  template <class E>
+  static E* at(E* a, Int stride, Int i, Int j) {
+    return a + int64_t{j} * stride + i;
+  }
+
+  // Rows i and pivots[i] for i from `first` on, of the columns [begin, end).
+  static void exchange(T* a, Int stride, const Int* pivots, Int first, Int last, Int begin, Int end) {
+    for (Int j = begin; j < end; ++j) {
+      T* const column = at(a, stride, 0, j);
+      for (Int i = first; i < last; ++i) std::swap(column[i], column[pivots[i]]);
+    }
+  }
+
+  template <class F>
+  void for_columns(Int begin, Int end, const F& body) const {
+    parallel_tasks((end - begin + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
+      const OneOpenmpThread one(openmp_);
+      body(static_cast<Int>(begin + first * kWidth), static_cast<Int>(std::min<int64_t>(begin + last * kWidth, end)));
+    });
+  }
+
+  // factor(j, size) for the panels of the first k of n columns, update(j, size, begin, end) for columns behind them.
+  template <class Factor, class Update, class Go>
+  void in_panels(Int k, Int n, const Factor& factor, const Update& update, const Go& goes_on) const {
+    {
+      const OneOpenmpThread one(openmp_);
+      factor(0, std::min(panel_, k));
+    }
+    for (Int j = 0; j < k && goes_on(); j += panel_) {
+      const Int size = std::min(panel_, k - j), next = j + size, rest = std::min(next + panel_, n);
+      if (next >= n) break;
+      parallel_tasks(1 + (n - rest + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
+        const OneOpenmpThread one(openmp_);
+        if (first == 0) {
+          update(j, size, next, rest);
+          if (next < k) factor(next, std::min(panel_, k - next));
+          ++first;
+        }
+        if (first >= last) return;
+        update(j, size, static_cast<Int>(rest + (first - 1) * kWidth),
+               static_cast<Int>(std::min<int64_t>(rest + (last - 1) * kWidth, n)));
+      });
+    }
+  }
+
+  const Lapack<T>& l_;
+  const Openmp& openmp_;
+  const Int panel_;
+};
+
+template <class T>
+class LargeDecomposition : public Decomposition<T> {
+ public:
+  explicit LargeDecomposition(const LapackLibrary& library) : Decomposition<T>(library), factors_(library) {}
+  bool takes_all_threads() const override { return true; }
+
+ protected:
+  const Factors<T> factors_;
+};
+
+Int extent(const compute_plugin_tensor& x, int32_t from_end) { return static_cast<Int>(x.shape[x.rank - from_end]); }
+
+template <class T>
+class LargeCholesky final : public LargeDecomposition<T> {
+ public:
+  LargeCholesky(const LapackLibrary& library, const Op& op)
+      : LargeDecomposition<T>(library), n_(extent(op.input(0), 1)), upper_(op.integer("upper", 0) != 0) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    if (operands == nullptr) return kDone;
+    // As in decompositions.cpp, the upper factor is the transpose of a lower one.
+    if (!load(upper_ ? transposed(operands[0]) : operands[0], a, Triangle::kLower)) return kNotFinite;
+    if (this->factors_.cholesky(a, n_) != 0) return kNotPositiveDefinite;
+    store(a, n_, upper_ ? transposed(operands[1]) : operands[1], Triangle::kLower);
+    return kDone;
+  }
+
+ private:
+  const Int n_;
+  const bool upper_;
+};
+
+template <class T>
+class LargeLu final : public LargeDecomposition<T> {
+ public:
+  LargeLu(const LapackLibrary& library, const Op& op)
+      : LargeDecomposition<T>(library), m_(extent(op.input(0), 2)), n_(extent(op.input(0), 1)) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    const Int count = std::min(m_, n_);
+    T* const a = arrays.take<T>(int64_t{m_} * n_);
+    Int* const pivots = arrays.take<Int>(count);
+    if (operands == nullptr) return kDone;
+    if (load(operands[0], a)) {
+      this->factors_.lu(a, m_, n_, pivots);
+      store(a, m_, operands[1]);
+    } else {
+      store_all(kNan<T>, operands[1]);
+      for (Int i = 0; i < count; ++i) pivots[i] = i;
+    }
+    const View& to = operands[2];
+    for (Int i = 0; i < count; ++i) {
+      const int64_t row = pivots[i];
+      std::memcpy(to.data + i * to.row_stride, &row, sizeof row);
+    }
+    return kDone;
+  }
+
+ private:
+  const Int m_, n_;
+};
+
+// solve, and inv with the unit matrix on the right.
+template <class T>
+class LargeSolve final : public LargeDecomposition<T> {
+ public:
+  LargeSolve(const LapackLibrary& library, const Op& op)
+      : LargeDecomposition<T>(library),
+        n_(extent(op.input(0), 1)),
+        is_inverse_(op.input_count() == 1),
+        count_(is_inverse_ ? n_ : extent(op.input(1), 1)) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    T* const b = arrays.take<T>(int64_t{n_} * count_);
+    Int* const pivots = arrays.take<Int>(n_);
+    if (operands == nullptr) return kDone;
+    if (!load(operands[0], a)) return kNotFinite;
+    if (this->factors_.lu(a, n_, n_, pivots) != 0) return kSingular;
+    if (is_inverse_) {
+      std::fill_n(b, int64_t{n_} * n_, T(0));
+      for (int64_t i = 0; i < n_; ++i) b[i * (n_ + 1)] = 1;
+    } else {
+      load(operands[1], b);
+    }
+    this->factors_.substitute(a, n_, pivots, false, true, b, count_);
+    this->factors_.substitute(a, n_, nullptr, true, false, b, count_);
+    store(b, n_, operands[is_inverse_ ? 1 : 2]);
+    return kDone;
+  }
+
+ private:
+  const Int n_;
+  const bool is_inverse_;
+  const Int count_;
+};
+
+template <class T>
+class LargeTriangularSolve final : public LargeDecomposition<T> {
+ public:
+  LargeTriangularSolve(const LapackLibrary& library, const Op& op)
+      : LargeDecomposition<T>(library),
+        n_(extent(op.input(0), 1)),
+        count_(extent(op.input(1), 1)),
+        upper_(op.integer("upper", 0) != 0),
+        unit_(op.integer("unit_diagonal", 0) != 0) {}
+
+  Outcome run(Arrays& arrays, const View* operands) const override {
+    T* const a = arrays.take<T>(int64_t{n_} * n_);
+    T* const b = arrays.take<T>(int64_t{n_} * count_);
+    if (operands == nullptr) return kDone;
+    load(operands[0], a);
+    load(operands[1], b);
+    this->factors_.substitute(a, n_, nullptr, upper_, unit_, b, count_);
+    store(b, n_, operands[2]);
+    return kDone;
+  }
+
+ private:
+  const Int n_, count_;
+  const bool upper_, unit_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<Decomposition<T>> make_large_factors(const LapackLibrary& library, const Op& op) {
+  const std::string_view name = op.name();
+  if (name == "cholesky") return std::make_unique<LargeCholesky<T>>(library, op);
+  if (name == "lu") return std::make_unique<LargeLu<T>>(library, op);
+  if (name == "solve" || name == "inv") return std::make_unique<LargeSolve<T>>(library, op);
+  if (name == "triangular_solve") return std::make_unique<LargeTriangularSolve<T>>(library, op);
+  return nullptr;
+}
+
+template std::unique_ptr<Decomposition<float>> make_large_factors(const LapackLibrary&, const Op&);
+template std::unique_ptr<Decomposition<double>> make_large_factors(const LapackLibrary&, const Op&);
+template std::unique_ptr<Decomposition<std::complex<float>>> make_large_factors(const LapackLibrary&, const Op&);
+template std::unique_ptr<Decomposition<std::complex<double>>> make_large_factors(const LapackLibrary&, const Op&);
+
+}  // namespace compute::cpu
