@@ -560,10 +560,9 @@ std::unique_ptr<Decomposition<T>> make_large(const LapackLibrary& library, const
   const std::string_view name = op.name();
   if (!are_shared(op)) return nullptr;
   if (name == "qr") return std::make_unique<LargeQr<T>>(library, op);
-  if (thread_count() == 1) return nullptr;
   if constexpr (!kIsComplex<T>) {
-    if (name == "eigh") return std::make_unique<LargeEigh<T>>(library, op);
-    if (name == "svd") return std::make_unique<LargeSvd<T>>(library, op);
+    if (name == "eigh" && thread_count() > 1) return std::make_unique<LargeEigh<T>>(library, op);
+    if (name == "svd" && thread_count() > 1) return std::make_unique<LargeSvd<T>>(library, op);
   }
   return make_large_factors<T>(library, op);
 }

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "plugins/cpu/contract/matmul.hpp"
 #include "plugins/cpu/linalg/large.hpp"
 #include "plugins/cpu/linalg/transfer.hpp"
 #include "plugins/cpu/threads/openmp.hpp"
@@ -15,75 +17,86 @@
 namespace compute::cpu {
 namespace {
 
-constexpr Int kWidth = 64;      // columns of the least part of an update
-constexpr Int kFewThreads = 4;  // up to which wider panels, whose products are faster, cost more than they save
+constexpr Int kPanel = 64;  // columns that are factored at a time
+constexpr Int kWidth = 64;  // columns of the least part of an update
 
-// The steps that the team shares, of column-major matrices.
+template <class T>
+constexpr compute_dtype kDtype = std::is_same_v<T, float> ? COMPUTE_DTYPE_FLOAT32 : COMPUTE_DTYPE_FLOAT64;
+
+// The steps that the team shares, of column-major matrices with `rows` rows and so many columns at most.
 template <class T>
 class Factors {
  public:
-  explicit Factors(const LapackLibrary& library)
-      : l_(library.of<T>()), openmp_(library.openmp), panel_(thread_count() <= kFewThreads ? 128 : 64) {}
+  Factors(const LapackLibrary& library, Int rows, Int columns) : l_(library.of<T>()), openmp_(library.openmp) {
+    if constexpr (!kIsComplex<T>) {
+      slot_bytes_ = (product(rows, kWidth, kPanel, rows, false, kPanel, rows).workspace_bytes() + 63) / 64 * 64;
+      slots_ = 1 + (columns + kWidth - 1) / kWidth;
+    }
+  }
+
+  int64_t scratch_bytes() const { return slots_ * slot_bytes_; }
 
   // The lower factor of a [n, n], whose upper triangle is neither read nor kept. Returns what LAPACK does.
-  Int cholesky(T* a, Int n) const {
+  Int cholesky(T* a, Int n, char* scratch) const {
     Int failed = 0;
-    const auto factor_panel = [&](Int j, Int size) {
-      const Int below = n - j - size;
-      T* const block = at(a, n, j, j);
-      Int info = 0;
-      l_.potrf("L", &size, block, &n, &info, 1);
-      if (info != 0) failed = j + info;
-      if (below > 0)
-        l_.trsm("R", "L", kIsComplex<T> ? "C" : "T", "N", &below, &size, &kOne, block, &n, block + size, &n, 1, 1, 1,
-                1);
-    };
     in_panels(
-        n, n, factor_panel,
-        [&](Int j, Int size, Int begin, Int end) {
-          const Int rows = n - begin, columns = end - begin;
-          l_.gemm("N", kIsComplex<T> ? "C" : "T", &rows, &columns, &size, &kMinus, at(a, n, begin, j), &n,
-                  at(a, n, begin, j), &n, &kOne, at(a, n, begin, begin), &n, 1, 1);
+        n, n,
+        [&](Int j, Int size) {
+          if (failed != 0) return;
+          const Int below = n - j - size;
+          T* const block = at(a, n, j, j);
+          Int info = 0;
+          l_.potrf("L", &size, block, &n, &info, 1);
+          if (info != 0) failed = j + info;
+          if (below > 0)
+            l_.trsm("R", "L", kIsComplex<T> ? "C" : "T", "N", &below, &size, &kOne, block, &n, block + size, &n, 1, 1,
+                    1, 1);
         },
-        [&] { return failed == 0; });
+        [&](Int j, Int size, Int begin, Int end, Int slot) {
+          if (failed != 0) return;
+          T* const rows = at(a, n, begin, j);
+          subtract(n - begin, end - begin, size, rows, n, true, rows, n, at(a, n, begin, begin), n,
+                   scratch + slot * slot_bytes_);
+        });
     return failed;
   }
 
   // P L U = a [m, n]. pivots[i] is the row, from 0, that is exchanged with row i. Returns what LAPACK does.
-  Int lu(T* a, Int m, Int n, Int* pivots) const {
+  Int lu(T* a, Int m, Int n, Int* pivots, char* scratch) const {
     Int failed = 0;
     const Int k = std::min(m, n);
-    const auto factor_panel = [&](Int j, Int size) {
-      const Int rows = m - j;
-      Int info = 0;
-      l_.getrf(&rows, &size, at(a, m, j, j), &m, pivots + j, &info);
-      if (info > 0 && failed == 0) failed = j + info;
-      for (Int i = j; i < j + size; ++i) pivots[i] += j - 1;
-    };
     in_panels(
-        k, n, factor_panel,
-        [&](Int j, Int size, Int begin, Int end) {
+        k, n,
+        [&](Int j, Int size) {
+          const Int rows = m - j;
+          Int info = 0;
+          l_.getrf(&rows, &size, at(a, m, j, j), &m, pivots + j, &info);
+          if (info > 0 && failed == 0) failed = j + info;
+          for (Int i = j; i < j + size; ++i) pivots[i] += j - 1;
+        },
+        [&](Int j, Int size, Int begin, Int end, Int slot) {
           const Int columns = end - begin, below = m - j - size;
           exchange(a, m, pivots, j, j + size, begin, end);
           l_.trsm("L", "L", "N", "U", &size, &columns, &kOne, at(a, m, j, j), &m, at(a, m, j, begin), &m, 1, 1, 1, 1);
-          if (below > 0)
-            l_.gemm("N", "N", &below, &columns, &size, &kMinus, at(a, m, j + size, j), &m, at(a, m, j, begin), &m,
-                    &kOne, at(a, m, j + size, begin), &m, 1, 1);
-        },
-        [] { return true; });
+          subtract(below, columns, size, at(a, m, j + size, j), m, false, at(a, m, j, begin), m,
+                   at(a, m, j + size, begin), m, scratch + slot * slot_bytes_);
+        });
     // The rows of earlier panels.
-    parallel_tasks((k + panel_ - 1) / panel_, 1, [&](int64_t first, int64_t last) {
+    parallel_tasks((k + kPanel - 1) / kPanel, 1, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        const Int begin = static_cast<Int>(i) * panel_, end = std::min(begin + panel_, k);
+        const Int begin = static_cast<Int>(i) * kPanel, end = std::min(begin + kPanel, k);
         exchange(a, m, pivots, end, k, begin, end);
       }
     });
     return failed;
   }
 
-  // x with op(a) x = b in place of b [n, count], for the triangle of a; exchanges rows before, if there are pivots.
+  // x with a x = b in place of b [n, count], for a triangle of a; exchanges rows of b before, if there are pivots.
   void substitute(const T* a, Int n, const Int* pivots, bool upper, bool unit, T* b, Int count) const {
-    for_columns(0, count, [&](Int begin, Int end) {
+    parallel_tasks((count + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
+      const OneOpenmpThread one(openmp_);
+      const Int begin = static_cast<Int>(first * kWidth),
+                end = static_cast<Int>(std::min<int64_t>(last * kWidth, count));
       const Int columns = end - begin;
       if (pivots != nullptr) exchange(b, n, pivots, 0, n, begin, end);
       l_.trsm("L", upper ? "U" : "L", "N", unit ? "U" : "N", &n, &columns, &kOne, a, &n, at(b, n, 0, begin), &n, 1, 1,
@@ -107,89 +120,115 @@ class Factors {
     }
   }
 
-  template <class F>
-  void for_columns(Int begin, Int end, const F& body) const {
-    parallel_tasks((end - begin + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
-      const OneOpenmpThread one(openmp_);
-      body(static_cast<Int>(begin + first * kWidth), static_cast<Int>(std::min<int64_t>(begin + last * kWidth, end)));
-    });
+  static MatmulPlan product(Int m, Int n, Int k, Int a_stride, bool adjoint, Int b_stride, Int c_stride) {
+    const MatmulView a = {nullptr, 1, a_stride}, c = {nullptr, 1, c_stride};
+    const MatmulView b = adjoint ? MatmulView{nullptr, b_stride, 1} : MatmulView{nullptr, 1, b_stride};
+    return MatmulPlan({kDtype<T>, m, n, k, 0, nullptr, a, b, c, &c, nullptr}, {});
   }
 
-  // factor(j, size) for the panels of the first k of n columns, update(j, size, begin, end) for columns behind them.
-  template <class Factor, class Update, class Go>
-  void in_panels(Int k, Int n, const Factor& factor, const Update& update, const Go& goes_on) const {
+  // c [m, n] -= a [m, k] b, for b [k, n] or the adjoint of [n, k]. OpenBLAS has the complex ones, which may be
+  // conjugated.
+  void subtract(Int m, Int n, Int k, const T* a, Int a_stride, bool adjoint, const T* b, Int b_stride, T* c,
+                Int c_stride, char* scratch) const {
+    if (m == 0 || n == 0) return;
+    if constexpr (!kIsComplex<T>) {
+      const MatmulPlan plan = product(m, n, k, a_stride, adjoint, b_stride, c_stride);
+      if (plan.workspace_bytes() <= slot_bytes_) {
+        MatmulRun run{a, b, c};
+        run.addend = c;
+        run.alpha = &kMinus;
+        run.workspace = scratch;
+        return plan.run(run);
+      }
+    }
+    l_.gemm("N",
+            !adjoint        ? "N"
+            : kIsComplex<T> ? "C"
+                            : "T",
+            &m, &n, &k, &kMinus, a, &a_stride, b, &b_stride, &kOne, c, &c_stride, 1, 1);
+  }
+
+  // factor(j, size) for the panels of the first k of n columns, update(j, size, begin, end, slot) for the columns
+  // behind each. Updates with the same slot are not concurrent.
+  template <class Factor, class Update>
+  void in_panels(Int k, Int n, const Factor& factor, const Update& update) const {
     {
       const OneOpenmpThread one(openmp_);
-      factor(0, std::min(panel_, k));
+      factor(0, std::min(kPanel, k));
     }
-    for (Int j = 0; j < k && goes_on(); j += panel_) {
-      const Int size = std::min(panel_, k - j), next = j + size, rest = std::min(next + panel_, n);
+    for (Int j = 0; j < k; j += kPanel) {
+      const Int size = std::min(kPanel, k - j), next = j + size, rest = std::min(next + kPanel, n);
       if (next >= n) break;
       parallel_tasks(1 + (n - rest + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
         const OneOpenmpThread one(openmp_);
         if (first == 0) {
-          update(j, size, next, rest);
-          if (next < k) factor(next, std::min(panel_, k - next));
+          update(j, size, next, rest, 0);
+          if (next < k) factor(next, std::min(kPanel, k - next));
           ++first;
         }
-        if (first >= last) return;
-        update(j, size, static_cast<Int>(rest + (first - 1) * kWidth),
-               static_cast<Int>(std::min<int64_t>(rest + (last - 1) * kWidth, n)));
+        for (; first < last; ++first) {
+          update(j, size, static_cast<Int>(rest + (first - 1) * kWidth),
+                 static_cast<Int>(std::min<int64_t>(rest + first * kWidth, n)), static_cast<Int>(first));
+        }
       });
     }
   }
 
   const Lapack<T>& l_;
   const Openmp& openmp_;
-  const Int panel_;
-};
-
-template <class T>
-class LargeDecomposition : public Decomposition<T> {
- public:
-  explicit LargeDecomposition(const LapackLibrary& library) : Decomposition<T>(library), factors_(library) {}
-  bool takes_all_threads() const override { return true; }
-
- protected:
-  const Factors<T> factors_;
+  int64_t slot_bytes_ = 0, slots_ = 0;
 };
 
 Int extent(const compute_plugin_tensor& x, int32_t from_end) { return static_cast<Int>(x.shape[x.rank - from_end]); }
 
 template <class T>
+class LargeDecomposition : public Decomposition<T> {
+ public:
+  LargeDecomposition(const LapackLibrary& library, const Op& op)
+      : Decomposition<T>(library), m_(extent(op.input(0), 2)), n_(extent(op.input(0), 1)), factors_(library, m_, n_) {}
+  bool takes_all_threads() const override { return true; }
+
+ protected:
+  const Int m_, n_;
+  const Factors<T> factors_;
+};
+
+template <class T>
 class LargeCholesky final : public LargeDecomposition<T> {
  public:
   LargeCholesky(const LapackLibrary& library, const Op& op)
-      : LargeDecomposition<T>(library), n_(extent(op.input(0), 1)), upper_(op.integer("upper", 0) != 0) {}
+      : LargeDecomposition<T>(library, op), upper_(op.integer("upper", 0) != 0) {}
 
   Outcome run(Arrays& arrays, const View* operands) const override {
     T* const a = arrays.take<T>(int64_t{n_} * n_);
+    char* const scratch = arrays.take<char>(this->factors_.scratch_bytes());
     if (operands == nullptr) return kDone;
     // As in decompositions.cpp, the upper factor is the transpose of a lower one.
     if (!load(upper_ ? transposed(operands[0]) : operands[0], a, Triangle::kLower)) return kNotFinite;
-    if (this->factors_.cholesky(a, n_) != 0) return kNotPositiveDefinite;
+    if (this->factors_.cholesky(a, n_, scratch) != 0) return kNotPositiveDefinite;
     store(a, n_, upper_ ? transposed(operands[1]) : operands[1], Triangle::kLower);
     return kDone;
   }
 
  private:
-  const Int n_;
+  using LargeDecomposition<T>::n_;
+
   const bool upper_;
 };
 
 template <class T>
 class LargeLu final : public LargeDecomposition<T> {
  public:
-  LargeLu(const LapackLibrary& library, const Op& op)
-      : LargeDecomposition<T>(library), m_(extent(op.input(0), 2)), n_(extent(op.input(0), 1)) {}
+  LargeLu(const LapackLibrary& library, const Op& op) : LargeDecomposition<T>(library, op) {}
 
   Outcome run(Arrays& arrays, const View* operands) const override {
     const Int count = std::min(m_, n_);
     T* const a = arrays.take<T>(int64_t{m_} * n_);
     Int* const pivots = arrays.take<Int>(count);
+    char* const scratch = arrays.take<char>(this->factors_.scratch_bytes());
     if (operands == nullptr) return kDone;
     if (load(operands[0], a)) {
-      this->factors_.lu(a, m_, n_, pivots);
+      this->factors_.lu(a, m_, n_, pivots, scratch);
       store(a, m_, operands[1]);
     } else {
       store_all(kNan<T>, operands[1]);
@@ -204,7 +243,7 @@ class LargeLu final : public LargeDecomposition<T> {
   }
 
  private:
-  const Int m_, n_;
+  using LargeDecomposition<T>::m_, LargeDecomposition<T>::n_;
 };
 
 // solve, and inv with the unit matrix on the right.
@@ -212,18 +251,18 @@ template <class T>
 class LargeSolve final : public LargeDecomposition<T> {
  public:
   LargeSolve(const LapackLibrary& library, const Op& op)
-      : LargeDecomposition<T>(library),
-        n_(extent(op.input(0), 1)),
+      : LargeDecomposition<T>(library, op),
         is_inverse_(op.input_count() == 1),
-        count_(is_inverse_ ? n_ : extent(op.input(1), 1)) {}
+        count_(is_inverse_ ? this->n_ : extent(op.input(1), 1)) {}
 
   Outcome run(Arrays& arrays, const View* operands) const override {
     T* const a = arrays.take<T>(int64_t{n_} * n_);
     T* const b = arrays.take<T>(int64_t{n_} * count_);
     Int* const pivots = arrays.take<Int>(n_);
+    char* const scratch = arrays.take<char>(this->factors_.scratch_bytes());
     if (operands == nullptr) return kDone;
     if (!load(operands[0], a)) return kNotFinite;
-    if (this->factors_.lu(a, n_, n_, pivots) != 0) return kSingular;
+    if (this->factors_.lu(a, n_, n_, pivots, scratch) != 0) return kSingular;
     if (is_inverse_) {
       std::fill_n(b, int64_t{n_} * n_, T(0));
       for (int64_t i = 0; i < n_; ++i) b[i * (n_ + 1)] = 1;
@@ -237,7 +276,8 @@ class LargeSolve final : public LargeDecomposition<T> {
   }
 
  private:
-  const Int n_;
+  using LargeDecomposition<T>::n_;
+
   const bool is_inverse_;
   const Int count_;
 };
@@ -246,8 +286,7 @@ template <class T>
 class LargeTriangularSolve final : public LargeDecomposition<T> {
  public:
   LargeTriangularSolve(const LapackLibrary& library, const Op& op)
-      : LargeDecomposition<T>(library),
-        n_(extent(op.input(0), 1)),
+      : LargeDecomposition<T>(library, op),
         count_(extent(op.input(1), 1)),
         upper_(op.integer("upper", 0) != 0),
         unit_(op.integer("unit_diagonal", 0) != 0) {}
@@ -264,7 +303,9 @@ class LargeTriangularSolve final : public LargeDecomposition<T> {
   }
 
  private:
-  const Int n_, count_;
+  using LargeDecomposition<T>::n_;
+
+  const Int count_;
   const bool upper_, unit_;
 };
 
