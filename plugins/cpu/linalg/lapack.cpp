@@ -38,7 +38,7 @@ bool find_routines(void* library, char letter, Lapack<T>& routines) {
          find(library, name("potrf"), routines.potrf) && find(library, name("getrf"), routines.getrf) &&
          find(library, name("getrs"), routines.getrs) && find(library, name("getri"), routines.getri) &&
          find(library, name("geqrf"), routines.geqrf) && find(library, name("geqrt3"), routines.geqrt3) &&
-         find(library, name("larft"), routines.larft) && find(library, name("larfb"), routines.larfb) &&
+         find(library, name("larft"), routines.larft) &&
          find(library, name(kIsComplex<T> ? "ungqr" : "orgqr"), routines.orgqr) &&
          find(library, name(kIsComplex<T> ? "heevd" : "syevd"), routines.syevd) &&
          find(library, name("geev"), routines.geev) && find(library, name("gesdd"), routines.gesdd);

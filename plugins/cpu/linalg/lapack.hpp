@@ -48,8 +48,6 @@ struct Lapack {
   void (*geqrf)(N m, N n, T* a, N lda, T* tau, T* work, N lwork, LapackInt* info);
   void (*geqrt3)(N m, N n, T* a, N lda, T* t, N ldt, LapackInt* info);
   void (*larft)(Text direct, Text storev, N n, N k, const T* v, N ldv, const T* tau, T* t, N ldt, size_t, size_t);
-  void (*larfb)(Text side, Text trans, Text direct, Text storev, N m, N n, N k, const T* v, N ldv, const T* t, N ldt,
-                T* c, N ldc, T* work, N ldwork, size_t, size_t, size_t, size_t);
   /// orgqr or ungqr.
   void (*orgqr)(N m, N n, N k, T* a, N lda, const T* tau, T* work, N lwork, LapackInt* info);
 

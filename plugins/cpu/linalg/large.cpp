@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/cpu/linalg/products.hpp"
 #include "plugins/cpu/linalg/transfer.hpp"
 #include "plugins/cpu/threads/openmp.hpp"
 #include "plugins/cpu/threads/threads.hpp"
@@ -30,7 +31,13 @@ Int rounded_up(Int n, Int unit) { return (n + unit - 1) / unit * unit; }
 template <class T>
 class Shared {
  public:
-  Shared(const LapackLibrary& library) : l_(library.of<T>()), openmp_(library.openmp), threads_(thread_count()) {}
+  // For matrices of at most `rows` rows.
+  Shared(const LapackLibrary& library, Int rows)
+      : l_(library.of<T>()), openmp_(library.openmp), threads_(thread_count()), products_(l_) {
+    for (const bool adjoint : {false, true}) products_.expect(kReflectors, kWidth, kReflectors, adjoint, false, rows);
+    products_.expect(kReflectors, kWidth, rows, true, false, rows);
+    products_.expect(rows, kWidth, kReflectors, false, false, rows);
+  }
 
   int32_t threads() const { return threads_; }
 
@@ -57,34 +64,29 @@ class Shared {
     });
   }
 
-  // ---- Reflectors: below the diagonal of v, with a triangular factor for each block of them in t [kReflectors, k] ----
+  // ---- Reflectors ----
+  //
+  // They stand below the diagonal of v. For each block of them, t has the triangular factor, and behind those of all
+  // blocks the unit triangle from which the reflectors of the block start: [kReflectors, k] twice.
 
-  static int64_t factor_size(Int k) { return int64_t{kReflectors} * rounded_up(std::max(k, 1), kReflectors); }
-  static int64_t work_size(Int columns) { return int64_t{kReflectors} * rounded_up(std::max(columns, 1), kWidth); }
-
-  // c = Q c, or Q^H c, by the block at j, for `columns` columns of m rows.
-  void apply_block(bool adjoint, const T* v, Int v_stride, const T* t, Int j, Int size, Int m, T* c, Int c_stride,
-                   Int columns, T* work) const {
-    const Int rows = m - j, block = kReflectors;
-    l_.larfb("L", adjoint ? (kIsComplex<T> ? "C" : "T") : "N", "F", "C", &rows, &columns, &size,
-             v + int64_t{j} * v_stride + j, &v_stride, t + int64_t{j} * kReflectors, &block, c + j, &c_stride, work,
-             &columns, 1, 1, 1, 1);
-  }
+  static int64_t factor_size(Int k) { return 2 * half_size(k); }
+  // For products with so many columns.
+  int64_t work_bytes(Int columns) const { return (1 + int64_t{columns + kWidth - 1} / kWidth) * slot_bytes(); }
 
   // c = Q c for all k reflectors. Column i of the rest of c, from `unit` on, is zero above row i.
   void apply(const T* v, Int v_stride, const T* t, Int m, Int k, T* c, Int c_stride, Int columns, Int unit,
-             T* work) const {
+             char* work) const {
     if (k < 1) return;
     for_columns(0, columns, [&](Int begin, Int end) {
       const Int last = std::min(begin >= unit ? end : k, k) - 1;
       for (Int j = last / kReflectors * kReflectors; j >= 0; j -= kReflectors) {
-        apply_block(false, v, v_stride, t, j, std::min(kReflectors, k - j), m, c + int64_t{begin} * c_stride, c_stride,
-                    end - begin, work + int64_t{begin} * kReflectors);
+        apply_block(false, v, v_stride, t, k, j, m, c + int64_t{begin} * c_stride, c_stride, end - begin,
+                    work + begin / kWidth * slot_bytes());
       }
     });
   }
 
-  // The triangular factors of k reflectors of m rows.
+  // What `apply` needs of k reflectors of m rows.
   void make_factors(const T* v, Int v_stride, const T* tau, Int m, Int k, T* t) const {
     parallel_tasks((k + kReflectors - 1) / kReflectors, 1, [&](int64_t first, int64_t last) {
       const OneOpenmpThread one(openmp_);
@@ -93,30 +95,31 @@ class Shared {
                   block = kReflectors;
         l_.larft("F", "C", &rows, &size, v + int64_t{j} * v_stride + j, &v_stride, tau + j,
                  t + int64_t{j} * kReflectors, &block, 1, 1);
+        complete_triangles(v, v_stride, t, k, j);
       }
     });
   }
 
   // a = Q R: the reflectors below the diagonal, R above. The next panel is factored while the rest of the columns is
   // still multiplied by the one before.
-  void factor(T* a, Int m, Int n, T* t, T* work) const {
+  void factor(T* a, Int m, Int n, T* t, char* work) const {
     const Int k = std::min(m, n), block = kReflectors;
     const auto panel = [&](Int j) {
       const Int rows = m - j, size = std::min(kReflectors, k - j);
       Int info = 0;
       l_.geqrt3(&rows, &size, a + int64_t{j} * m + j, &m, t + int64_t{j} * kReflectors, &block, &info);
+      complete_triangles(a, m, t, k, j);
     };
     panel(0);
     for (Int j = 0; j < k; j += kReflectors) {
-      const Int size = std::min(kReflectors, k - j), next = j + size, rest = std::min(next + kReflectors, n);
+      const Int next = std::min(j + kReflectors, k), rest = std::min(next + kReflectors, n);
       if (next >= n) break;
       parallel_tasks(1 + (n - rest + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
         const OneOpenmpThread one(openmp_);
         for (int64_t i = first; i < last; ++i) {
           const Int begin = i == 0 ? next : static_cast<Int>(rest + (i - 1) * kWidth);
           const Int end = i == 0 ? rest : static_cast<Int>(std::min<int64_t>(rest + i * kWidth, n));
-          apply_block(true, a, m, t, j, size, m, a + int64_t{begin} * m, m, end - begin,
-                      work + int64_t{begin} * kReflectors);
+          apply_block(true, a, m, t, k, j, m, a + int64_t{begin} * m, m, end - begin, work + i * slot_bytes());
           if (i == 0 && next < k) panel(next);
         }
       });
@@ -124,9 +127,48 @@ class Shared {
   }
 
  private:
+  static int64_t half_size(Int k) { return int64_t{kReflectors} * rounded_up(std::max(k, 1), kReflectors); }
+  // Of the work for kWidth columns: two blocks of kReflectors rows, and that of the products.
+  int64_t slot_bytes() const {
+    return 2 * int64_t{kReflectors} * kWidth * static_cast<int64_t>(sizeof(T)) + products_.scratch_bytes();
+  }
+
+  // Behind LAPACK, which writes one triangle of a factor, and the reflectors beside R.
+  static void complete_triangles(const T* v, Int v_stride, T* t, Int k, Int j) {
+    const Int size = std::min(kReflectors, k - j);
+    T *const factor = t + int64_t{j} * kReflectors, *const unit = factor + half_size(k);
+    for (Int c = 0; c < size; ++c) {
+      for (Int i = 0; i < size; ++i) {
+        const int64_t at = int64_t{c} * kReflectors + i;
+        if (i > c) factor[at] = 0;
+        unit[at] = i > c ? v[int64_t{j + c} * v_stride + j + i] : T(i == c ? 1 : 0);
+      }
+    }
+  }
+
+  // c = Q c, or Q^H c, by the block at j of k reflectors, for `columns` columns of m rows: Q = 1 - V T V^H.
+  void apply_block(bool adjoint, const T* v, Int v_stride, const T* t, Int k, Int j, Int m, T* c, Int c_stride,
+                   Int columns, char* work) const {
+    const Int size = std::min(kReflectors, k - j), below = m - j - size, block = kReflectors;
+    const T *const factor = t + int64_t{j} * kReflectors, *const unit = factor + half_size(k);
+    const T* const rest = v + int64_t{j} * v_stride + j + size;
+    T *const first = reinterpret_cast<T*>(work), *const second = first + int64_t{kReflectors} * columns;
+    char* const scratch = reinterpret_cast<char*>(second + int64_t{kReflectors} * columns);
+    const auto multiply = [&](Int rows, Int depth, T sign, Factor<T> x, Factor<T> y, bool adds, T* to, Int stride) {
+      products_.multiply(rows, columns, depth, sign, x, y, adds, to, stride, scratch);
+    };
+    multiply(size, size, 1, {unit, block, true}, {c + j, c_stride}, false, first, block);
+    if (below > 0) multiply(size, below, 1, {rest, v_stride, true}, {c + j + size, c_stride}, true, first, block);
+    multiply(size, size, 1, {factor, block, adjoint}, {first, block}, false, second, block);
+    multiply(size, size, -1, {unit, block}, {second, block}, true, c + j, c_stride);
+    multiply(below, size, -1, {rest, v_stride}, {second, block}, true, c + j + size, c_stride);
+  }
+
+ private:
   const Lapack<T>& l_;
   const Openmp& openmp_;
   const int32_t threads_;
+  Products<T> products_;
 };
 
 // Columns of the unit matrix from `first` on, below `first` rows of zeros.
@@ -145,7 +187,7 @@ class LargeQr final : public Decomposition<T> {
  public:
   LargeQr(const LapackLibrary& library, const Op& op)
       : Decomposition<T>(library),
-        shared_(library),
+        shared_(library, static_cast<Int>(op.input(0).shape[op.input(0).rank - 2])),
         m_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 2])),
         n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
         columns_(static_cast<Int>(op.output(0).shape[op.output(0).rank - 1])) {}
@@ -157,7 +199,7 @@ class LargeQr final : public Decomposition<T> {
     T* const a = arrays.take<T>(int64_t{m_} * n_);
     T* const q = arrays.take<T>(int64_t{m_} * columns_);
     T* const t = arrays.take<T>(shared_.factor_size(k));
-    T* const work = arrays.take<T>(shared_.work_size(std::max(n_, columns_)) + kWidth * kReflectors);
+    char* const work = arrays.take<char>(shared_.work_bytes(std::max(n_, columns_)));
     if (operands == nullptr) return kDone;
     if (!load(operands[0], a)) return kNotFinite;
     shared_.factor(a, m_, n_, t, work);
@@ -231,7 +273,7 @@ class LargeEigh final : public Decomposition<T> {
  public:
   LargeEigh(const LapackLibrary& library, const Op& op)
       : Decomposition<T>(library),
-        shared_(library),
+        shared_(library, static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
         r_(library.real<T>()),
         n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
         upper_(op.integer("upper", 0) != 0),
@@ -245,7 +287,8 @@ class LargeEigh final : public Decomposition<T> {
     T* const d = arrays.take<T>(n_);
     T* const e = arrays.take<T>(n_);
     T* const tau = arrays.take<T>(n_);
-    T* const w = arrays.take<T>(std::max(int64_t{n_} * kBlock, shared_.work_size(n_)));
+    T* const w = arrays.take<T>(int64_t{n_} * kBlock);
+    char* const products = arrays.take<char>(shared_.work_bytes(n_));
     T* const t = arrays.take<T>(shared_.factor_size(n_));
     T* const sums = arrays.take<T>(int64_t{shared_.threads()} * n_);
     T* const vectors = arrays.take<T>(has_vectors_ ? square : 1);
@@ -269,7 +312,7 @@ class LargeEigh final : public Decomposition<T> {
     if (!has_vectors_) return kDone;
     const Int k = n_ - 1;
     shared_.make_factors(a + 1, n_, tau, k, k, t);
-    shared_.apply(a + 1, n_, t, k, k, vectors + 1, n_, n_, n_, w);
+    shared_.apply(a + 1, n_, t, k, k, vectors + 1, n_, n_, n_, products);
     store(vectors, n_, operands[2]);
     return kDone;
   }
@@ -367,7 +410,8 @@ class LargeSvd final : public Decomposition<T> {
  public:
   LargeSvd(const LapackLibrary& library, const Op& op)
       : Decomposition<T>(library),
-        shared_(library),
+        shared_(library, static_cast<Int>(std::max(op.input(0).shape[op.input(0).rank - 2],
+                                                   op.input(0).shape[op.input(0).rank - 1]))),
         r_(library.real<T>()),
         is_wide_(op.input(0).shape[op.input(0).rank - 2] < op.input(0).shape[op.input(0).rank - 1]),
         m_(static_cast<Int>(op.input(0).shape[op.input(0).rank - (is_wide_ ? 1 : 2)])),
@@ -396,7 +440,7 @@ class LargeSvd final : public Decomposition<T> {
     T* const x = arrays.take<T>(int64_t{rows} * kBlock);
     T* const y = arrays.take<T>(int64_t{n_} * kBlock);
     T* const t = arrays.take<T>(shared_.factor_size(n_));
-    T* const products = arrays.take<T>(shared_.work_size(std::max(n_, columns_)) + kWidth * kReflectors);
+    char* const products = arrays.take<char>(shared_.work_bytes(std::max(n_, columns_)));
     T* const u = arrays.take<T>(int64_t{m_} * columns_);
     T* const v = arrays.take<T>(has_vectors_ ? square : 1);
     T* const vt = arrays.take<T>(has_vectors_ ? square : 1);

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "plugins/cpu/contract/matmul.hpp"
 #include "plugins/cpu/linalg/large.hpp"
+#include "plugins/cpu/linalg/products.hpp"
 #include "plugins/cpu/linalg/transfer.hpp"
 #include "plugins/cpu/threads/openmp.hpp"
 #include "plugins/cpu/threads/threads.hpp"
@@ -20,21 +19,17 @@ namespace {
 constexpr Int kPanel = 64;  // columns that are factored at a time
 constexpr Int kWidth = 64;  // columns of the least part of an update
 
-template <class T>
-constexpr compute_dtype kDtype = std::is_same_v<T, float> ? COMPUTE_DTYPE_FLOAT32 : COMPUTE_DTYPE_FLOAT64;
-
 // The steps that the team shares, of column-major matrices with `rows` rows and so many columns at most.
 template <class T>
 class Factors {
  public:
-  Factors(const LapackLibrary& library, Int rows, Int columns) : l_(library.of<T>()), openmp_(library.openmp) {
-    if constexpr (!kIsComplex<T>) {
-      slot_bytes_ = (product(rows, kWidth, kPanel, rows, false, kPanel, rows).workspace_bytes() + 63) / 64 * 64;
-      slots_ = 1 + (columns + kWidth - 1) / kWidth;
-    }
+  Factors(const LapackLibrary& library, Int rows, Int columns)
+      : l_(library.of<T>()), openmp_(library.openmp), products_(l_), slots_(1 + (columns + kWidth - 1) / kWidth) {
+    products_.expect(rows, kWidth, kPanel, false, false, rows);
+    products_.expect(rows, kWidth, kPanel, false, true, rows);
   }
 
-  int64_t scratch_bytes() const { return slots_ * slot_bytes_; }
+  int64_t scratch_bytes() const { return slots_ * products_.scratch_bytes(); }
 
   // The lower factor of a [n, n], whose upper triangle is neither read nor kept. Returns what LAPACK does.
   Int cholesky(T* a, Int n, char* scratch) const {
@@ -55,8 +50,8 @@ class Factors {
         [&](Int j, Int size, Int begin, Int end, Int slot) {
           if (failed != 0) return;
           T* const rows = at(a, n, begin, j);
-          subtract(n - begin, end - begin, size, rows, n, true, rows, n, at(a, n, begin, begin), n,
-                   scratch + slot * slot_bytes_);
+          products_.multiply(n - begin, end - begin, size, -1, {rows, n}, {rows, n, true}, true, at(a, n, begin, begin),
+                             n, scratch + slot * products_.scratch_bytes());
         });
     return failed;
   }
@@ -78,8 +73,8 @@ class Factors {
           const Int columns = end - begin, below = m - j - size;
           exchange(a, m, pivots, j, j + size, begin, end);
           l_.trsm("L", "L", "N", "U", &size, &columns, &kOne, at(a, m, j, j), &m, at(a, m, j, begin), &m, 1, 1, 1, 1);
-          subtract(below, columns, size, at(a, m, j + size, j), m, false, at(a, m, j, begin), m,
-                   at(a, m, j + size, begin), m, scratch + slot * slot_bytes_);
+          products_.multiply(below, columns, size, -1, {at(a, m, j + size, j), m}, {at(a, m, j, begin), m}, true,
+                             at(a, m, j + size, begin), m, scratch + slot * products_.scratch_bytes());
         });
     // The rows of earlier panels.
     parallel_tasks((k + kPanel - 1) / kPanel, 1, [&](int64_t first, int64_t last) {
@@ -105,7 +100,7 @@ class Factors {
   }
 
  private:
-  static constexpr T kOne = 1, kMinus = -1;
+  static constexpr T kOne = 1;
 
   template <class E>
   static E* at(E* a, Int stride, Int i, Int j) {
@@ -118,34 +113,6 @@ class Factors {
       T* const column = at(a, stride, 0, j);
       for (Int i = first; i < last; ++i) std::swap(column[i], column[pivots[i]]);
     }
-  }
-
-  static MatmulPlan product(Int m, Int n, Int k, Int a_stride, bool adjoint, Int b_stride, Int c_stride) {
-    const MatmulView a = {nullptr, 1, a_stride}, c = {nullptr, 1, c_stride};
-    const MatmulView b = adjoint ? MatmulView{nullptr, b_stride, 1} : MatmulView{nullptr, 1, b_stride};
-    return MatmulPlan({kDtype<T>, m, n, k, 0, nullptr, a, b, c, &c, nullptr}, {});
-  }
-
-  // c [m, n] -= a [m, k] b, for b [k, n] or the adjoint of [n, k]. OpenBLAS has the complex ones, which may be
-  // conjugated.
-  void subtract(Int m, Int n, Int k, const T* a, Int a_stride, bool adjoint, const T* b, Int b_stride, T* c,
-                Int c_stride, char* scratch) const {
-    if (m == 0 || n == 0) return;
-    if constexpr (!kIsComplex<T>) {
-      const MatmulPlan plan = product(m, n, k, a_stride, adjoint, b_stride, c_stride);
-      if (plan.workspace_bytes() <= slot_bytes_) {
-        MatmulRun run{a, b, c};
-        run.addend = c;
-        run.alpha = &kMinus;
-        run.workspace = scratch;
-        return plan.run(run);
-      }
-    }
-    l_.gemm("N",
-            !adjoint        ? "N"
-            : kIsComplex<T> ? "C"
-                            : "T",
-            &m, &n, &k, &kMinus, a, &a_stride, b, &b_stride, &kOne, c, &c_stride, 1, 1);
   }
 
   // factor(j, size) for the panels of the first k of n columns, update(j, size, begin, end, slot) for the columns
@@ -176,7 +143,8 @@ class Factors {
 
   const Lapack<T>& l_;
   const Openmp& openmp_;
-  int64_t slot_bytes_ = 0, slots_ = 0;
+  Products<T> products_;
+  const int64_t slots_;
 };
 
 Int extent(const compute_plugin_tensor& x, int32_t from_end) { return static_cast<Int>(x.shape[x.rank - from_end]); }
