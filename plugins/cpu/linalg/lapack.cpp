@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <mutex>
+#include <string_view>
 
 #include "plugins/common/driver/shortage.hpp"
 #include "plugins/common/op/core.hpp"
+#include "plugins/cpu/isa/isa.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -61,6 +63,24 @@ bool is_limited() {
     if (getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return true;
   }
   return false;
+}
+
+// OpenBLAS computes with kernels of an old instruction set on processors that are newer than itself.
+void warn_of_old_kernels(void* library) {
+  const char* (*get_core)() = nullptr;
+  const InstructionSet widest = widest_instruction_set();
+  if (widest == InstructionSet::baseline || !find(library, "openblas_get_corename", get_core)) return;
+  const std::string_view core = get_core();
+  for (const std::string_view old :
+       {"Katmai", "Coppermine", "Northwood", "Prescott", "Banias", "Atom", "Core2", "Penryn", "Dunnington", "Nehalem",
+        "Athlon", "Opteron", "Opteron_SSE3", "Barcelona", "Bobcat", "Nano"}) {
+    if (core != old) continue;
+    common::log(COMPUTE_LOG_WARNING, "load",
+                "OpenBLAS does not know this processor and has chosen kernels for " + std::string(core) +
+                    ", which make decompositions slow; OPENBLAS_CORETYPE=" +
+                    (widest == InstructionSet::avx512 ? "SKYLAKEX" : "HASWELL") +
+                    " in the environment of the process chooses others, and so does a newer version");
+  }
 }
 
 struct Library {
@@ -118,6 +138,7 @@ struct Library {
     if (dladdr(reinterpret_cast<const void*>(get_parallel), &info) != 0 && info.dli_fname != nullptr)
       found = info.dli_fname;
     found += std::string(" ") + get_config();
+    warn_of_old_kernels(library);
     return "";
   }
 };
