@@ -347,6 +347,63 @@ inline uint64_t low_bits(compute_dtype dtype, uint64_t x) {
   return size_of(dtype) == 8 ? x : x & ((uint64_t{1} << (8 * size_of(dtype))) - 1);
 }
 
+/// The elements of one matrix of a batch as numbers, row after row or column after column, each with its modulus.
+struct Lines {
+  int64_t length;
+  std::vector<long double> re, im, modulus;
+  std::vector<uint64_t> integers;
+
+  Lines(const Operand& operand, const std::vector<int64_t>& batch, bool by_columns)
+      : length(by_columns ? operand.rows : operand.columns) {
+    const auto count = static_cast<size_t>(operand.rows * operand.columns);
+    const int64_t lines = by_columns ? operand.columns : operand.rows;
+    const bool whole = is_integer(operand.dtype);
+    (whole ? integers.reserve(count) : re.reserve(count));
+    for (int64_t line = 0; line < lines; ++line) {
+      for (int64_t at = 0; at < length; ++at) {
+        const std::byte* const element = by_columns ? operand.at(batch, at, line) : operand.at(batch, line, at);
+        if (whole) {
+          integers.push_back(read_integer(operand.dtype, element));
+          continue;
+        }
+        const Number number = read_number(operand.dtype, element);
+        re.push_back(number.real());
+        if (operand.dtype < COMPUTE_DTYPE_COMPLEX64) continue;
+        im.push_back(number.imag());
+        modulus.push_back(std::abs(number));
+      }
+    }
+  }
+};
+
+/// The sum of the products of two lines, and of their moduli.
+struct SumOfProducts {
+  Number sum = 0;
+  long double magnitude = 0;
+
+  SumOfProducts(const Lines& a, int64_t row, const Lines& b, int64_t column) {
+    const int64_t x = row * a.length, y = column * b.length;
+    const long double *a_re = a.re.data() + x, *b_re = b.re.data() + y;
+    long double re = 0, im = 0;
+    if (a.im.empty()) {
+      for (int64_t l = 0; l < a.length; ++l) {
+        const long double term = a_re[l] * b_re[l];
+        re += term;
+        magnitude += std::fabs(term);
+      }
+    } else {
+      const long double *a_im = a.im.data() + x, *b_im = b.im.data() + y;
+      const long double *a_modulus = a.modulus.data() + x, *b_modulus = b.modulus.data() + y;
+      for (int64_t l = 0; l < a.length; ++l) {
+        re += a_re[l] * b_re[l] - a_im[l] * b_im[l];
+        im += a_re[l] * b_im[l] + a_im[l] * b_re[l];
+        magnitude += a_modulus[l] * b_modulus[l];
+      }
+    }
+    sum = {re, im};
+  }
+};
+
 /// Judges every element of `product.c`, whose bytes were `before`; the elements between them must be as they were.
 inline void judge(const Product& product, const Operand& addend_before, const std::vector<std::byte>& before) {
   const Operand& c = product.c;
@@ -356,11 +413,13 @@ inline void judge(const Product& product, const Operand& addend_before, const st
   const auto factor = [&](const Bytes* bytes) {
     return bytes == nullptr ? Number(1) : read_number(accumulator, bytes->data());
   };
+  const Number alpha = factor(product.alpha);
   const auto integer_factor = [&](const Bytes* bytes) {
     return bytes == nullptr ? uint64_t{1} : read_integer(dtype, bytes->data());
   };
   std::vector<std::byte> untouched = c.bytes;
   for_each_batch(c.batch_shape, [&](const std::vector<int64_t>& batch) {
+    const Lines a(product.a, batch, false), b(product.b, batch, true);
     for (int64_t i = 0; i < c.rows; ++i) {
       for (int64_t j = 0; j < c.columns; ++j) {
         const std::byte* const got = c.at(batch, i, j);
@@ -370,11 +429,8 @@ inline void judge(const Product& product, const Operand& addend_before, const st
         if (is_integer(dtype)) {
           uint64_t sum = 0;
           const bool boolean = dtype == COMPUTE_DTYPE_BOOL;
-          for (int64_t l = 0; l < k; ++l) {
-            const uint64_t x = read_integer(dtype, product.a.at(batch, i, l));
-            const uint64_t y = read_integer(dtype, product.b.at(batch, l, j));
-            sum = boolean ? sum | (x & y) : sum + x * y;
-          }
+          const uint64_t *x = a.integers.data() + i * k, *y = b.integers.data() + j * k;
+          for (int64_t l = 0; l < k; ++l) sum = boolean ? sum | (x[l] & y[l]) : sum + x[l] * y[l];
           sum *= integer_factor(product.alpha);
           uint64_t terms = 0;
           if (product.addend != nullptr)
@@ -384,16 +440,13 @@ inline void judge(const Product& product, const Operand& addend_before, const st
           ASSERT_EQ(read_integer(dtype, got), expected) << "at " << i << ", " << j;
           continue;
         }
-        Number sum = 0;
+        Number expected = 0;
         long double magnitude = 0;
-        for (int64_t l = 0; l < k && factor(product.alpha) != Number(0); ++l) {
-          const Number term =
-              read_number(dtype, product.a.at(batch, i, l)) * read_number(dtype, product.b.at(batch, l, j));
-          sum += term;
-          magnitude += std::abs(term);
+        if (alpha != Number(0)) {
+          const SumOfProducts products(a, i, b, j);
+          expected = alpha * products.sum;
+          magnitude = products.magnitude * std::abs(alpha);
         }
-        Number expected = factor(product.alpha) * sum;
-        magnitude *= std::abs(factor(product.alpha));
         if (product.addend != nullptr && factor(product.beta) != Number(0)) {
           const Number term = factor(product.beta) * read_number(dtype, addend_before.at(batch, i, j));
           expected += term;
