@@ -11,6 +11,7 @@
 #include <random>
 #include <span>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "plugins/cpu/isa/isa.hpp"
@@ -503,7 +504,7 @@ TEST(Map, OutputsBeyondTheCache) {
   EXPECT_EQ(out[n + 1], -1.f);
 }
 
-// One function of a scalar, or of a broadcast column, whose output goes around the cache.
+// One function of a scalar, or of a broadcast column, whose output is written by non-temporal stores.
 TEST(Map, ScalarsAndColumnsBeyondTheCache) {
   const int64_t rows = 2100, columns = 4099;  // 34 MB of output alone
   std::vector<float> x(columns), column(rows), out(rows * columns + 2, -1.f);
@@ -646,7 +647,7 @@ Sizes sizes_of(const BlockKernels& table, BlockFunction function) {
   return sizes;
 }
 
-// What is written around the cache is what else would be written, from any element of a line on.
+// Non-temporal stores write the same values as other stores, from any element of a line on.
 TEST(BlockKernels, StreamsTheSameResults) {
   std::mt19937_64 random(11);
   // The bits of numbers near 1, in float32 and float64, and of truth.
@@ -694,6 +695,62 @@ TEST(Program, KnowsItsIntrinsics) {
   EXPECT_EQ(
       BlockProgram::unknown_intrinsic(*e.view({e.call(COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_DTYPE_FLOAT32, {x})})), 0);
   EXPECT_EQ(BlockProgram::unknown_intrinsic(*e.view({e.call(1000, COMPUTE_DTYPE_FLOAT32, {x})})), 1000);
+}
+
+// where(p, exp(x), where(q, log(x), exp(x) * sqrt(x))), for scalars p and q: only the functions of the value that is
+// taken run.
+TEST(Program, SkipsWhatAConditionOfScalarsLeavesOut) {
+  static int64_t calls[3];
+  static BlockFunction functions[3];
+  constexpr int kCounted[] = {COMPUTE_PLUGIN_INTRINSIC_EXP, COMPUTE_PLUGIN_INTRINSIC_LOG,
+                              COMPUTE_PLUGIN_INTRINSIC_SQRT};
+  BlockKernels table = *select_isa(nullptr)->blocks;
+  const auto count = [&]<int kFunction>(std::integral_constant<int, kFunction>) {
+    BlockFunction& function = table.calls[kCounted[kFunction]][COMPUTE_DTYPE_FLOAT32];
+    functions[kFunction] = function;
+    function = [](const void* const* x, const int64_t* steps, void* out, int64_t n) {
+      ++calls[kFunction];
+      functions[kFunction](x, steps, out, n);
+    };
+  };
+  count(std::integral_constant<int, 0>{});
+  count(std::integral_constant<int, 1>{});
+  count(std::integral_constant<int, 2>{});
+  Expression e;
+  const int x = e.input(0, COMPUTE_DTYPE_FLOAT32), p = e.scalar(0, COMPUTE_DTYPE_BOOL),
+            q = e.scalar(1, COMPUTE_DTYPE_BOOL);
+  const auto call = [&](int intrinsic, std::initializer_list<int> operands) {
+    return e.call(intrinsic, COMPUTE_DTYPE_FLOAT32, operands);
+  };
+  const int power = call(kCounted[0], {x}), logarithm = call(kCounted[1], {x}), root = call(kCounted[2], {x});
+  const int product = call(COMPUTE_PLUGIN_INTRINSIC_MUL, {power, root});
+  const int other = call(COMPUTE_PLUGIN_INTRINSIC_WHERE, {q, logarithm, product});
+  const BlockProgram program(*e.view({call(COMPUTE_PLUGIN_INTRINSIC_WHERE, {p, power, other})}), table);
+  const std::vector<float> values = {0.25f, 1, 2, 9};
+  struct Case {
+    uint8_t p, q;
+    int64_t calls[3];
+    float (*value)(float);
+  };
+  for (const Case& c : {Case{1, 0, {1, 0, 0}, [](float v) { return std::exp(v); }},
+                        Case{1, 1, {1, 0, 0}, [](float v) { return std::exp(v); }},
+                        Case{0, 1, {0, 1, 0}, [](float v) { return std::log(v); }},
+                        Case{0, 0, {1, 0, 1}, [](float v) { return std::exp(v) * std::sqrt(v); }}}) {
+    compute_plugin_scalar scalars[2] = {};
+    scalars[0].bits[0] = c.p;
+    scalars[1].bits[0] = c.q;
+    std::vector<char> memory(static_cast<size_t>(program.workspace_bytes(64)) + 64);
+    void* workspace = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+    std::fill(std::begin(calls), std::end(calls), 0);
+    std::vector<float> result(values.size());
+    const BlockOperand operands[] = {{values.data(), 1}};
+    void* const outputs[] = {result.data()};
+    program.begin(scalars, workspace);
+    program.evaluate(operands, outputs, static_cast<int64_t>(values.size()), 64, workspace);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(calls[i], c.calls[i]) << i << ", " << int{c.p} << int{c.q};
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(result[i], c.value(values[i]), 1e-6f * std::abs(c.value(values[i]))) << int{c.p} << int{c.q};
+  }
 }
 
 }  // namespace

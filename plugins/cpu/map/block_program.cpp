@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/cpu/map/block_program.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <type_traits>
@@ -51,6 +52,7 @@ class NodeUses {
     int32_t last_use = -1;       // node that reads it last; node_count for outputs that are copied at the end
     bool copied_first = false;   // an input whose memory outputs may overwrite
     int32_t direct_output = -1;  // the output that it is computed in
+    int32_t need = -1;           // index into needs(); -1: nothing uses it
   };
 
   explicit NodeUses(const compute_plugin_expression& expression)
@@ -58,9 +60,20 @@ class NodeUses {
     for (int32_t i = 0; i < expression.node_count; ++i) find_operands(i);
     find_copied_inputs();
     find_outputs();
+    find_needs();
   }
 
+  // Whether a node is needed: always (0), or if one of two earlier needs holds, or if one does (`first`) and a `where`
+  // takes the operand (1 or 2) that leads to the node.
+  struct Need {
+    int32_t first, second;
+    int32_t where, operand;
+    bool operator==(const Need&) const = default;
+  };
+  static constexpr size_t kMostNeeds = kSplatBytes;  // a byte for each
+
   const Use& operator[](int32_t node) const { return uses_[node]; }
+  const std::vector<Need>& needs() const { return needs_; }
   int32_t origin(int32_t node) const { return uses_[node].origin; }
 
  private:
@@ -112,8 +125,45 @@ class NodeUses {
     }
   }
 
+  int32_t need_of(const Need& need, int32_t otherwise) {
+    const auto known = std::find(needs_.begin(), needs_.end(), need);
+    if (known != needs_.end()) return static_cast<int32_t>(known - needs_.begin());
+    if (needs_.size() == kMostNeeds) return otherwise;
+    needs_.push_back(need);
+    return static_cast<int32_t>(needs_.size()) - 1;
+  }
+
+  void add_need(int32_t node, int32_t need) {
+    int32_t& known = uses_[origin(node)].need;
+    if (known < 0 || need == 0)
+      known = need;
+    else if (known != 0 && known != need)
+      known = need_of({known, need, -1, 0}, 0);
+  }
+
+  bool is_computed(int32_t node) const {  // in each block
+    return expression_.nodes[node].kind == COMPUTE_PLUGIN_NODE_CALL && !uses_[node].fixed;
+  }
+
+  void find_needs() {
+    needs_.push_back({0, 0, -1, 0});
+    for (int32_t k = 0; k < expression_.output_count; ++k) add_need(expression_.outputs[k], 0);
+    for (int32_t i = expression_.node_count - 1; i >= 0; --i) {
+      const compute_plugin_node& node = expression_.nodes[i];
+      if (!is_computed(i) || origin(i) != i || uses_[i].need < 0) continue;
+      const int32_t* operands = expression_.operands + node.first_operand;
+      const bool chooses = node.value == COMPUTE_PLUGIN_INTRINSIC_WHERE && uses_[origin(operands[0])].fixed;
+      for (int32_t k = 0; k < node.operand_count; ++k) {
+        if (!is_computed(origin(operands[k]))) continue;
+        const int32_t need = uses_[i].need;
+        add_need(operands[k], chooses && k > 0 ? need_of({need, -1, i, k}, need) : need);
+      }
+    }
+  }
+
   const compute_plugin_expression& expression_;
   std::vector<Use> uses_;
+  std::vector<Need> needs_;
   int32_t last_input_use_ = -1;
 };
 
@@ -280,6 +330,7 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
     locations[i] = instruction.result = uses[i].direct_output >= 0
                                             ? Location{Place::kOutput, uses[i].direct_output}
                                             : Location{Place::kTemporary, temporaries.take(size)};
+    instruction.need = std::max(uses[i].need, 0);
     instructions_.push_back(instruction);
   };
 
@@ -312,6 +363,12 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
     }
   }
   temporary_bytes_ = temporaries.bytes();
+  for (size_t i = 1; i < uses.needs().size(); ++i) {
+    const auto& [first, second, where, operand] = uses.needs()[i];
+    const int32_t condition = second < 0 ? expression.operands[expression.nodes[where].first_operand] : 0;
+    needs_.push_back({first, second, second < 0 ? locations[uses.origin(condition)].index : 0, operand == 1});
+  }
+  if (!needs_.empty()) needed_ = take_fixed();
   for (int32_t k = 0; k < expression.output_count; ++k) {
     const int32_t dtype = expression.nodes[expression.outputs[k]].dtype;
     const Location& location = locations[uses.origin(expression.outputs[k])];
@@ -329,6 +386,14 @@ void BlockProgram::begin(const compute_plugin_scalar* scalars, void* workspace) 
     const void* x[3] = {};
     for (int k = 0; k < fixed.instruction.operand_count; ++k) x[k] = at(workspace, fixed.instruction.operands[k].index);
     fixed.instruction.run(x, steps, at(workspace, fixed.instruction.result.index), kSplatBytes / fixed.size);
+  }
+  bool* const needed = static_cast<bool*>(at(workspace, needed_));
+  for (size_t i = 0; i < needs_.size(); ++i) {
+    const Need& need = needs_[i];
+    const auto holds = [&](int32_t k) { return k == 0 || needed[k]; };
+    const auto condition = [&] { return *static_cast<const unsigned char*>(at(workspace, need.condition)) != 0; };
+    needed[i + 1] =
+        need.second < 0 ? holds(need.first) && condition() == need.wanted : holds(need.first) || holds(need.second);
   }
 }
 
@@ -353,7 +418,9 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
         return outputs[location.index];
     }
   };
+  const bool* const needed = static_cast<const bool*>(at(workspace, needed_));
   for (const Instruction& instruction : instructions_) {
+    if (instruction.need != 0 && !needed[instruction.need]) continue;
     const void* x[3];
     int64_t steps[3];
     for (int k = 0; k < instruction.operand_count; ++k) x[k] = operand_at(instruction.operands[k], &steps[k]);

@@ -95,6 +95,14 @@ class BlockProgram {
     int operand_count;
     Location operands[3];
     Location result;
+    int32_t need = 0;  // which of needs_ says whether it runs; 0: always
+  };
+  // Whether a run needs instructions. That of `where` with a condition that is the same for all elements skips the
+  // operand that it does not take. `begin` writes one byte for each.
+  struct Need {
+    int32_t first, second;  // earlier needs, of which one must hold; or, if second is -1, one and the condition
+    int64_t condition;      // offset of a fixed bool
+    bool wanted;            // its value
   };
   struct FixedValue {
     int64_t offset;
@@ -125,6 +133,8 @@ class BlockProgram {
   std::vector<FixedInstruction> fixed_instructions_;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
+  std::vector<Need> needs_;           // empty: every instruction always runs
+  int64_t needed_ = 0;                // offset of their bytes among the fixed values
   bool is_one_function_ = false;      // of operands and fixed values alone, into the only output
   BlockFunction streamed_ = nullptr;  // of that function
   int64_t fixed_bytes_ = 0;
