@@ -268,6 +268,18 @@ void barriers_by_macros(const Session& session) {
   }
 }
 
+// Macros of the program do not meet names in what surrounds its source.
+void macros(const Session& session) {
+  const char* source =
+      "#define A 1\n#define F 2\n#define I 3\n#define count 4\n#define all 5\n#define out 6\n"
+      "COMPUTE_KERNEL sum(COMPUTE_GLOBAL T* y) { y[COMPUTE_GLOBAL_ID(0)] = A + F + I + count + all + out + N; }\n";
+  const Kernel kernel = compile(session, source, "sum", "-DN=100 -DT=i32");
+  const Tensor y = session.empty(dtype::INT32, {32});
+  check(Arguments().writes(y).launch(kernel, {1}, {32}));
+  const Array sums = session.download(y);
+  for (int64_t i = 0; i < 32; ++i) ASSERT_EQ(number(sums, i), 121) << i;
+}
+
 void compiler_messages(const Session& session) {
   compile(session, "COMPUTE_KERNEL good(COMPUTE_GLOBAL f32* y) { y[0] = 1; }", "good");
   compute_kernel* kernel = nullptr;
@@ -467,6 +479,7 @@ void add_kernel_tests(Registry& registry) {
       {"atomics_and_conversions", atomics_and_conversions, false},
       {"changed_headers", changed_headers, false},
       {"barriers_by_macros", barriers_by_macros, false},
+      {"macros", macros, false},
       {"compiler_messages", compiler_messages, false},
       {"registered_op", registered_op, true},
       {"registered_op_of_strides", registered_op_of_strides, true},
