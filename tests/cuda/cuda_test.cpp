@@ -235,7 +235,7 @@ TEST(CudaKernel, HasItsTableWhenItRuns) {
 TEST(CudaKernel, LeavesNoTableIfItIsNotMade) {
   NEEDS_NVRTC();
   const auto fail = fake<FakeFail>("fake_cuda_fail");
-  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  if (fail == nullptr) GTEST_SKIP() << "needs the fake driver";
   const Device device = Device::open("cuda0");
   const Stream stream(device);
   const SumOfMany sum(device, 0), other(device, SumOfMany::kRank - 1);
@@ -290,7 +290,7 @@ TEST(CudaGraph, PutsSlotsIntoItsNodes) {
 TEST(CudaGraph, SetsEveryNodeAfterAFailure) {
   NEEDS_NVRTC();
   const auto fail = fake<FakeFail>("fake_cuda_fail");
-  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  if (fail == nullptr) GTEST_SKIP() << "needs the fake driver";
   const Device device = Device::open("cuda0");
   const Stream stream(device);
   const Tensor x = device.from_host(std::vector<float>(64, 1));

@@ -87,7 +87,7 @@ class CudaGraphMemory : public testing::Test {
     current.emplace(device->context(), true);
     plan.emplace();
     runs_kernels = device->info().name.rfind("Fake", 0) != 0;
-    std::printf("graphs run on %s\n", runs_kernels ? "a GPU" : "the driver of the tests");
+    std::printf("graphs run on %s\n", runs_kernels ? "a GPU" : "the fake driver");
   }
   void TearDown() override {
     plan.reset();
@@ -205,7 +205,7 @@ Function fake(const char* name) {
 
 TEST_F(CudaGraphMemory, IsNotTakenByStreamsThatAreNotMade) {
   const auto fail = fake<FakeFail>("fake_cuda_fail");
-  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  if (fail == nullptr) GTEST_SKIP() << "needs the fake driver";
   compute_plugin_fault* const record = next_record();
   fail("cuStreamCreateWithPriority", 1);
   EXPECT_THROW(Stream(*device, 0), Error);
@@ -222,7 +222,7 @@ TEST_F(CudaGraphMemory, IsNotTakenByStreamsThatAreNotMade) {
 
 TEST_F(CudaGraphMemory, IsFreedIfItCannotBeMadeReady) {
   const auto fail = fake<FakeFail>("fake_cuda_fail");
-  if (fail == nullptr) GTEST_SKIP() << "for the driver of the tests";
+  if (fail == nullptr) GTEST_SKIP() << "needs the fake driver";
   const auto used = fake<FakeUsedBytes>("fake_cuda_used_bytes");
   const auto blocks = fake<FakeHostBlocks>("fake_cuda_host_blocks");
   const int64_t used_before = used(), blocks_before = blocks();

@@ -80,7 +80,7 @@ class CudaLaunchFailure : public testing::Test {
       GTEST_SKIP() << error.what();
     }
     expect_sum();
-    std::printf("launches fail on %s\n", runs_kernels(device) ? "a GPU" : "the driver of the tests");
+    std::printf("launches fail on %s\n", runs_kernels(device) ? "a GPU" : "the fake driver");
   }
 
   std::pair<compute_error_code, std::string> sum(const Stream& stream, int fail = 0) {

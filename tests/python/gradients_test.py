@@ -20,7 +20,7 @@ class F:
         self.shape, self.low, self.high = shape, low, high
 
 
-# The ranges of elementwise ops that need others than [0.1, 0.9] for a gradient by every input.
+# The ranges of elementwise ops that have no gradient by some input in [0.1, 0.9].
 RANGES = {"acosh": [(1.1, 2.0)], "clip": [(0.0, 1.0), (0.2, 0.4), (0.6, 0.8)], "elu": [(-0.9, 0.9)] * 2, "leaky_relu": [(-0.9, 0.9)] * 2}
 # Elementwise ops that are steps: their gradients are 0 by definition, of those with a number by that input alone.
 STEPS = {("ceil", 0), ("copysign", 1), ("floor", 0), ("floor_divide", 0), ("floor_divide", 1), ("heaviside", 0), ("heaviside", 1),

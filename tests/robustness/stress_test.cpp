@@ -314,7 +314,7 @@ ISOLATED_TEST(Transfers, GoThroughTheRingByThreads) {
   const std::vector<int64_t> sizes = {
       1, 64 * kKiB - 1, 64 * kKiB + 1, 256 * kKiB, 256 * kKiB + 1, 1537 * kKiB - 3, 9 * 1024 * kKiB + 5};
   for (const int64_t size : sizes) there_and_back(size, static_cast<uint64_t>(size));
-  there_and_back(128 * 1024 * kKiB + 3, 7);  // around the caches
+  there_and_back(128 * 1024 * kKiB + 3, 7);  // by non-temporal stores
   std::vector<std::thread> threads;
   for (uint64_t seed = 0; seed < 3; ++seed) {
     threads.emplace_back([&, seed] {

@@ -458,7 +458,7 @@ TEST_P(CpuPlugin, TheFirstBadSegmentIsReportedWhicheverThreadComesFirst) {
 
 // ---- Ops ------------------------------------------------------------------------------------------------------------
 
-// Sizes around vectors, blocks and pieces; the greatest are written around the cache. From odd addresses and in place.
+// Sizes around vectors, blocks and pieces; non-temporal stores write the greatest. From odd addresses and in place.
 TEST_P(CpuPlugin, OddSizesAndAddresses) {
   std::vector<int64_t> sizes(130);
   std::iota(sizes.begin(), sizes.end(), 1);

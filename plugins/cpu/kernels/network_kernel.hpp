@@ -32,7 +32,7 @@ struct NetworkKernels {
   void (*flush)(float* terms, int64_t n, double* sums);
   RowKernels near;
   // For rows of 16 * m elements that begin at cache lines and follow each other in memory, of tensors that no cache
-  // holds. Results go around the cache until end_far.
+  // holds. Non-temporal stores write results until end_far.
   RowKernels far;
   void (*end_far)();
 };

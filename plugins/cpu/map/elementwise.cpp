@@ -25,7 +25,7 @@ constexpr int64_t kWorkspacePieces = 16;
 constexpr double kParallelNanoseconds = 4000;
 constexpr double kPieceNanoseconds = 2000;
 constexpr int64_t kPieceElements = 8192;
-// Bytes of all operands from which on results go around the cache: more on many threads, whose caches hold more.
+// Bytes of all operands from which on non-temporal stores write results: more on many threads, whose caches hold more.
 constexpr int64_t kStreamBytes = 32 << 20, kMostStreamBytes = 48 << 20, kStreamBytesOfThread = 3 << 20;
 constexpr int64_t kStreamPieceBytes = 1024;  // of the widest operand
 constexpr int kFetchedSources = 4;
@@ -380,8 +380,8 @@ BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position
   return {at(frame, o.buffer), 1};
 }
 
-// Computes n points by short pieces, whose results are written around the cache while the next piece's operands are
-// fetched: with long ones the processor would compute and write by turns.
+// Computes n points by short pieces: non-temporal stores write a piece's results while the next piece's operands are
+// fetched. With long pieces the processor would compute and write by turns.
 void MapPlan::stream_block(const Run& run, const Position& position, BlockOperand* sources, void* const* results,
                            int64_t n, void* frame) const {
   const int outputs = program_.output_count();
@@ -453,7 +453,7 @@ void MapPlan::call_aligned(const void** x, char* result) const {
   call.function(x, call.steps, at(result, lead * operands_[sources_].size), points_ - lead);
 }
 
-// True if an output is an input too: reading it brings it into the cache, which a store around the cache would undo.
+// True if an output is an input too: reading it brings it into the cache, which a non-temporal store would undo.
 bool MapPlan::is_in_place(const Run& run) const {
   for (int k = 0; k < program_.output_count(); ++k) {
     for (int i = 0; i < inputs_; ++i) {

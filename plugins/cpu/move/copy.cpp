@@ -194,7 +194,7 @@ class CopyPlan final : public Plan {
     }
   }
 
-  // Rows of whole lines, around the cache. The processor fetches nothing ahead from one row to the next.
+  // Rows of whole lines, by non-temporal stores. The processor fetches nothing ahead from one row to the next.
   void stream_rows(const Addresses& at, int64_t begin, int64_t end) const {
     const BlockKernels& kernels = *isa().blocks;
     const int64_t row_bytes = extent_ * size_;
@@ -250,7 +250,7 @@ class CopyPlan final : public Plan {
   int64_t extent_ = 1;  // of the innermost loop, along dst
   int64_t dst_stride_ = 0, src_stride_ = 0;
   int64_t cuts_ = 1, cut_extent_ = 1;
-  bool streams_ = false;  // rows go around the cache
+  bool streams_ = false;  // non-temporal stores write rows
   int64_t columns_ = 1, tile_ = 1, row_tiles_ = 1, column_tiles_ = 1;
   int64_t units_ = 1, grain_ = 1;
 };

@@ -24,7 +24,7 @@ constexpr int64_t kCheckedAtOnce = 16;       // indices
 constexpr int64_t kLine = 64;
 constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kFetchedBytes = 512;            // of a row; the hardware prefetcher fetches the rest
-constexpr int64_t kStreamBytes = 16 << 20;        // of rows of whole lines: from here on they go around the cache
+constexpr int64_t kStreamBytes = 16 << 20;        // of rows of whole lines: from here on by non-temporal stores
 constexpr int64_t kSharedStreamBytes = 24 << 20;  // the same on several threads, whose caches hold more
 constexpr int64_t kStreamAhead = 4096;            // bytes that are prefetched
 
@@ -252,7 +252,7 @@ class GatherPlan final : public Plan {
   int64_t extent_ = 0, axis_stride_ = 0;
   int loops_ = 0;
   bool fetches_rows_ = false;
-  bool streams_ = false;  // rows go around the cache
+  bool streams_ = false;  // non-temporal stores write rows
   int64_t rows_ahead_ = 1;
   int64_t inner_ = 1;
   int64_t strides_[3] = {};  // of the innermost loop

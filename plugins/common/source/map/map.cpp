@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kTileBytes = 32 << 10;  // of local memory
 constexpr int64_t kLeastTiled = 16;       // extents from which on tiles pay
 constexpr int64_t kPassesCaches =
-    8 << 20;  // bytes of outputs, on CPU cores, from which on they are written around the caches
+    8 << 20;  // bytes of outputs, on CPU cores, from which on non-temporal stores write them
 
 // The loops of a map: tensors in the op's order, then an operand per INDEX axis.
 struct MapShape {
