@@ -96,26 +96,32 @@ std::vector<OutputDesc> infer_histogram(const OpCall& call) {
   return {{COMPUTE_DTYPE_INT64, {bins}}};
 }
 
-// The edges of the bins: linspace in the dtype of x, or float32 for integers.
+// The edges of the bins as numbers of `dtype`: linspace in the dtype of x, or float32 for integers. The last bin
+// includes its end, so the last edge is the next number.
 StepOperand bin_edges(Steps& steps, const OpCall& call, compute_dtype dtype, int64_t bins, bool has_float64) {
   const compute_dtype computed = has_float64 ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
+  const compute_dtype given = call.inputs[0].dtype,
+                      rounded = is_float(given) ? given : compute_dtype{COMPUTE_DTYPE_FLOAT32};
   const int64_t count[] = {bins + 1};
-  const StepOperand edges = steps.temporary(is_float(dtype) ? dtype : compute_dtype{COMPUTE_DTYPE_FLOAT32}, count);
-  steps.map({"where(index(0) == 0, a, where(index(0) == c, b, " +
-                 even_step("a", "b", "c", convert_text("index(0)", COMPUTE_DTYPE_INT64, computed)) + "))",
+  const StepOperand edges = steps.temporary(dtype, count);
+  const std::string edge = "where(index(0) == 0, a, where(index(0) == c, b, " +
+                           even_step("a", "b", "c", convert_text("index(0)", COMPUTE_DTYPE_INT64, computed)) + "))";
+  steps.map({"e = " + convert_text(convert_text(edge, computed, rounded), rounded, dtype) +
+                 "; where(index(0) == c, nextafter(e, inf), e)",
              {attribute_term(call, "minimum", computed), attribute_term(call, "maximum", computed), extent_term(bins)}},
             {}, edges);
   return edges;
 }
 
 // Edges are rounded, so only the edge nearest to a number can be on either side of it: the number is in the bin above
-// that edge, or in the one below. Slot `bins` collects elements outside all bins. Counts in small integers first if
-// they suffice: each element reads and writes one, and devices add them faster.
+// that edge, or in the one below. The first and the last slot collect elements outside all bins. Counts in small
+// integers first if they suffice: each element reads and writes one, and devices add them faster.
 std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Steps steps(call, target);
   const StepOperand y = steps.output();
-  const int64_t bins = y.shape[0], room[] = {bins + 1};
-  const bool is_small = std::max(bins, element_count(call.inputs[0].extents())) <= std::numeric_limits<int32_t>::max();
+  const int64_t bins = y.shape[0], room[] = {bins + 2};
+  const bool is_small =
+      std::max(room[0], element_count(call.inputs[0].extents())) <= std::numeric_limits<int32_t>::max();
   if (alternative > (is_small ? 1 : 0)) return std::nullopt;
   const compute_dtype counted = is_small && alternative == 0 ? COMPUTE_DTYPE_INT32 : COMPUTE_DTYPE_INT64;
   const StepOperand counts = steps.temporary(counted, room);
@@ -128,33 +134,31 @@ std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget
     const compute_dtype computed = is_wide && target.has_float64 ? COMPUTE_DTYPE_FLOAT64 : computed_in(x.dtype);
     const compute_dtype real = is_float(computed) ? computed : compute_dtype{COMPUTE_DTYPE_FLOAT32};
     const std::string value = "v = " + convert_text("x", computed_in(x.dtype), real) + "; ";
-    const StepOperand edges = bin_edges(steps, call, x.dtype, bins, target.has_float64);
-    const StepOperand nearest = steps.temporary(counted, x.shape), edge = steps.temporary(edges.dtype, x.shape);
+    const StepOperand edges = bin_edges(steps, call, real, bins, target.has_float64);
+    const StepOperand slots = steps.temporary(counted, x.shape), edge = steps.temporary(real, x.shape);
     const ScalarTerm count{{ScalarSource::kValue, 0, real, scalar_from_double(static_cast<double>(bins), real)},
                            {real, false, true}};
-    // The width of the range may be too great for the dtype.
-    steps.map({value +
-                   "s = where(isfinite(b - a), 1, 0.5); convert(min(max(round((v * s - a * s) / (b * s - a * s) * "
-                   "c), 0), c), " +
-                   dtype_name(counted) + ")",
-               {attribute_term(call, "minimum", real), attribute_term(call, "maximum", real), count}},
-              {x}, nearest);
-    steps.gather(edges, nearest, edge, 0);
-    steps.map({value + "e = " + convert_text("z", computed_in(edge.dtype), real) +
-                   "; i = where(v >= e, y, y - 1); where(i < 0, a, where((i == a) & (v == e), a - 1, i))",
-               {extent_term(bins)}},
-              {x, nearest, edge}, nearest);
+    // The width of the range and its reciprocal are scaled by 0.5 or 2^100 if they are too great for the dtype.
+    steps.map(
+        {value +
+             "s = where(isfinite(b - a), where(b - a < 8.67361737988403547e-19, 1.267650600228229401e30, 1), 0.5); "
+             "convert(min(max(round((v * s - a * s) * (c / (b * s - a * s))), 0), c), " +
+             dtype_name(counted) + ")",
+         {attribute_term(call, "minimum", real), attribute_term(call, "maximum", real), count}},
+        {x}, slots);
+    steps.gather(edges, slots, edge, 0);
+    steps.map({value + "y + convert(v >= z, " + dtype_name(counted) + ")"}, {x, slots, edge}, slots);
     const StepOperand one = steps.temporary(counted, std::vector<int64_t>{1});
     steps.fill(one, scalar_from_int64(1, counted));
-    steps.scatter(nearest, broadcast_to(one, x.shape), counts, 0, "add", Duplicates::kAnyOrder);
+    steps.scatter(slots, broadcast_to(one, x.shape), counts, 0, "add", Duplicates::kAnyOrder);
   }
-  steps.copy(narrowed(counts, 0, 0, bins), y);
+  steps.copy(narrowed(counts, 0, 1, bins), y);
   return steps.take();
 }
 
 }  // namespace
 
-const OpRules histogram_1_rules{infer_histogram, lower_histogram};
+const OpRules histogram_1_rules{infer_histogram, lower_histogram, true, COMPUTE_DTYPE_FLOAT64};
 const OpRules segment_reduce_1_rules{infer_segment_reduce, lower_segment_reduce};
 
 }  // namespace compute

@@ -17,6 +17,7 @@
 #include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/move/gather.hpp"
 #include "plugins/cpu/move/scatter.hpp"
+#include "plugins/cpu/order/histogram.hpp"
 #include "plugins/cpu/order/scan.hpp"
 #include "plugins/cpu/order/search.hpp"
 #include "plugins/cpu/order/segments.hpp"
@@ -62,6 +63,7 @@ constexpr Primitive kPrimitives[] = {
     {"eigh", refuse_decomposition, prepare_decomposition},
     {"expm", refuse_decomposition, prepare_decomposition},
     {"gru", refuse_recurrent, prepare_recurrent},
+    {"histogram", refuse_histogram, prepare_histogram},
     {"inv", refuse_decomposition, prepare_decomposition},
     {"lstm", refuse_recurrent, prepare_recurrent},
     {"lu", refuse_decomposition, prepare_decomposition},

@@ -192,6 +192,7 @@ void test_histogram(Case& c) {
   for (Layout layout : c.layouts()) c.run(given, {c.uniform({9, 30}, is_signed ? -10 : 0, 10, layout)}, name(layout));
   c.run(given, {c.special({50})}, "special values");
   c.run(given, {c.uniform({0})}, "empty");
+  c.run(given, {c.uniform({70001}, is_signed ? -10 : 0, 10)}, "for several threads");
   // The bins of the edges that linspace gives, and of adjacent numbers.
   if (!oracle::is_float(c.dtype)) return;
   const Stream stream = c.session.stream();
