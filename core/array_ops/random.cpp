@@ -214,7 +214,7 @@ std::string at_depth(const std::string& depth, const std::string& root) {
 
 // Inverts the distribution function between its values at the limits: with erfinv near the mean, elsewhere from the
 // probability of the nearer tail, relative to the limit's if the interval lies in a tail. Tail probabilities are
-// doubled.
+// doubled. The condition `is_central` is the same for all elements, so that a device can skip the tails.
 Distribution truncated_normal(const OpCall& call, compute_dtype dtype) {
   const compute_dtype computed = computed_in(dtype);
   const bool is_double = computed == COMPUTE_DTYPE_FLOAT64;
@@ -231,17 +231,20 @@ Distribution truncated_normal(const OpCall& call, compute_dtype dtype) {
       ", erfc(far * h) / erfc(near * h), exp((near - far) * (0.5 * (near + far))) * (near / far) * (" + series("far") +
       " / " + series("near") +
       ")); below = where(is_tail, where(is_above, 2, rest), erfc(-f * h)); "
-      "above = where(is_tail, where(is_above, rest, 2), erfc(g * h)); inside = where(is_tail, 1 - rest, range); ";
+      "above = where(is_tail, where(is_above, rest, 2), erfc(g * h)); inside = where(is_tail, 1 - rest, range); "
+      "is_central = depth - log(min(below, above)) <= 3.0901; ";
   for (size_t j = 0; j < elements_per_block(computed); ++j) {
     const std::string i = std::to_string(j), v = "v" + i + "_", l = "l" + i, u = "h" + i, d = "d" + i, y = "y" + i,
-                      z = "z" + i;
+                      z = "z" + i, t = "t" + i + "_", c = "c" + i;
     result.definitions += v + " = " + open_fraction(computed, j) + "; " + l + " = below + " + v + " * inside; " + u +
                           " = above + (1 - " + v + ") * inside; " + d + " = depth - log(min(" + l + ", " + u + ")); " +
                           y + " = 1 / sqrt(" + d + "); " + z + " = " + at_depth(d, y) + "; ";
     // A step of Newton's method.
     const std::string tail_z = is_double ? z + " + (" + d + " - " + tail.depth(z) + ") * " + tail.slope(z) : z;
-    result.values.push_back("d + e * min(max(where(" + d + " > 3.09, where(" + u + " < " + l + ", 1, -1) * (" + tail_z +
-                            "), 1.4142135623730950488 * erfinv(low + " + v + " * range)), f), g)");
+    result.definitions += t + " = copysign(" + tail_z + ", " + l + " - " + u + "); " + c +
+                          " = 1.4142135623730950488 * erfinv(low + " + v + " * range); ";
+    result.values.push_back("d + e * min(max(where(is_central, " + c + ", where(" + d + " > 3.0901, " + t + ", " + c +
+                            ")), f), g)");
   }
   return result;
 }
