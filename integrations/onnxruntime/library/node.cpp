@@ -11,10 +11,11 @@ struct ElementType {
   DType dtype;
 };
 constexpr ElementType kElementTypes[] = {
-    {1, compute::float32},    {2, compute::uint8},       {3, compute::int8},      {4, compute::uint16},
-    {5, compute::int16},      {6, compute::int32},       {7, compute::int64},     {9, compute::bool_},
-    {10, compute::float16},   {11, compute::float64},    {12, compute::uint32},   {13, compute::uint64},
-    {14, compute::complex64}, {15, compute::complex128}, {16, compute::bfloat16},
+    {1, compute::float32},      {2, compute::uint8},       {3, compute::int8},      {4, compute::uint16},
+    {5, compute::int16},        {6, compute::int32},       {7, compute::int64},     {9, compute::bool_},
+    {10, compute::float16},     {11, compute::float64},    {12, compute::uint32},   {13, compute::uint64},
+    {14, compute::complex64},   {15, compute::complex128}, {16, compute::bfloat16}, {17, compute::float8_e4m3fn},
+    {19, compute::float8_e5m2},
 };
 
 std::string text_of(const OrtNode* node, const Slot<OrtStatus*(const OrtNode*, const char**)>& getter) {

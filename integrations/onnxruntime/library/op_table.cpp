@@ -18,6 +18,9 @@ const Table& table() {
     add_reductions(entries);
     add_networks(entries);
     add_resampling(entries);
+    add_attention(entries);
+    add_signals(entries);
+    add_sampling(entries);
     Table made;
     for (const OpEntry& entry : entries) made.emplace(entry.name, entry);
     return made;
@@ -31,9 +34,12 @@ bool is_unsigned(DType dtype) {
   return dtype == compute::uint8 || dtype == compute::uint16 || dtype == compute::uint32 || dtype == compute::uint64;
 }
 
+bool is_float8(DType dtype) { return dtype == compute::float8_e4m3fn || dtype == compute::float8_e5m2; }
+
 bool is_in(DType dtype, uint32_t dtypes) {
   if (dtype == DType() || dtype == compute::complex64 || dtype == compute::complex128) return false;
   if (dtype == compute::bool_) return (dtypes & kBool) != 0;
+  if (is_float8(dtype)) return (dtypes & kFloat8) != 0;
   return (dtypes & (is_real(dtype) ? kReal : kIntegers)) != 0;
 }
 
@@ -54,8 +60,9 @@ const OpEntry* find_op(const Claim& claim, const compute::Device& device, std::s
   }
   const compute::DeviceInfo info = device.info();
   const auto require = [&](DType dtype) {
-    const bool is_known = is_in(dtype, kAny);
-    if (is_known && info.supports(dtype, compute::DTypeSupport::arithmetic)) return true;
+    const bool is_known = is_in(dtype, kAny | (entry->dtypes & kFloat8));
+    const auto level = is_float8(dtype) ? compute::DTypeSupport::convert : compute::DTypeSupport::arithmetic;
+    if (is_known && info.supports(dtype, level)) return true;
     *reason = is_known ? "the dtype " + std::string(dtype.name()) : "its element type";
     return false;
   };

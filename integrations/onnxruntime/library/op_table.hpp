@@ -73,9 +73,11 @@ class Call {
 };
 
 /// Sets of dtypes.
-enum DTypes : uint32_t { kReal = 1, kIntegers = 2, kBool = 4, kNumbers = 3, kAny = 7 };
+enum DTypes : uint32_t { kReal = 1, kIntegers = 2, kBool = 4, kNumbers = 3, kAny = 7, kFloat8 = 8, kStored = 15 };
 bool is_in(DType dtype, uint32_t dtypes);
 bool is_unsigned(DType dtype);
+/// Stored alone: casts read and write it.
+bool is_float8(DType dtype);
 
 struct OpEntry {
   const char* name;
@@ -102,5 +104,8 @@ void add_indices(std::vector<OpEntry>& table);
 void add_reductions(std::vector<OpEntry>& table);
 void add_networks(std::vector<OpEntry>& table);
 void add_resampling(std::vector<OpEntry>& table);
+void add_attention(std::vector<OpEntry>& table);
+void add_signals(std::vector<OpEntry>& table);
+void add_sampling(std::vector<OpEntry>& table);
 
 }  // namespace onnxruntime_compute

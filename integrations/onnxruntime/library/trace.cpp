@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace.hpp"
 
+#include "op_table.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -85,7 +87,7 @@ std::string digits_of(T value, const char* format) {
 std::string literal(const Tensor& tensor) {
   const DType dtype = tensor.dtype();
   std::array<std::byte, 16> bytes{};
-  if (dtype == compute::complex64 || dtype == compute::complex128) return "";
+  if (dtype == compute::complex64 || dtype == compute::complex128 || is_float8(dtype)) return "";
   if (is_real(dtype)) {
     const Tensor wide = compute::cast(tensor, compute::float64);
     double value = 0;
@@ -435,6 +437,9 @@ std::vector<Value> Tracer::ops(const char* name, size_t output_count, const std:
 Value Tracer::cast(const Value& value, DType dtype) {
   if (value.dtype == dtype) return value;
   if (dtype == compute::bool_) return map("$0 != 0", {value}, dtype);
+  // Expressions read float8 as float32, and round to it in their results alone.
+  if (is_float8(value.dtype) && dtype != compute::float32) return cast(cast(value, compute::float32), dtype);
+  if (is_float8(dtype)) return settle(map("convert($0, " + std::string(dtype.name()) + ")", {value}, dtype));
   return map("convert($0, " + std::string(dtype.name()) + ")", {value}, dtype);
 }
 
@@ -487,6 +492,12 @@ Value Tracer::broadcast_to(const Value& value, const Shape& shape) {
   if (value.shape == shape) return value;
   const Value from = settle(value);
   return view(from, known_tensor(from).broadcast_to(shape));
+}
+
+Value Tracer::reinterpret(const Value& value, DType dtype) {
+  const Value from = settle(value);
+  const Tensor& tensor = known_tensor(from);
+  return view(from, tensor.view(dtype, tensor.shape(), tensor.strides(), tensor.offset_bytes()));
 }
 
 Tape Tracer::finish(const std::vector<Value>& outputs, std::vector<Tensor>* tensors) {

@@ -91,6 +91,8 @@ struct Step {
   compute::Expression expression;  // an elementwise one
   std::vector<OperandPlace> inputs;
   std::vector<OperandPlace> outputs;
+  std::string op;    // its name; "": elementwise
+  std::string node;  // type and name of the node that it was traced for
 };
 
 /// What an output of the graph is.
@@ -148,6 +150,11 @@ class Tracer {
               const std::vector<int64_t>& steps);
   Value slice_axis(const Value& value, int64_t axis, int64_t start, int64_t stop, int64_t step = 1);
   Value broadcast_to(const Value& value, const Shape& shape);
+  /// The same bits as another dtype of the same size.
+  Value reinterpret(const Value& value, DType dtype);
+
+  /// What follows is traced for this node.
+  void enter(const std::string& node) { node_ = node; }
 
   /// The result of the trace depends on values that it read: the tape serves this run alone.
   void read_values() { tape_.is_complete = false; }
@@ -164,6 +171,7 @@ class Tracer {
   compute::Device device_;
   bool on_host_;
   int next_id_ = 1;
+  std::string node_;
   Tape tape_;
   std::map<decltype(Layout().key()), int> layout_numbers_;
 };

@@ -344,11 +344,11 @@ std::string refuse_if(const Claim& claim) {
 }  // namespace
 
 void add_arrays(std::vector<OpEntry>& table) {
-  table.push_back({"Reshape", 5, kNewest, kAny, 0b10, nullptr, run_reshape});
-  table.push_back({"Flatten", 1, kNewest, kAny, 0, nullptr, run_flatten});
-  table.push_back({"Squeeze", 1, kNewest, kAny, 0b10, nullptr, run_squeeze});
-  table.push_back({"Unsqueeze", 1, kNewest, kAny, 0b10, nullptr, run_unsqueeze});
-  table.push_back({"Transpose", 1, kNewest, kAny, 0, nullptr, run_transpose});
+  table.push_back({"Reshape", 5, kNewest, kStored, 0b10, nullptr, run_reshape});
+  table.push_back({"Flatten", 1, kNewest, kStored, 0, nullptr, run_flatten});
+  table.push_back({"Squeeze", 1, kNewest, kStored, 0b10, nullptr, run_squeeze});
+  table.push_back({"Unsqueeze", 1, kNewest, kStored, 0b10, nullptr, run_unsqueeze});
+  table.push_back({"Transpose", 1, kNewest, kStored, 0, nullptr, run_transpose});
   table.push_back({"Expand", 8, kNewest, kAny, 0b10, nullptr, run_expand});
   table.push_back({"Tile", 6, kNewest, kAny, 0b10, nullptr, run_tile});
   table.push_back({"Concat", 4, kNewest, kAny, 0, nullptr, run_concat});

@@ -228,8 +228,24 @@ void run_where(Call& c) { c.out(0, c.t.map("where($0, $1, $2)", {c.in(0), c.in(1
 
 DType wanted_dtype(const Call& c) { return dtype_of_onnx(static_cast<int32_t>(c.node.integer("to", 0))); }
 
-void run_cast(Call& c) { c.out(0, c.t.cast(c.in(0), wanted_dtype(c))); }
-void run_cast_like(Call& c) { c.out(0, c.t.cast(c.in(0), c.in(1).dtype)); }
+// float8 gets its greatest number instead of what is greater, unless `saturate` is 0.
+Value cast_as_stored(Call& c, const Value& x, DType dtype) {
+  if (!is_float8(dtype) || c.node.integer("saturate", 1) == 0) return c.t.cast(x, dtype);
+  const Value wide = x.dtype == compute::float64 ? x : c.t.cast(x, compute::float32);
+  const std::string most = dtype == compute::float8_e4m3fn ? "448.0" : "57344.0";
+  return c.t.cast(c.t.map("where($0 > " + most + ", " + most + ", where($0 < -" + most + ", -" + most + ", $0))",
+                          {wide}, wide.dtype),
+                  dtype);
+}
+
+void run_cast(Call& c) { c.out(0, cast_as_stored(c, c.in(0), wanted_dtype(c))); }
+void run_cast_like(Call& c) { c.out(0, cast_as_stored(c, c.in(0), c.in(1).dtype)); }
+
+std::string refuse_bit_cast(const Claim& claim) {
+  const DType to = claim.output_dtype(0);
+  return to.size() != claim.dtype(0).size() ? "elements of another size" : "";
+}
+void run_bit_cast(Call& c) { c.out(0, c.t.reinterpret(c.in(0), wanted_dtype(c))); }
 
 void run_identity(Call& c) { c.out(0, c.in(0)); }
 
@@ -274,7 +290,7 @@ Value along_axis(Call& c, const Value& value, int64_t axis, int64_t rank) {
 std::string refuse_quantized(const Claim& claim) {
   const DType given = claim.node.type == "QuantizeLinear" ? claim.output_dtype(0) : claim.dtype(0);
   if (given != compute::int8 && given != compute::uint8 && given != compute::int16 && given != compute::uint16 &&
-      given != compute::int32) {
+      given != compute::int32 && !is_float8(given)) {
     return "the dtype " + std::string(given.name());
   }
   if (claim.node.type == "QuantizeLinear" && claim.dtype(0) != claim.dtype(1)) return "mixed dtypes";
@@ -298,6 +314,13 @@ void run_quantize(Call& c) {
     zero = c.t.cast(parameter(c, c.in(2), x), compute::float32);
   } else if (c.node.integer("output_dtype", 0) != 0) {
     dtype = dtype_of_onnx(static_cast<int32_t>(c.node.integer("output_dtype", 0)));
+  }
+  if (is_float8(dtype)) {
+    const Value quotient = c.t.map("$0 / $1", {x, scale}, x.dtype);
+    const Value moved = zero.is_present()
+                            ? c.t.map("$0 + $1", {c.t.cast(quotient, compute::float32), zero}, compute::float32)
+                            : quotient;
+    return c.out(0, cast_as_stored(c, moved, dtype));
   }
   const auto [least, greatest] = range_of(dtype);
   const Value quotient = c.t.cast(c.t.map("round($0 / $1)", {x, scale}, x.dtype), compute::float32);
@@ -349,12 +372,13 @@ void add_elementwise(std::vector<OpEntry>& table) {
   table.push_back({"Mean", 8, kNewest, kReal, 0, nullptr, run_variadic});
   table.push_back({"Clip", 6, kNewest, kNumbers, 0, nullptr, run_clip});
   table.push_back({"Where", 9, kNewest, kBool, 0, nullptr, run_where});
-  table.push_back({"Cast", 6, kNewest, kAny, 0, nullptr, run_cast});
-  table.push_back({"CastLike", 15, kNewest, kAny, 0, nullptr, run_cast_like});
-  table.push_back({"Identity", 1, kNewest, kAny, 0, nullptr, run_identity});
+  table.push_back({"Cast", 6, kNewest, kStored, 0, nullptr, run_cast});
+  table.push_back({"CastLike", 15, kNewest, kStored, 0, nullptr, run_cast_like});
+  table.push_back({"BitCast", 26, kNewest, kAny, 0, refuse_bit_cast, run_bit_cast});
+  table.push_back({"Identity", 1, kNewest, kStored, 0, nullptr, run_identity});
   table.push_back({"Dropout", 7, kNewest, kReal, 0, refuse_dropout, run_dropout});
-  table.push_back({"QuantizeLinear", 10, kNewest, kReal, 0, refuse_quantized, run_quantize});
-  table.push_back({"DequantizeLinear", 10, kNewest, kIntegers, 0, refuse_quantized, run_dequantize});
+  table.push_back({"QuantizeLinear", 10, kNewest, kReal | kFloat8, 0, refuse_quantized, run_quantize});
+  table.push_back({"DequantizeLinear", 10, kNewest, kIntegers | kFloat8, 0, refuse_quantized, run_dequantize});
   table.push_back({"DynamicQuantizeLinear", 11, kNewest, kReal, 0, nullptr, run_dynamic_quantize});
 }
 

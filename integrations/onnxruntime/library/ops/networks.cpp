@@ -82,6 +82,39 @@ void run_convolution_integer(Call& c) {
                 Attribute("pads_end", w.after), Attribute("groups", c.node.integer("group", 1))}));
 }
 
+void run_convolution_quantized(Call& c) {
+  // [c] for the channels of the result.
+  const auto of_channels = [](Call& call, const Value& value, size_t axis, int64_t rank) {
+    if (value.size() == 1) return call.t.reshape(value, {});
+    Shape shape(static_cast<size_t>(rank), 1);
+    shape[axis] = value.size();
+    return call.t.reshape(value, shape);
+  };
+  const int64_t rank = c.in(0).rank();
+  const auto centred = [&](size_t input) {
+    const Value x = c.t.cast(c.in(input), compute::int32);
+    const Value zero = of_channels(c, c.t.cast(c.in(input + 2), compute::int32), 0, rank);
+    return c.t.settle(c.t.map("$0 - $1", {x, zero}, compute::int32));
+  };
+  const Value x = centred(0), weight = centred(3);
+  const Window w = window_of(c.node, spatial_of(x), spatial_of(weight));
+  std::vector<Value> inputs{x, weight};
+  if (c.has(8)) inputs.push_back(c.in(8));
+  const Value sums =
+      c.t.op("convolution", inputs,
+             {Attribute("strides", w.strides), Attribute("dilations", w.dilations), Attribute("pads_begin", w.before),
+              Attribute("pads_end", w.after), Attribute("groups", c.node.integer("group", 1))});
+  const DType dtype = c.in(7).dtype;
+  const Value factor =
+      c.t.map("$0 * $1 / $2", {c.t.reshape(c.in(1), {}), of_channels(c, c.in(4), 1, rank), c.t.reshape(c.in(6), {})},
+              compute::float32);
+  const Value zero = c.t.cast(c.t.reshape(c.in(7), {}), compute::float32);
+  const std::string range = dtype == compute::int8 ? "-128.0), 127.0" : "0.0), 255.0";
+  c.out(0, c.t.map("convert(min(max(round(convert($0, float32) * $1) + $2, " + range + "), " +
+                       std::string(dtype.name()) + ")",
+                   {sums, c.t.settle(factor), zero}, dtype));
+}
+
 void run_convolution_transpose(Call& c) {
   const Value& x = c.in(0);
   const Value& weight = c.in(1);
@@ -416,6 +449,7 @@ void run_lp_norm(Call& c) {
 void add_networks(std::vector<OpEntry>& table) {
   table.push_back({"Conv", 1, kNewest, kReal, 0, refuse_convolution, run_convolution});
   table.push_back({"ConvInteger", 10, kNewest, kIntegers, 0, refuse_convolution, run_convolution_integer});
+  table.push_back({"QLinearConv", 10, kNewest, kIntegers, 0, refuse_convolution, run_convolution_quantized});
   table.push_back({"ConvTranspose", 1, kNewest, kReal, 0, refuse_convolution_transpose, run_convolution_transpose});
   table.push_back({"MaxPool", 1, kNewest, kNumbers, 0, refuse_pool, run_pool});
   table.push_back({"AveragePool", 7, kNewest, kReal, 0, refuse_pool, run_pool});

@@ -146,6 +146,33 @@ void run_matmul_integer(Call& c) {
   c.out(0, c.t.op("matmul", {a, b}));
 }
 
+// Integers a - zero point times integers b - zero point, scaled, rounded and cut to the range of the result's.
+void run_matmul_quantized(Call& c) {
+  const auto centred = [&](size_t input, bool of_rows) {
+    const Value x = c.t.cast(c.in(input), compute::int32);
+    return c.has(input + 2) ? c.t.settle(c.t.map("$0 - $1", {x, zero_point(c, input + 2, of_rows)}, compute::int32))
+                            : x;
+  };
+  const auto scale = [&](size_t input, bool of_rows) {
+    const Value x = c.t.cast(c.in(input), compute::float32);
+    if (x.size() == 1) return c.t.reshape(x, {});
+    return x.rank() == 1 && of_rows ? c.t.reshape(x, {x.size(), 1}) : x;
+  };
+  const Value sums = c.t.op("matmul", {centred(0, true), centred(3, false)});
+  const DType dtype = c.in(7).dtype;
+  const Value factor = c.t.map("$0 * $1 / $2", {scale(1, true), scale(4, false), scale(6, true)}, compute::float32);
+  const Value zero = c.t.cast(zero_point(c, 7, true), compute::float32);
+  const std::string range = dtype == compute::int8 ? "-128.0), 127.0" : "0.0), 255.0";
+  c.out(0, c.t.map("convert(min(max(round(convert($0, float32) * $1) + $2, " + range + "), " +
+                       std::string(dtype.name()) + ")",
+                   {sums, c.t.settle(factor), zero}, dtype));
+}
+
+std::string refuse_matmul_quantized(const Claim& claim) {
+  const DType dtype = claim.dtype(7);
+  return dtype == compute::int8 || dtype == compute::uint8 ? "" : "the dtype " + std::string(dtype.name());
+}
+
 void run_gemm(Call& c) {
   const double alpha = c.node.real("alpha", 1), beta = c.node.real("beta", 1);
   const bool swaps_a = c.node.integer("transA", 0) != 0, swaps_b = c.node.integer("transB", 0) != 0;
@@ -200,6 +227,7 @@ void add_reductions(std::vector<OpEntry>& table) {
   table.push_back({"Hardmax", 1, kNewest, kReal, 0, nullptr, run_softmax});
   table.push_back({"MatMul", 1, kNewest, kNumbers, 0, nullptr, run_matmul});
   table.push_back({"MatMulInteger", 10, kNewest, kIntegers, 0, nullptr, run_matmul_integer});
+  table.push_back({"QLinearMatMul", 10, kNewest, kIntegers, 0, refuse_matmul_quantized, run_matmul_quantized});
   table.push_back({"Gemm", 7, kNewest, kNumbers, 0, refuse_gemm, run_gemm});
   table.push_back({"Einsum", 12, kNewest, kNumbers, 0, nullptr, run_einsum});
   table.push_back({"Det", 11, kNewest, kReal, 0, nullptr, run_det});

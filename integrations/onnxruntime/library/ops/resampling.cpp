@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize, LRN, LSTM and GRU, which version 1.1 of compute has. Resize to the nearest element is composed here.
+// Resize, LRN, LSTM and GRU, which version 1.1 of compute has. Resize to the nearest element and RNN are composed here.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -203,6 +203,61 @@ void run_recurrent(Call& c) {
   if (is_lstm) c.out(2, swapped(made[2], {1, 0, 2}));
 }
 
+// Step by step: the library has no such layer.
+void run_rnn(Call& c) {
+  const bool batch_first = c.node.integer("layout", 0) != 0;
+  const Value x = batch_first ? c.t.permute(c.in(0), {1, 0, 2}) : c.t.settle(c.in(0));
+  const DType dtype = x.dtype;
+  const int64_t times = x.shape.at(0), batch = x.shape.at(1), directions = c.in(1).shape.at(0);
+  const int64_t hidden = c.in(1).shape.at(1);
+  const std::string direction = c.node.text("direction", "forward");
+  const auto of_direction = [&](const Value& value, int64_t i) {
+    return c.t.reshape(c.t.slice_axis(value, 0, i, i + 1), Shape(value.shape.begin() + 1, value.shape.end()));
+  };
+  std::vector<Value> all, last;
+  for (int64_t i = 0; i < directions; ++i) {
+    const Value weight = c.t.permute(of_direction(c.in(1), i), {1, 0});
+    const Value recurrent = c.t.permute(of_direction(c.in(2), i), {1, 0});
+    Value inputs = c.t.op("matmul", {x, weight});
+    if (c.has(3)) {
+      const Value biases = of_direction(c.in(3), i);
+      inputs = c.t.settle(c.t.map(
+          "$0 + $1 + $2", {inputs, c.t.slice_axis(biases, 0, 0, hidden), c.t.slice_axis(biases, 0, hidden, 2 * hidden)},
+          dtype));
+    }
+    Value state;
+    if (c.has(5)) state = of_direction(batch_first ? c.t.permute(c.in(5), {1, 0, 2}) : c.t.settle(c.in(5)), i);
+    std::vector<Value> states(static_cast<size_t>(times));
+    for (int64_t step = 0; step < times; ++step) {
+      const int64_t time = direction == "reverse" || i == 1 ? times - 1 - step : step;
+      const Value here = of_direction(inputs, time);
+      state =
+          c.t.settle(state.is_present() ? c.t.map("tanh($0 + $1)", {here, c.t.op("matmul", {state, recurrent})}, dtype)
+                                        : c.t.map("tanh($0)", {here}, dtype));
+      states[static_cast<size_t>(time)] = c.t.reshape(state, {1, 1, batch, hidden});
+    }
+    all.push_back(times == 1 ? states[0] : c.t.op("concat", states, {Attribute("axis", int64_t{0})}));
+    last.push_back(c.t.reshape(state, {1, batch, hidden}));
+  }
+  const Value y = all.size() == 1 ? all[0] : c.t.op("concat", all, {Attribute("axis", int64_t{1})});
+  const Value h = last.size() == 1 ? last[0] : c.t.op("concat", last, {Attribute("axis", int64_t{0})});
+  c.out(0, batch_first ? c.t.permute(y, {2, 0, 1, 3}) : y);
+  c.out(1, batch_first ? c.t.permute(h, {1, 0, 2}) : h);
+}
+
+std::string refuse_rnn(const Claim& claim) {
+  const Node& node = claim.node;
+  for (const char* const key : {"activation_alpha", "activation_beta", "clip"}) {
+    if (node.has_attribute(key)) return key;
+  }
+  if (const NodeAttribute* const given = node.find("activations")) {
+    for (const std::string& name : given->texts) {
+      if (name != "Tanh" && name != "tanh") return "the activation " + name;
+    }
+  }
+  return node.has_input(4) ? "sequence_lens" : "";
+}
+
 }  // namespace
 
 void add_resampling(std::vector<OpEntry>& table) {
@@ -210,6 +265,7 @@ void add_resampling(std::vector<OpEntry>& table) {
   table.push_back({"Upsample", 9, 9, kAny, 0b10, refuse_resize, run_resize});
   table.push_back({"LRN", 1, kNewest, kReal, 0, refuse_lrn, run_lrn});
   table.push_back({"LSTM", 7, kNewest, kReal, 0, refuse_recurrent, run_recurrent});
+  table.push_back({"RNN", 7, kNewest, kReal, 0, refuse_rnn, run_rnn});
   table.push_back({"GRU", 7, kNewest, kReal, 0, refuse_recurrent, run_recurrent});
 }
 
