@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -16,12 +17,31 @@ DeviceMemory& DeviceMemory::of_process() {
   return *all;
 }
 
+namespace {
+
+// Greater blocks are addresses alone.
+constexpr size_t kSmall = size_t{1} << 20;
+constexpr size_t kMostUnused = 16;
+
+}  // namespace
+
 void* DeviceMemory::allocate(const compute::Device& device, size_t size_bytes) {
   if (size_bytes == 0) return nullptr;
-  void* const address = mmap(nullptr, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (address == MAP_FAILED) return nullptr;
+  const bool is_small = size_bytes <= kSmall;
+  const size_t room = is_small ? std::bit_ceil(std::max<size_t>(size_bytes, 4096)) : size_bytes;
   const std::lock_guard guard(lock_);
-  blocks_[reinterpret_cast<uintptr_t>(address)] = {device, size_bytes};
+  const auto found =
+      std::find_if(unused_.begin(), unused_.end(), [&](const auto& one) { return one.second == room && is_small; });
+  void* address = nullptr;
+  if (found != unused_.end()) {
+    address = found->first;
+    unused_.erase(found);
+  } else {
+    address = mmap(nullptr, room, is_small ? PROT_READ | PROT_WRITE : PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED) return nullptr;
+  }
+  blocks_[reinterpret_cast<uintptr_t>(address)] = {device, room};
   return address;
 }
 
@@ -34,29 +54,60 @@ void DeviceMemory::release(void* address) {
     if (found == blocks_.end()) return;
     block = std::move(found->second);
     blocks_.erase(found);
+    if (block.size_bytes <= kSmall && unused_.size() < kMostUnused) {
+      unused_.emplace_back(address, block.size_bytes);
+      return;
+    }
   }
   munmap(address, block.size_bytes);
 }
 
-std::optional<Tensor> DeviceMemory::find(const void* address, DType dtype, const Shape& shape) {
-  const std::lock_guard guard(lock_);
+// The end if the address is the host's.
+DeviceMemory::Blocks::iterator DeviceMemory::block_of(const void* address) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   auto found = blocks_.upper_bound(at);
-  if (found == blocks_.begin()) return {};
+  if (found == blocks_.begin()) return blocks_.end();
   --found;
-  if (at >= found->first + found->second.size_bytes) return {};
-  Block& block = found->second;
+  return at < found->first + found->second.size_bytes ? found : blocks_.end();
+}
+
+const Tensor& DeviceMemory::memory_of(Blocks::value_type& entry, DType dtype) {
+  Block& block = entry.second;
   Tensor& memory = block.by_element_size[dtype.size()];
-  if (!memory.defined()) {
-    const DType bits = dtype.size() == 1   ? compute::uint8
-                       : dtype.size() == 2 ? compute::uint16
-                       : dtype.size() == 4 ? compute::uint32
-                                           : compute::uint64;
-    memory = block.device.empty(bits, {(static_cast<int64_t>(block.size_bytes) + dtype.size() - 1) / dtype.size()});
-  }
+  if (memory.defined()) return memory;
+  const auto size_bytes = static_cast<int64_t>(block.size_bytes);
+  memory = block.device.empty(bits_of(dtype.size()), {(size_bytes + dtype.size() - 1) / dtype.size()});
+  // Blocks that are both have a size that every element's divides.
+  if (block.is_written) memory.write(reinterpret_cast<const void*>(entry.first), size_bytes);
+  return memory;
+}
+
+Tensor DeviceMemory::part(const Tensor& memory, size_t offset, DType dtype, const Shape& shape) {
   Shape strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return memory.view(dtype, shape, strides, memory.offset_bytes() + static_cast<int64_t>(at - found->first));
+  return memory.view(dtype, shape, strides, memory.offset_bytes() + static_cast<int64_t>(offset));
+}
+
+std::optional<Tensor> DeviceMemory::find(const void* address, DType dtype, const Shape& shape) {
+  const std::lock_guard guard(lock_);
+  const auto found = block_of(address);
+  if (found == blocks_.end()) return {};
+  return part(memory_of(*found, dtype), reinterpret_cast<uintptr_t>(address) - found->first, dtype, shape);
+}
+
+std::optional<Tensor> DeviceMemory::find_there(const void* address, DType dtype, const Shape& shape) {
+  const std::lock_guard guard(lock_);
+  const auto found = block_of(address);
+  if (found == blocks_.end()) return {};
+  const Block& block = found->second;
+  if (block.size_bytes <= kSmall && !block.by_element_size.contains(dtype.size())) return {};
+  return part(memory_of(*found, dtype), reinterpret_cast<uintptr_t>(address) - found->first, dtype, shape);
+}
+
+void DeviceMemory::note_written(const void* address) {
+  const std::lock_guard guard(lock_);
+  const auto found = block_of(address);
+  if (found != blocks_.end()) found->second.is_written = true;
 }
 
 namespace {
@@ -89,15 +140,18 @@ void copy_value(const OrtValue* from, OrtValue* to) {
   if (size_bytes == 0) return;
   if (facts.dtype == DType()) throw std::runtime_error("an element type that has no dtype cannot be copied");
   DeviceMemory& memory = DeviceMemory::of_process();
-  const auto there = memory.find(src, facts.dtype, facts.shape), here = memory.find(dst, facts.dtype, facts.shape);
-  if (there && here) {
-    here->assign(*there);
-  } else if (there) {
-    there->read(dst, static_cast<int64_t>(size_bytes));
-  } else if (here) {
-    here->write(src, static_cast<int64_t>(size_bytes));
+  const auto from_device = memory.find_there(src, facts.dtype, facts.shape);
+  const auto to_device = memory.find_there(dst, facts.dtype, facts.shape);
+  if (from_device && to_device) {
+    to_device->assign(*from_device);
+  } else if (from_device) {
+    from_device->read(dst, static_cast<int64_t>(size_bytes));
+    memory.note_written(dst);
+  } else if (to_device) {
+    to_device->write(src, static_cast<int64_t>(size_bytes));
   } else {
     std::copy_n(static_cast<const std::byte*>(src), size_bytes, static_cast<std::byte*>(dst));
+    memory.note_written(dst);
   }
 }
 

@@ -122,6 +122,19 @@ bool is_real(DType dtype) {
          dtype == compute::bfloat16;
 }
 
+DType bits_of(int64_t element_size) {
+  switch (element_size) {
+    case 1:
+      return compute::uint8;
+    case 2:
+      return compute::uint16;
+    case 4:
+      return compute::uint32;
+    default:
+      return compute::uint64;
+  }
+}
+
 TensorFacts tensor_facts(const OrtValue* value) {
   OrtTensorTypeAndShapeInfo* info = nullptr;
   check_ort(ort.GetTensorTypeAndShape(value, &info));
@@ -196,6 +209,7 @@ std::vector<std::shared_ptr<Graph>> read_branches(const OrtNode* node) {
 
 }  // namespace
 
+std::string title_of(const OrtNode* node) { return text_of(node, ort.Node_GetName); }
 std::string type_of(const OrtNode* node) { return text_of(node, ort.Node_GetOperatorType); }
 
 Graph read_graph(const OrtGraph* graph) {

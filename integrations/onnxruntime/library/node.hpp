@@ -24,6 +24,8 @@ struct Graph;
 /// The dtype of an element type of ONNX; none if there is no such dtype.
 DType dtype_of_onnx(int32_t type);
 bool is_real(DType dtype);
+/// The unsigned dtype of elements of a size.
+DType bits_of(int64_t element_size);
 
 struct NodeAttribute {
   int32_t type = kUndefined;
@@ -95,6 +97,7 @@ struct Graph {
 Graph read_graph(const OrtGraph* graph);
 
 std::string type_of(const OrtNode* node);
+std::string title_of(const OrtNode* node);
 
 /// Names of the inputs or the outputs of a fused node.
 std::vector<std::string> input_names(const OrtNode* node);

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include "memory.hpp"
+#include "placement.hpp"
 
 namespace onnxruntime_compute {
 
@@ -14,24 +16,19 @@ Counters counters;
 namespace {
 
 constexpr int64_t kAlignment = 64;
-
-DType bits_of(int64_t element_size) {
-  switch (element_size) {
-    case 1:
-      return compute::uint8;
-    case 2:
-      return compute::uint16;
-    case 4:
-      return compute::uint32;
-    default:
-      return compute::uint64;
-  }
-}
+// Ends the key of a run with inputs on the device, where it runs in any case.
+constexpr std::string_view kThere = "there";
 
 int64_t bytes_of(DType dtype, const Shape& shape) {
   int64_t size = dtype.size();
   for (const int64_t extent : shape) size *= extent;
   return size;
+}
+
+std::string text_of(const Shape& shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return "[" + text + "]";
 }
 
 // Memory of ONNX Runtime as a tensor, without a copy.
@@ -104,6 +101,16 @@ void lay_out(Program& program) {
   }
 }
 
+// Throws what a call threw, with the node.
+[[noreturn]] void rethrow_for(const std::string& node, const std::exception& error) {
+  throw std::runtime_error(node + ": " + error.what());
+}
+
+// Of elements. It belongs to the results; the stream goes on.
+bool is_fault(const compute::Error& error) {
+  return error.code() == compute::ErrorCode::kernel_failed || error.code() == compute::ErrorCode::numerical;
+}
+
 void run_step(const Step& step, compute_tensor** handles, compute_stream* stream) {
   const auto in = static_cast<int64_t>(step.inputs.size()), out = static_cast<int64_t>(step.outputs.size());
   if (step.plan.defined()) {
@@ -141,12 +148,12 @@ struct CompiledGraph::Given {
 };
 
 CompiledGraph::CompiledGraph(std::string name, const compute::Device& device, Graph graph,
-                             std::vector<std::string> inputs, const std::vector<std::string>& outputs, size_t limit)
+                             std::vector<std::string> inputs, const std::vector<std::string>& outputs, Options options)
     : name_(std::move(name)),
       device_(device),
       on_host_(device.name() == "cpu"),
       graph_(std::move(graph)),
-      limit_(limit) {
+      options_(std::move(options)) {
   for (const std::string& input : inputs) {
     const auto found = graph_.numbers.find(input);
     inputs_.push_back({found == graph_.numbers.end() ? -1 : found->second});
@@ -154,6 +161,24 @@ CompiledGraph::CompiledGraph(std::string name, const compute::Device& device, Gr
   for (const std::string& output : outputs) outputs_.push_back(graph_.numbers.at(output));
   prepare(graph_, outputs_, nullptr);
   note_value_inputs();
+}
+
+CompiledGraph::CompiledGraph(const CompiledGraph& other, const compute::Device& host)
+    : name_(other.name_),
+      device_(host),
+      on_host_(true),
+      graph_(other.graph_),
+      inputs_(other.inputs_),
+      outputs_(other.outputs_),
+      options_(other.options_) {
+  for (const auto& [graph, prepared] : other.prepared_) {
+    Prepared& here = prepared_[graph == &other.graph_ ? &graph_ : graph];
+    here.uses = prepared.uses;
+    for (const auto& [number, value] : prepared.initializers) {
+      const Tensor weights = value.host.defined() ? value.host : value.tensor.to(host);
+      here.initializers.emplace_back(number, Tracer::constant(weights, weights));
+    }
+  }
 }
 
 CompiledGraph::~CompiledGraph() = default;
@@ -325,7 +350,7 @@ void CompiledGraph::add(const std::string& key, std::shared_ptr<Program> program
   if (by_key_.contains(key)) return;  // another thread was first
   programs_.emplace_front(key, std::move(program));
   by_key_[key] = programs_.begin();
-  while (programs_.size() > limit_) {
+  while (programs_.size() > options_.program_limit) {
     for (const auto& arena : arenas_) arena->operands.erase(programs_.back().second->id);
     by_key_.erase(programs_.back().first);
     programs_.pop_back();
@@ -368,6 +393,7 @@ void CompiledGraph::run(OrtKernelContext* context) {
   counters.runs.fetch_add(1, std::memory_order_relaxed);
   std::vector<Given> given(inputs_.size());
   std::string key;
+  bool is_there = false;  // an input lies on the device
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const OrtValue* value = nullptr;
     check_ort(ort.KernelContext_GetInput(context, i, &value));
@@ -380,9 +406,11 @@ void CompiledGraph::run(OrtKernelContext* context) {
     const auto rank = static_cast<int64_t>(facts.shape.size());
     key.append(reinterpret_cast<const char*>(&rank), sizeof rank);
     key.append(reinterpret_cast<const char*>(facts.shape.data()), facts.shape.size() * sizeof(int64_t));
+    const auto there = on_host_ ? std::nullopt : DeviceMemory::of_process().find_there(data, facts.dtype, facts.shape);
+    is_there = is_there || there;
     if (!inputs_[i].reads_elements) continue;
     const auto size_bytes = static_cast<size_t>(bytes_of(facts.dtype, facts.shape));
-    if (const auto there = DeviceMemory::of_process().find(data, facts.dtype, facts.shape)) {
+    if (there) {
       std::string bytes(size_bytes, '\0');
       there->read(bytes.data(), static_cast<int64_t>(size_bytes));
       key += bytes;
@@ -390,8 +418,20 @@ void CompiledGraph::run(OrtKernelContext* context) {
       key.append(static_cast<const char*>(data), size_bytes);
     }
   }
-  if (const std::shared_ptr<Program> program = find(key)) return replay(context, given, *program);
-  trace(context, given, key);
+  if (is_there) key += kThere;
+  run(context, given, key);
+}
+
+void CompiledGraph::run(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key) {
+  const std::shared_ptr<Program> program = find(key);
+  if (program == nullptr) return trace(context, given, key);
+  if (program->is_on_host) return on_host().run(context, given, key);
+  replay(context, given, *program);
+}
+
+CompiledGraph& CompiledGraph::on_host() {
+  std::call_once(makes_host_, [&] { host_ = std::make_unique<CompiledGraph>(*this, compute::Device::open("cpu")); });
+  return *host_;
 }
 
 namespace {
@@ -405,12 +445,15 @@ void* output_address(OrtKernelContext* context, size_t number, const Shape& shap
   return data;
 }
 
-void write_output(void* address, DType dtype, const Shape& shape, const Tensor& tensor,
+void write_output(void* address, DType dtype, const Shape& shape, const Tensor& tensor, bool is_on_host,
                   const compute::Stream& stream = {}) {
   const int64_t size_bytes = bytes_of(dtype, shape);
   if (size_bytes == 0) return;
-  if (const auto there = DeviceMemory::of_process().find(address, dtype, shape)) return there->assign(tensor, stream);
+  DeviceMemory& memory = DeviceMemory::of_process();
+  const auto there = is_on_host ? memory.find_there(address, dtype, shape) : memory.find(address, dtype, shape);
+  if (there) return there->assign(tensor, stream);
   tensor.read(address, size_bytes);
+  memory.note_written(address);
 }
 
 }  // namespace
@@ -420,6 +463,8 @@ void CompiledGraph::trace_nodes(Tracer& tracer, const Graph& graph, std::vector<
   std::vector<int> uses = prepared.uses;
   for (const auto& [number, value] : prepared.initializers) values[static_cast<size_t>(number)] = value;
   for (const Node& node : graph.nodes) {
+    const std::string named = node.type + " " + node.name;
+    tracer.enter(named);
     try {
       for (const int input : node.inputs) {
         if (input < 0) continue;
@@ -435,7 +480,7 @@ void CompiledGraph::trace_nodes(Tracer& tracer, const Graph& graph, std::vector<
         trace_branch(tracer, graph, node, values);
       }
     } catch (const std::exception& error) {
-      throw std::runtime_error(node.type + " " + node.name + ": " + error.what());
+      rethrow_for(named, error);
     }
     for (const auto* const list : {&node.inputs, &node.implicit_inputs}) {
       for (const int input : *list) {
@@ -471,7 +516,8 @@ void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& g
     if (inputs_[i].value < 0 || given[i].facts.dtype == DType()) continue;
     const TensorFacts& facts = given[i].facts;
     Value& value = values[static_cast<size_t>(inputs_[i].value)];
-    const auto there = DeviceMemory::of_process().find(given[i].data, facts.dtype, facts.shape);
+    const auto there =
+        on_host_ ? std::nullopt : DeviceMemory::of_process().find_there(given[i].data, facts.dtype, facts.shape);
     if (inputs_[i].reads_elements) {
       if (there) {
         value = Tracer::constant(there->to(cpu));
@@ -500,12 +546,30 @@ void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& g
   std::vector<Tensor> tensors;
   auto program = std::make_shared<Program>();
   program->tape = tracer.finish(results, &tensors);
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const TapeOutput& output = program->tape.outputs[i];
-    write_output(output_address(context, i, output.shape), output.dtype, output.shape, tensors[i]);
+  const bool is_complete = program->tape.is_complete;
+  if (is_complete) lay_out(*program);
+  try {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const TapeOutput& output = program->tape.outputs[i];
+      write_output(output_address(context, i, output.shape), output.dtype, output.shape, tensors[i], on_host_);
+    }
+    if (!on_host_) compute::Stream::default_of(device_).synchronize();
+  } catch (const compute::Error& error) {
+    if (on_host_ || !is_complete || !is_fault(error)) throw;
+    replay(context, given, *program);  // it fails too, and names the node
+    return;
   }
-  if (!program->tape.is_complete) return;
-  lay_out(*program);
+  if (!is_complete) return;
+  if (!on_host_ && options_.chooses_host && !key.ends_with(kThere)) {
+    const Placement placement = place(program->tape, device_);
+    if (placement.is_on_host) {
+      std::string text = name_ + " runs on cpu for";
+      for (const Given& one : given) text += " " + text_of(one.facts.shape);
+      options_.log(text + ": " + placement.reason);
+      *program = {};
+      program->is_on_host = true;
+    }
+  }
   add(key, std::move(program));
 }
 
@@ -554,66 +618,115 @@ void CompiledGraph::replay(OrtKernelContext* context, const std::vector<Given>& 
     }
     slot = std::move(made);
   }
-  Operands& operands = *slot;
-
   std::vector<void*> addresses(tape.outputs.size());
   for (size_t i = 0; i < tape.outputs.size(); ++i) addresses[i] = output_address(context, i, tape.outputs[i].shape);
-
   if (on_host_) {
-    std::vector<Tensor> held;  // until the end of the run
-    for (size_t number = 0; number < tape.storages.size(); ++number) {
-      if (program.externals[number].empty()) continue;
-      const Storage& storage = tape.storages[number];
-      void* data = storage.input >= 0 ? given[static_cast<size_t>(storage.input)].data
-                                      : addresses[static_cast<size_t>(storage.output)];
-      if (storage.size_bytes == 0) data = nullptr;
-      const bool is_whole = program.externals[number].size() == 1 &&
-                            tape.layouts[static_cast<size_t>(program.externals[number][0])].offset_bytes == 0;
-      Tensor base;
-      const Shape flat{storage.size_bytes / storage.element_size};
-      if (!is_whole || (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(storage.element_size)) != 0) {
+    replay_on_host(given, program, addresses, *slot);
+  } else {
+    replay_on_device(given, program, addresses, arena->stream, *slot);
+  }
+  give_arena(std::move(arena));
+}
+
+void CompiledGraph::replay_on_host(const std::vector<Given>& given, const Program& program,
+                                   const std::vector<void*>& addresses, Operands& operands) {
+  const Tape& tape = program.tape;
+  DeviceMemory& memory = DeviceMemory::of_process();
+  std::vector<Tensor> held;                               // until the end of the run
+  std::vector<std::pair<size_t, Tensor>> not_at_address;  // results that the caller wants on a device
+  for (size_t number = 0; number < tape.storages.size(); ++number) {
+    if (program.externals[number].empty()) continue;
+    const Storage& storage = tape.storages[number];
+    void* data = storage.input >= 0 ? given[static_cast<size_t>(storage.input)].data
+                                    : addresses[static_cast<size_t>(storage.output)];
+    if (storage.size_bytes == 0) data = nullptr;
+    const bool is_whole = program.externals[number].size() == 1 &&
+                          tape.layouts[static_cast<size_t>(program.externals[number][0])].offset_bytes == 0;
+    Tensor base;
+    const Shape flat{storage.size_bytes / storage.element_size};
+    if (storage.output >= 0 && data != nullptr) {
+      const auto output = static_cast<size_t>(storage.output);
+      if (memory.find_there(data, tape.outputs[output].dtype, tape.outputs[output].shape)) {
+        base = device_.empty(bits_of(storage.element_size), flat);
+        not_at_address.emplace_back(output, base);
+      } else {
+        memory.note_written(data);
+      }
+    }
+    if (!base.defined() &&
+        (!is_whole || (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(storage.element_size)) != 0)) {
+      try {
+        base = wrapped(bits_of(storage.element_size), flat, nullptr, data);
+      } catch (const compute::Error&) {
+        if (storage.input < 0) throw;
+        // Not aligned, or inside other memory that is in use: a copy.
+        counters.copied_inputs.fetch_add(1, std::memory_order_relaxed);
+        base = device_.empty(bits_of(storage.element_size), flat);
+        base.write(data, storage.size_bytes);
+      }
+      held.push_back(base);
+    }
+    for (const int index : program.externals[number]) {
+      const Layout& layout = tape.layouts[static_cast<size_t>(index)];
+      Tensor tensor;
+      if (base.defined()) {
+        tensor = base.view(layout.dtype, layout.shape, layout.strides, base.offset_bytes() + layout.offset_bytes);
+      } else {
         try {
-          base = wrapped(bits_of(storage.element_size), flat, nullptr, data);
+          tensor = wrapped(layout.dtype, layout.shape, layout.strides.data(), data);
         } catch (const compute::Error&) {
           if (storage.input < 0) throw;
-          // Not aligned, or inside other memory that is in use: a copy.
           counters.copied_inputs.fetch_add(1, std::memory_order_relaxed);
           base = device_.empty(bits_of(storage.element_size), flat);
           base.write(data, storage.size_bytes);
+          tensor = base.view(layout.dtype, layout.shape, layout.strides, base.offset_bytes());
         }
-        held.push_back(base);
       }
-      for (const int index : program.externals[number]) {
-        const Layout& layout = tape.layouts[static_cast<size_t>(index)];
-        Tensor tensor;
-        if (base.defined()) {
-          tensor = base.view(layout.dtype, layout.shape, layout.strides, base.offset_bytes() + layout.offset_bytes);
-        } else {
-          try {
-            tensor = wrapped(layout.dtype, layout.shape, layout.strides.data(), data);
-          } catch (const compute::Error&) {
-            if (storage.input < 0) throw;
-            counters.copied_inputs.fetch_add(1, std::memory_order_relaxed);
-            base = device_.empty(bits_of(storage.element_size), flat);
-            base.write(data, storage.size_bytes);
-            tensor = base.view(layout.dtype, layout.shape, layout.strides, base.offset_bytes());
-          }
-        }
-        for (const size_t place : operands.places[static_cast<size_t>(index)]) operands.handles[place] = tensor.get();
-        held.push_back(std::move(tensor));
-      }
+      for (const size_t place : operands.places[static_cast<size_t>(index)]) operands.handles[place] = tensor.get();
+      held.push_back(std::move(tensor));
     }
-    for (size_t i = 0; i < tape.steps.size(); ++i)
-      run_step(tape.steps[i], operands.handles.data() + operands.begins[i], nullptr);
-    for (size_t i = 0; i < tape.outputs.size(); ++i) {
-      if (tape.outputs[i].constant.defined())
-        write_output(addresses[i], tape.outputs[i].dtype, tape.outputs[i].shape, tape.outputs[i].constant);
-    }
-    give_arena(std::move(arena));
-    return;
   }
+  for (size_t i = 0; i < tape.steps.size(); ++i) {
+    try {
+      run_step(tape.steps[i], operands.handles.data() + operands.begins[i], nullptr);
+    } catch (const compute::Error& error) {
+      rethrow_for(tape.steps[i].node, error);
+    }
+  }
+  for (const auto& [i, result] : not_at_address) {
+    const TapeOutput& output = tape.outputs[i];
+    Shape strides(output.shape.size(), 1);
+    for (size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * output.shape[axis];
+    write_output(addresses[i], output.dtype, output.shape,
+                 result.view(output.dtype, output.shape, strides, result.offset_bytes()), true);
+  }
+  for (size_t i = 0; i < tape.outputs.size(); ++i) {
+    if (tape.outputs[i].constant.defined())
+      write_output(addresses[i], tape.outputs[i].dtype, tape.outputs[i].shape, tape.outputs[i].constant, true);
+  }
+}
 
-  const compute::Stream& stream = arena->stream;
+namespace {
+
+// A fault in the elements is told when the results are read. The steps run once more, one at a time, to tell which node
+// it was; the inputs are still there.
+void find_fault(const Tape& tape, Operands& operands, const compute::Stream& stream) {
+  for (size_t i = 0; i < tape.steps.size(); ++i) {
+    try {
+      run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
+      stream.synchronize();
+    } catch (const compute::Error& error) {
+      rethrow_for(tape.steps[i].node, error);
+    }
+  }
+}
+
+}  // namespace
+
+void CompiledGraph::replay_on_device(const std::vector<Given>& given, const Program& program,
+                                     const std::vector<void*>& addresses, const compute::Stream& stream,
+                                     Operands& operands) {
+  const Tape& tape = program.tape;
   if (!operands.is_recorded) {
     operands.is_recorded = true;
     try {
@@ -636,35 +749,39 @@ void CompiledGraph::replay(OrtKernelContext* context, const std::vector<Given>& 
       }
     }
   } const wait{stream};
-  for (const auto& [number, tensor] : operands.inputs) {
-    const Given& from = given[static_cast<size_t>(number)];
-    if (const auto there = DeviceMemory::of_process().find(from.data, from.facts.dtype, from.facts.shape)) {
-      Shape strides(from.facts.shape.size(), 1);
-      for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * from.facts.shape[i];
-      tensor.view(from.facts.dtype, from.facts.shape, strides, tensor.offset_bytes()).assign(*there, stream);
-    } else if (tensor.size() > 0) {
-      tensor.write_async(from.data, tensor.size_bytes(), stream);
+  try {
+    for (const auto& [number, tensor] : operands.inputs) {
+      const Given& from = given[static_cast<size_t>(number)];
+      if (const auto there = DeviceMemory::of_process().find_there(from.data, from.facts.dtype, from.facts.shape)) {
+        Shape strides(from.facts.shape.size(), 1);
+        for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * from.facts.shape[i];
+        tensor.view(from.facts.dtype, from.facts.shape, strides, tensor.offset_bytes()).assign(*there, stream);
+      } else if (tensor.size() > 0) {
+        tensor.write_async(from.data, tensor.size_bytes(), stream);
+      }
     }
-  }
-  if (operands.graph.defined()) {
-    operands.graph.run(stream);
-  } else {
-    for (size_t i = 0; i < tape.steps.size(); ++i)
-      run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
-  }
-  for (size_t i = 0; i < tape.outputs.size(); ++i) {
-    const TapeOutput& output = tape.outputs[i];
-    Tensor tensor = output.constant;
-    if (!tensor.defined()) {
-      const Tensor& memory = operands.outputs.at(static_cast<int>(i));
-      Shape strides(output.shape.size(), 1);
-      for (size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * output.shape[axis];
-      tensor = memory.view(output.dtype, output.shape, strides, memory.offset_bytes());
+    if (operands.graph.defined()) {
+      operands.graph.run(stream);
+    } else {
+      for (size_t i = 0; i < tape.steps.size(); ++i)
+        run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
     }
-    write_output(addresses[i], output.dtype, output.shape, tensor, stream);
+    for (size_t i = 0; i < tape.outputs.size(); ++i) {
+      const TapeOutput& output = tape.outputs[i];
+      Tensor tensor = output.constant;
+      if (!tensor.defined()) {
+        const Tensor& memory = operands.outputs.at(static_cast<int>(i));
+        Shape strides(output.shape.size(), 1);
+        for (size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * output.shape[axis];
+        tensor = memory.view(output.dtype, output.shape, strides, memory.offset_bytes());
+      }
+      write_output(addresses[i], output.dtype, output.shape, tensor, false, stream);
+    }
+    stream.synchronize();
+  } catch (const compute::Error& error) {
+    if (is_fault(error)) find_fault(tape, operands, stream);
+    throw;
   }
-  stream.synchronize();
-  give_arena(std::move(arena));
 }
 
 }  // namespace onnxruntime_compute

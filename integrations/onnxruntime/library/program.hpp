@@ -5,6 +5,7 @@
 #include <compute/compute.hpp>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@ namespace onnxruntime_compute {
 
 /// Memory for the values inside a graph, which one run at a time uses, and the operands of programs in it.
 struct Arena;
+struct Operands;
 
 /// A tape with its values laid out: those that are not in use at the same time share memory.
 struct Program {
@@ -27,6 +29,7 @@ struct Program {
   std::vector<int64_t> offsets;              // by storage
   std::map<int64_t, int64_t> bytes_by_size;  // of the arena, by element size
   std::vector<std::vector<int>> externals;   // layouts of each storage that is ONNX Runtime's, by storage
+  bool is_on_host = false;                   // the graph's copy on the host runs it, and this is empty
 };
 
 struct FusedInput {
@@ -34,11 +37,20 @@ struct FusedInput {
   bool reads_elements = false;  // the trace reads them: they are part of what a program is for
 };
 
+/// Of a session.
+struct Options {
+  size_t program_limit = 16;                    // how many programs are kept
+  bool chooses_host = true;                     // for what is too small for the device
+  std::function<void(const std::string&)> log;  // of such choices
+};
+
 class CompiledGraph {
  public:
-  /// `graph` has its ops found. `limit`: how many programs are kept.
+  /// `graph` has its ops found.
   CompiledGraph(std::string name, const compute::Device& device, Graph graph, std::vector<std::string> inputs,
-                const std::vector<std::string>& outputs, size_t limit);
+                const std::vector<std::string>& outputs, Options options);
+  /// The same graph on another device, the host.
+  CompiledGraph(const CompiledGraph& other, const compute::Device& host);
   ~CompiledGraph();
 
   void run(OrtKernelContext* context);
@@ -50,10 +62,16 @@ class CompiledGraph {
     std::vector<int> uses;  // of each value, by nodes and as outputs
     std::vector<std::pair<int, Value>> initializers;
   };
+  void run(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key);
   std::shared_ptr<Program> find(const std::string& key);
   void add(const std::string& key, std::shared_ptr<Program> program);
   void trace(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key);
   void replay(OrtKernelContext* context, const std::vector<Given>& given, const Program& program);
+  void replay_on_host(const std::vector<Given>& given, const Program& program, const std::vector<void*>& addresses,
+                      Operands& operands);
+  void replay_on_device(const std::vector<Given>& given, const Program& program, const std::vector<void*>& addresses,
+                        const compute::Stream& stream, Operands& operands);
+  CompiledGraph& on_host();
   std::unique_ptr<Arena> take_arena(const Program& program);
   void give_arena(std::unique_ptr<Arena> arena);
   void note_value_inputs();
@@ -68,7 +86,10 @@ class CompiledGraph {
   std::vector<FusedInput> inputs_;
   std::vector<int> outputs_;
   std::unordered_map<const Graph*, Prepared> prepared_;
-  size_t limit_;
+  Options options_;
+
+  std::once_flag makes_host_;
+  std::unique_ptr<CompiledGraph> host_;  // once it is needed
 
   std::mutex lock_;                                                       // of what follows
   std::list<std::pair<std::string, std::shared_ptr<Program>>> programs_;  // the last used one first

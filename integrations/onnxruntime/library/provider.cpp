@@ -30,7 +30,6 @@ namespace {
 constexpr const char* kName = "ComputeExecutionProvider";
 constexpr const char* kVersion = COMPUTE_PROVIDER_VERSION;
 constexpr uint32_t kVendor = 0xc0de;  // of memory of our devices; no vendor of PCI devices has this number
-constexpr size_t kProgramLimit = 16;
 // Since this version 1.x a fused node gets the values that graphs inside its nodes use.
 constexpr int kBranchesSince = 30;
 
@@ -42,7 +41,7 @@ void log(const OrtLogger* logger, int32_t level, const std::string& message) {
 struct Provider : OrtEp {
   compute::Device device;
   const OrtLogger* logger = nullptr;
-  size_t program_limit = kProgramLimit;
+  Options options;
   bool takes_branches = false;
 
   void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
@@ -236,8 +235,8 @@ OrtStatus* compile(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused_n
       made->ReleaseState = [](OrtNodeComputeInfo*, void*) {};
       made->Compute = run_compiled;
       made->graph =
-          std::make_unique<CompiledGraph>(std::string(), provider.device, std::move(graph), input_names(fused_nodes[i]),
-                                          output_names(fused_nodes[i]), provider.program_limit);
+          std::make_unique<CompiledGraph>(title_of(fused_nodes[i]), provider.device, std::move(graph),
+                                          input_names(fused_nodes[i]), output_names(fused_nodes[i]), provider.options);
       infos[i] = made.release();
     }
   });
@@ -320,6 +319,7 @@ OrtStatus* create_ep(OrtEpFactory* self, const OrtHardwareDevice* const*, const 
     made->logger = logger;
     made->takes_branches = factory.takes_branches;
     const std::string selector = option(options, "device"), limit = option(options, "graphs");
+    const std::string placement = option(options, "placement");
     made->device = !selector.empty()          ? compute::Device::open(selector)
                    : factory.device.defined() ? factory.device
                                               : compute::Device::open();
@@ -328,7 +328,11 @@ OrtStatus* create_ep(OrtEpFactory* self, const OrtHardwareDevice* const*, const 
       throw std::runtime_error("the option device names " + std::string(made->device.name()) +
                                ", but values lie in memory of " + std::string(factory.device.name()) +
                                ": set COMPUTE_DEVICE instead");
-    if (!limit.empty()) made->program_limit = static_cast<size_t>(std::max(1, std::atoi(limit.c_str())));
+    if (!limit.empty()) made->options.program_limit = static_cast<size_t>(std::max(1, std::atoi(limit.c_str())));
+    if (!placement.empty() && placement != "auto" && placement != "always")
+      throw std::runtime_error("the option placement is auto or always, not " + placement);
+    made->options.chooses_host = placement != "always";
+    made->options.log = [logger](const std::string& text) { log(logger, kInfo, text); };
     *out = made.release();
   });
 }

@@ -287,6 +287,7 @@ Value Tracer::settle(const Value& value) { return value.chain == nullptr ? value
 Value Tracer::run_chain(const Value& value) {
   const Chain& chain = *value.chain;
   Step step;
+  step.node = node_;
   step.expression = expression_of(canonical(chain), chain.operands.size());
   std::vector<Tensor> operands;
   for (const Value& operand : chain.operands) {
@@ -413,6 +414,8 @@ std::vector<Value> Tracer::ops(const char* name, size_t output_count, const std:
     return results;
   }
   Step step;
+  step.node = node_;
+  step.op = name;
   for (const Value& input : settled) {
     tensors.push_back(input.is_present() ? on_device(input) : Tensor());
     step.inputs.push_back(place(input));

@@ -10,6 +10,8 @@ import threading
 
 from case import CPU, OURS, helper, model_of, np, onnxruntime, onnxruntime_compute, session_of, session_on_cpu, unittest
 
+DEVICE = os.environ.get("COMPUTE_DEVICE", "cpu")
+
 
 def network(seed=0):
     """A convolution, a norm, elementwise ops, shapes that are computed, and a product."""
@@ -276,19 +278,23 @@ print(session.run(None, {"x": np.array([-1, 2, -3, 4], np.float32), "t": np.arra
             self.check(session, other, {"x": self.image(4, 8)})
 
     def test_options(self):
-        session = session_of(network(), provider_options={"device": "cpu"})
+        session = session_of(network(), provider_options={"device": DEVICE, "placement": "always"})
         self.assertEqual(session.get_providers()[0], OURS)
         with self.assertRaisesRegex(Exception, "no_such_device"):
             session_of(network(), provider_options={"device": "no_such_device"})
+        with self.assertRaisesRegex(Exception, "elsewhere"):
+            session_of(network(), provider_options={"placement": "elsewhere"})
 
     def test_faults_name_the_node(self):
         model = model_of([helper.make_node("Gather", ["x", "i"], ["y"], name="the_node")],
                          {"x": (np.float32, [3]), "i": (np.int64, ["n"])}, {"y": (np.float32, ["n"])})
-        session = session_of(model, alone=True)
-        with self.assertRaisesRegex(Exception, "the_node"):
-            session.run(None, {"x": np.zeros(3, np.float32), "i": np.array([1, 7])})
-        found, = session.run(None, {"x": np.arange(3, dtype=np.float32), "i": np.array([2, -1])})
-        np.testing.assert_array_equal(found, [2, 2])
+        for placement in ("auto", "always"):
+            session = session_of(model, alone=True, provider_options={"placement": placement})
+            for _ in range(3):  # traced, and repeated
+                with self.assertRaisesRegex(Exception, "the_node"):
+                    session.run(None, {"x": np.zeros(3, np.float32), "i": np.array([1, 7])})
+                found, = session.run(None, {"x": np.arange(3, dtype=np.float32), "i": np.array([2, -1])})
+                np.testing.assert_array_equal(found, [2, 2])
 
 
 class Interface(unittest.TestCase):
@@ -330,7 +336,7 @@ class Interface(unittest.TestCase):
         """On a device other than cpu also those for its memory; they are left out here."""
         random = np.random.default_rng(2)
         feed = {"x": random.normal(size=(1, 3, 8, 8)).astype(np.float32)}
-        session = session_of(network(), provider_options={"device": "cpu"})
+        session = session_of(network(), provider_options={"device": DEVICE})
         session.run(None, feed)
         session.run(None, feed)
         value = helper.make_tensor("value", 1, [1], [2.0])
