@@ -111,6 +111,19 @@ bool is_fault(const compute::Error& error) {
   return error.code() == compute::ErrorCode::kernel_failed || error.code() == compute::ErrorCode::numerical;
 }
 
+// Waits for a stream, and takes the failures that it has yet to tell, after a result told one. Work that read results
+// without values has failed too.
+void drain(const compute::Stream& stream) {
+  constexpr int kMostFailures = 1000;
+  for (int i = 0; i < kMostFailures; ++i) {
+    try {
+      return stream.synchronize();
+    } catch (const compute::Error& error) {
+      if (!is_fault(error)) return;  // the stream has failed, and always tells that
+    }
+  }
+}
+
 void run_step(const Step& step, compute_tensor** handles, compute_stream* stream) {
   const auto in = static_cast<int64_t>(step.inputs.size()), out = static_cast<int64_t>(step.outputs.size());
   if (step.plan.defined()) {
@@ -357,9 +370,9 @@ void CompiledGraph::add(const std::string& key, std::shared_ptr<Program> program
   }
 }
 
-std::unique_ptr<Arena> CompiledGraph::take_arena(const Program& program) {
+std::unique_ptr<Arena> CompiledGraph::take_arena(const Program& program, bool is_new) {
   std::unique_ptr<Arena> arena;
-  {
+  if (!is_new) {
     const std::lock_guard guard(lock_);
     if (!arenas_.empty()) {
       arena = std::move(arenas_.back());
@@ -555,9 +568,9 @@ void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& g
     }
     if (!on_host_) compute::Stream::default_of(device_).synchronize();
   } catch (const compute::Error& error) {
+    if (!on_host_) drain(compute::Stream::default_of(device_));
     if (on_host_ || !is_complete || !is_fault(error)) throw;
-    replay(context, given, *program);  // it fails too, and names the node
-    return;
+    return replay(context, given, *program, true);
   }
   if (!is_complete) return;
   if (!on_host_ && options_.chooses_host && !key.ends_with(kThere)) {
@@ -573,9 +586,12 @@ void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& g
   add(key, std::move(program));
 }
 
-void CompiledGraph::replay(OrtKernelContext* context, const std::vector<Given>& given, const Program& program) {
+// `by_steps`: after a fault on a device, which is told when results are read. Once more, in new memory, and waiting for
+// the results of each step, which tells the node. (A new stream tells faults of work that it waits for.)
+void CompiledGraph::replay(OrtKernelContext* context, const std::vector<Given>& given, const Program& program,
+                           bool by_steps) {
   const Tape& tape = program.tape;
-  std::unique_ptr<Arena> arena = take_arena(program);
+  std::unique_ptr<Arena> arena = take_arena(program, by_steps);
   std::unique_ptr<Operands>& slot = arena->operands[program.id];
   if (slot == nullptr) {
     auto made = std::make_unique<Operands>();
@@ -623,7 +639,12 @@ void CompiledGraph::replay(OrtKernelContext* context, const std::vector<Given>& 
   if (on_host_) {
     replay_on_host(given, program, addresses, *slot);
   } else {
-    replay_on_device(given, program, addresses, arena->stream, *slot);
+    try {
+      replay_on_device(given, program, addresses, arena->stream, *slot, by_steps);
+    } catch (const compute::Error& error) {
+      if (by_steps || !is_fault(error)) throw;
+      return replay(context, given, program, true);
+    }
   }
   give_arena(std::move(arena));
 }
@@ -706,28 +727,11 @@ void CompiledGraph::replay_on_host(const std::vector<Given>& given, const Progra
   }
 }
 
-namespace {
-
-// A fault in the elements is told when the results are read. The steps run once more, one at a time, to tell which node
-// it was; the inputs are still there.
-void find_fault(const Tape& tape, Operands& operands, const compute::Stream& stream) {
-  for (size_t i = 0; i < tape.steps.size(); ++i) {
-    try {
-      run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
-      stream.synchronize();
-    } catch (const compute::Error& error) {
-      rethrow_for(tape.steps[i].node, error);
-    }
-  }
-}
-
-}  // namespace
-
 void CompiledGraph::replay_on_device(const std::vector<Given>& given, const Program& program,
                                      const std::vector<void*>& addresses, const compute::Stream& stream,
-                                     Operands& operands) {
+                                     Operands& operands, bool by_steps) {
   const Tape& tape = program.tape;
-  if (!operands.is_recorded) {
+  if (!operands.is_recorded && !by_steps) {
     operands.is_recorded = true;
     try {
       operands.graph = compute::Graph::record(stream, [&] {
@@ -741,47 +745,46 @@ void CompiledGraph::replay_on_device(const std::vector<Given>& given, const Prog
   // If a call throws, ONNX Runtime frees its memory, which copies may still read.
   struct Wait {
     const compute::Stream& stream;
-    ~Wait() {
-      try {
-        stream.synchronize();
-      } catch (const compute::Error&) {
-        // The failure was thrown already.
-      }
-    }
+    ~Wait() { drain(stream); }
   } const wait{stream};
-  try {
-    for (const auto& [number, tensor] : operands.inputs) {
-      const Given& from = given[static_cast<size_t>(number)];
-      if (const auto there = DeviceMemory::of_process().find_there(from.data, from.facts.dtype, from.facts.shape)) {
-        Shape strides(from.facts.shape.size(), 1);
-        for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * from.facts.shape[i];
-        tensor.view(from.facts.dtype, from.facts.shape, strides, tensor.offset_bytes()).assign(*there, stream);
-      } else if (tensor.size() > 0) {
-        tensor.write_async(from.data, tensor.size_bytes(), stream);
-      }
+  for (const auto& [number, tensor] : operands.inputs) {
+    const Given& from = given[static_cast<size_t>(number)];
+    if (const auto there = DeviceMemory::of_process().find_there(from.data, from.facts.dtype, from.facts.shape)) {
+      Shape strides(from.facts.shape.size(), 1);
+      for (size_t i = strides.size(); i-- > 1;) strides[i - 1] = strides[i] * from.facts.shape[i];
+      tensor.view(from.facts.dtype, from.facts.shape, strides, tensor.offset_bytes()).assign(*there, stream);
+    } else if (tensor.size() > 0) {
+      tensor.write_async(from.data, tensor.size_bytes(), stream);
     }
-    if (operands.graph.defined()) {
-      operands.graph.run(stream);
-    } else {
-      for (size_t i = 0; i < tape.steps.size(); ++i)
-        run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
-    }
-    for (size_t i = 0; i < tape.outputs.size(); ++i) {
-      const TapeOutput& output = tape.outputs[i];
-      Tensor tensor = output.constant;
-      if (!tensor.defined()) {
-        const Tensor& memory = operands.outputs.at(static_cast<int>(i));
-        Shape strides(output.shape.size(), 1);
-        for (size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * output.shape[axis];
-        tensor = memory.view(output.dtype, output.shape, strides, memory.offset_bytes());
-      }
-      write_output(addresses[i], output.dtype, output.shape, tensor, false, stream);
-    }
-    stream.synchronize();
-  } catch (const compute::Error& error) {
-    if (is_fault(error)) find_fault(tape, operands, stream);
-    throw;
   }
+  if (operands.graph.defined()) {
+    operands.graph.run(stream);
+  } else {
+    for (size_t i = 0; i < tape.steps.size(); ++i) {
+      try {
+        run_step(tape.steps[i], operands.handles.data() + operands.begins[i], stream.get());
+        for (size_t output = 0; by_steps && output < tape.steps[i].outputs.size(); ++output) {
+          compute_tensor* const made = operands.handles[operands.begins[i] + tape.steps[i].inputs.size() + output];
+          if (made != nullptr) compute::check(compute_tensor_synchronize(made));
+        }
+      } catch (const compute::Error& error) {
+        if (by_steps) rethrow_for(tape.steps[i].node, error);
+        throw;
+      }
+    }
+  }
+  for (size_t i = 0; i < tape.outputs.size(); ++i) {
+    const TapeOutput& output = tape.outputs[i];
+    Tensor tensor = output.constant;
+    if (!tensor.defined()) {
+      const Tensor& memory = operands.outputs.at(static_cast<int>(i));
+      Shape strides(output.shape.size(), 1);
+      for (size_t axis = strides.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * output.shape[axis];
+      tensor = memory.view(output.dtype, output.shape, strides, memory.offset_bytes());
+    }
+    write_output(addresses[i], output.dtype, output.shape, tensor, false, stream);
+  }
+  by_steps ? drain(stream) : stream.synchronize();
 }
 
 }  // namespace onnxruntime_compute

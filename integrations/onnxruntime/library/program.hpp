@@ -66,13 +66,14 @@ class CompiledGraph {
   std::shared_ptr<Program> find(const std::string& key);
   void add(const std::string& key, std::shared_ptr<Program> program);
   void trace(OrtKernelContext* context, const std::vector<Given>& given, const std::string& key);
-  void replay(OrtKernelContext* context, const std::vector<Given>& given, const Program& program);
+  void replay(OrtKernelContext* context, const std::vector<Given>& given, const Program& program,
+              bool by_steps = false);
   void replay_on_host(const std::vector<Given>& given, const Program& program, const std::vector<void*>& addresses,
                       Operands& operands);
   void replay_on_device(const std::vector<Given>& given, const Program& program, const std::vector<void*>& addresses,
-                        const compute::Stream& stream, Operands& operands);
+                        const compute::Stream& stream, Operands& operands, bool by_steps);
   CompiledGraph& on_host();
-  std::unique_ptr<Arena> take_arena(const Program& program);
+  std::unique_ptr<Arena> take_arena(const Program& program, bool is_new);
   void give_arena(std::unique_ptr<Arena> arena);
   void note_value_inputs();
   void prepare(Graph& graph, const std::vector<int>& outputs, const Graph* around);
