@@ -338,7 +338,14 @@ class Case {
       if (std::isnan(value)) continue;
       EXPECT_EQ(numbers.at(i).re, static_cast<Real>(static_cast<float>(value * 2 + 0.25L))) << i;
     }
-    expect_bytes(results[1], format, halves, "halves");
+    // Computed NaNs have any sign.
+    EXPECT_EQ(compute_tensor_dtype(results[1]), format.id);
+    const Bytes read = bytes(results[1]);
+    ASSERT_EQ(read.size(), halves.size());
+    for (size_t i = 0; i < read.size(); ++i) {
+      if (std::isnan(format.value(halves[i])) && std::isnan(format.value(read[i]))) continue;
+      EXPECT_EQ(int{read[i]}, int{halves[i]}) << "half of " << i;
+    }
     EXPECT_EQ(bytes(results[2]), every_code());
   }
 
