@@ -2,6 +2,7 @@
 // Right-looking factorizations. A step factors a panel of columns and updates the columns right of it, which threads
 // share; one of them takes the next panel, and factors it while the others still update.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -33,7 +34,7 @@ class Factors {
 
   // The lower factor of a [n, n], whose upper triangle is neither read nor kept. Returns what LAPACK does.
   Int cholesky(T* a, Int n, char* scratch) const {
-    Int failed = 0;
+    std::atomic<Int> failed = 0;  // also read by threads that update
     in_panels(
         n, n,
         [&](Int j, Int size) {

@@ -42,7 +42,7 @@ void for_tiles(int64_t rows, int64_t columns, const F& body) {
   });
 }
 
-// False if an element is infinite or NaN. Of a triangle, the other elements are not read, and 0 in `to`.
+// False if an element is infinite or NaN. Of a triangle, the other elements may be anything, and are 0 in `to`.
 template <class T>
 bool load(const View& from, T* to, Triangle part = Triangle::kAll) {
   if (from.rows * from.columns <= kFewElements) {
