@@ -121,9 +121,13 @@ Lowering composite_lowering(const OpCall& call, const LoweringTarget& target) {
   return lowering;
 }
 
-// Plugins see tensors that have elements or are absent, and no scalars as tensors.
-bool may_be_composite(const OpCall& call) {
-  return (call.schema.is_registered || op_rules(call.schema.id).is_composite) &&
+// Plugins see tensors that have elements or are absent, and no scalars as tensors. A device without float64 gets no
+// numbers of that dtype.
+bool may_be_composite(const OpCall& call, const LoweringTarget& target) {
+  const auto is_offered = [&](const OpRules& rules) {
+    return rules.is_composite && (target.has_float64 || rules.composite_number != COMPUTE_DTYPE_FLOAT64);
+  };
+  return (call.schema.is_registered || is_offered(op_rules(call.schema.id))) &&
          std::all_of(call.inputs.begin(), call.inputs.end(), [](const OperandDesc& x) {
            return x.dtype == COMPUTE_DTYPE_NONE || (!x.is_scalar && has_elements(x.extents()));
          });
@@ -143,7 +147,7 @@ std::optional<Lowering> lower_any(const OpCall& call, const Inference& inference
   if (!any_elements(target)) return alternative == 0 ? std::optional(Lowering()) : std::nullopt;
   const bool is_row = call.schema.is_elementwise && !call.schema.is_registered;
   const bool is_whole = !converts_kinds(call, target);
-  if (!is_row && is_whole && may_be_composite(call)) {
+  if (!is_row && is_whole && may_be_composite(call, target)) {
     if (alternative == 0) return composite_lowering(call, target);
     --alternative;
   }
