@@ -128,7 +128,7 @@ class Shared {
 
  private:
   static int64_t half_size(Int k) { return int64_t{kReflectors} * rounded_up(std::max(k, 1), kReflectors); }
-  // Of the work for kWidth columns: two blocks of kReflectors rows, and that of the products.
+  // Bytes of work for kWidth columns: two blocks of kReflectors rows, and the scratch memory of the products.
   int64_t slot_bytes() const {
     return 2 * int64_t{kReflectors} * kWidth * static_cast<int64_t>(sizeof(T)) + products_.scratch_bytes();
   }

@@ -59,7 +59,7 @@ Mask attention_mask(Call& c, int64_t queries, int64_t keys, int64_t past, DType 
   const bool is_outside_cache = c.has(6) && past == 0 && !c.has(4);
   Value lengths;
   if (c.has(6)) lengths = c.t.reshape(c.t.cast(c.in(6), compute::int64), {c.in(6).size(), 1, 1, 1});
-  // The place of a query among the keys, less that of a key.
+  // The position of the query among the keys minus the position of the key.
   Value ahead = c.t.map("$0 - $1", {query, key}, compute::int64);
   if (is_outside_cache) {
     ahead = c.t.map("$0 + $1 - " + std::to_string(queries), {ahead, lengths}, compute::int64);

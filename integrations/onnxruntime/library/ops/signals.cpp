@@ -96,7 +96,7 @@ void run_window(Call& c) {
   const int64_t size = c.t.to_integers(c.in(0)).at(0);
   const double period = static_cast<double>(c.node.integer("periodic", 1) != 0 ? size : size - 1);
   const std::string& type = c.node.type;
-  // Coefficients of 1, of the cosine of the angle, and of that of twice the angle.
+  // Coefficients of 1, cos(x) and cos(2 x), for the angle x.
   const double constant = type == "HannWindow" ? 0.5 : type == "HammingWindow" ? 25.0 / 46 : 0.42;
   const double once = type == "BlackmanWindow" ? -0.5 : constant - 1, twice = type == "BlackmanWindow" ? 0.08 : 0;
   std::vector<double> values;
