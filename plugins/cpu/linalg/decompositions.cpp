@@ -119,10 +119,14 @@ class TriangularSolve final : public Decomposition<T> {
  public:
   TriangularSolve(const LapackLibrary& library, const Op& op)
       : Decomposition<T>(library),
+        library_(library),
+        is_shared_(are_shared(op)),
         n_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 2])),
         count_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 1])),
         upper_(op.integer("upper", 0) != 0),
         unit_(op.integer("unit_diagonal", 0) != 0) {}
+
+  bool takes_all_threads() const override { return is_shared_; }
 
   Outcome run(Arrays& arrays, const View* operands) const override {
     T* const a = arrays.take<T>(int64_t{n_} * n_);
@@ -130,13 +134,14 @@ class TriangularSolve final : public Decomposition<T> {
     if (operands == nullptr) return kDone;
     load(operands[0], a);
     load(operands[1], b);
-    const T one = 1;
-    this->l_.trsm("L", upper_ ? "U" : "L", "N", unit_ ? "U" : "N", &n_, &count_, &one, a, &n_, b, &n_, 1, 1, 1, 1);
+    substitute<T>(library_, a, n_, nullptr, upper_, unit_, b, count_);
     store(b, n_, operands[2]);
     return kDone;
   }
 
  private:
+  const LapackLibrary& library_;
+  const bool is_shared_;
   const Int n_, count_;
   const bool upper_, unit_;
 };

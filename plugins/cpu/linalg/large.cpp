@@ -588,7 +588,8 @@ class LargeSvd final : public Decomposition<T> {
   Int columns_ = 0;  // of u
 };
 
-// Whether threads share each matrix: there are too few matrices for all threads, and large ones.
+}  // namespace
+
 bool are_shared(const Op& op) {
   const compute_plugin_tensor& a = op.input(0);
   int64_t matrices = 1;
@@ -596,8 +597,6 @@ bool are_shared(const Op& op) {
   return std::min(a.shape[a.rank - 2], a.shape[a.rank - 1]) >= kLeastRows &&
          (matrices == 1 || 2 * matrices <= thread_count());
 }
-
-}  // namespace
 
 template <class T>
 std::unique_ptr<Decomposition<T>> make_large(const LapackLibrary& library, const Op& op) {

@@ -20,6 +20,20 @@ namespace {
 constexpr Int kPanel = 64;  // columns that are factored at a time
 constexpr Int kWidth = 64;  // columns of the least part of an update
 
+template <class E>
+E* at(E* a, Int stride, Int i, Int j) {
+  return a + int64_t{j} * stride + i;
+}
+
+// Rows i and pivots[i] for i from `first` on, of the columns [begin, end).
+template <class T>
+void exchange(T* a, Int stride, const Int* pivots, Int first, Int last, Int begin, Int end) {
+  for (Int j = begin; j < end; ++j) {
+    T* const column = at(a, stride, 0, j);
+    for (Int i = first; i < last; ++i) std::swap(column[i], column[pivots[i]]);
+  }
+}
+
 // The steps that the team shares, of column-major matrices with `rows` rows and so many columns at most.
 template <class T>
 class Factors {
@@ -87,34 +101,8 @@ class Factors {
     return failed;
   }
 
-  // x with a x = b in place of b [n, count], for a triangle of a; exchanges rows of b before, if there are pivots.
-  void substitute(const T* a, Int n, const Int* pivots, bool upper, bool unit, T* b, Int count) const {
-    parallel_tasks((count + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
-      const OneOpenmpThread one(openmp_);
-      const Int begin = static_cast<Int>(first * kWidth),
-                end = static_cast<Int>(std::min<int64_t>(last * kWidth, count));
-      const Int columns = end - begin;
-      if (pivots != nullptr) exchange(b, n, pivots, 0, n, begin, end);
-      l_.trsm("L", upper ? "U" : "L", "N", unit ? "U" : "N", &n, &columns, &kOne, a, &n, at(b, n, 0, begin), &n, 1, 1,
-              1, 1);
-    });
-  }
-
  private:
   static constexpr T kOne = 1;
-
-  template <class E>
-  static E* at(E* a, Int stride, Int i, Int j) {
-    return a + int64_t{j} * stride + i;
-  }
-
-  // Rows i and pivots[i] for i from `first` on, of the columns [begin, end).
-  static void exchange(T* a, Int stride, const Int* pivots, Int first, Int last, Int begin, Int end) {
-    for (Int j = begin; j < end; ++j) {
-      T* const column = at(a, stride, 0, j);
-      for (Int i = first; i < last; ++i) std::swap(column[i], column[pivots[i]]);
-    }
-  }
 
   // factor(j, size) for the panels of the first k of n columns, update(j, size, begin, end, slot) for the columns
   // behind each. Updates with the same slot are not concurrent.
@@ -221,6 +209,7 @@ class LargeSolve final : public LargeDecomposition<T> {
  public:
   LargeSolve(const LapackLibrary& library, const Op& op)
       : LargeDecomposition<T>(library, op),
+        library_(library),
         is_inverse_(op.input_count() == 1),
         count_(is_inverse_ ? this->n_ : extent(op.input(1), 1)) {}
 
@@ -238,8 +227,8 @@ class LargeSolve final : public LargeDecomposition<T> {
     } else {
       load(operands[1], b);
     }
-    this->factors_.substitute(a, n_, pivots, false, true, b, count_);
-    this->factors_.substitute(a, n_, nullptr, true, false, b, count_);
+    substitute<T>(library_, a, n_, pivots, false, true, b, count_);
+    substitute<T>(library_, a, n_, nullptr, true, false, b, count_);
     store(b, n_, operands[is_inverse_ ? 1 : 2]);
     return kDone;
   }
@@ -247,38 +236,26 @@ class LargeSolve final : public LargeDecomposition<T> {
  private:
   using LargeDecomposition<T>::n_;
 
+  const LapackLibrary& library_;
   const bool is_inverse_;
   const Int count_;
 };
 
-template <class T>
-class LargeTriangularSolve final : public LargeDecomposition<T> {
- public:
-  LargeTriangularSolve(const LapackLibrary& library, const Op& op)
-      : LargeDecomposition<T>(library, op),
-        count_(extent(op.input(1), 1)),
-        upper_(op.integer("upper", 0) != 0),
-        unit_(op.integer("unit_diagonal", 0) != 0) {}
-
-  Outcome run(Arrays& arrays, const View* operands) const override {
-    T* const a = arrays.take<T>(int64_t{n_} * n_);
-    T* const b = arrays.take<T>(int64_t{n_} * count_);
-    if (operands == nullptr) return kDone;
-    load(operands[0], a);
-    load(operands[1], b);
-    this->factors_.substitute(a, n_, nullptr, upper_, unit_, b, count_);
-    store(b, n_, operands[2]);
-    return kDone;
-  }
-
- private:
-  using LargeDecomposition<T>::n_;
-
-  const Int count_;
-  const bool upper_, unit_;
-};
-
 }  // namespace
+
+template <class T>
+void substitute(const LapackLibrary& library, const T* a, Int n, const Int* pivots, bool upper, bool unit, T* b,
+                Int count) {
+  parallel_tasks((count + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
+    const OneOpenmpThread one(library.openmp);
+    const Int begin = static_cast<Int>(first * kWidth), end = static_cast<Int>(std::min<int64_t>(last * kWidth, count));
+    const Int columns = end - begin;
+    const T alpha = 1;
+    if (pivots != nullptr) exchange(b, n, pivots, 0, n, begin, end);
+    library.of<T>().trsm("L", upper ? "U" : "L", "N", unit ? "U" : "N", &n, &columns, &alpha, a, &n, at(b, n, 0, begin),
+                         &n, 1, 1, 1, 1);
+  });
+}
 
 template <class T>
 std::unique_ptr<Decomposition<T>> make_large_factors(const LapackLibrary& library, const Op& op) {
@@ -286,7 +263,6 @@ std::unique_ptr<Decomposition<T>> make_large_factors(const LapackLibrary& librar
   if (name == "cholesky") return std::make_unique<LargeCholesky<T>>(library, op);
   if (name == "lu") return std::make_unique<LargeLu<T>>(library, op);
   if (name == "solve" || name == "inv") return std::make_unique<LargeSolve<T>>(library, op);
-  if (name == "triangular_solve") return std::make_unique<LargeTriangularSolve<T>>(library, op);
   return nullptr;
 }
 
@@ -294,5 +270,12 @@ template std::unique_ptr<Decomposition<float>> make_large_factors(const LapackLi
 template std::unique_ptr<Decomposition<double>> make_large_factors(const LapackLibrary&, const Op&);
 template std::unique_ptr<Decomposition<std::complex<float>>> make_large_factors(const LapackLibrary&, const Op&);
 template std::unique_ptr<Decomposition<std::complex<double>>> make_large_factors(const LapackLibrary&, const Op&);
+
+template void substitute(const LapackLibrary&, const float*, Int, const Int*, bool, bool, float*, Int);
+template void substitute(const LapackLibrary&, const double*, Int, const Int*, bool, bool, double*, Int);
+template void substitute(const LapackLibrary&, const std::complex<float>*, Int, const Int*, bool, bool,
+                         std::complex<float>*, Int);
+template void substitute(const LapackLibrary&, const std::complex<double>*, Int, const Int*, bool, bool,
+                         std::complex<double>*, Int);
 
 }  // namespace compute::cpu
