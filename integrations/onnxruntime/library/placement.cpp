@@ -12,6 +12,8 @@ namespace {
 
 // The host reaches at least this part of its rates in small steps.
 constexpr double kHostShare = 0.5;
+// A run on the host that is estimated at more than this many times the bound of the device is not compared with runs.
+constexpr double kFar = 8;
 constexpr int kTrials = 5;
 
 // In seconds.
@@ -131,7 +133,7 @@ void add_step(const Tape& tape, const Step& step, Work& work) {
 
 }  // namespace
 
-Placement place(const Tape& tape, const compute::Device& device) {
+Placement place(const Tape& tape, const compute::Device& device, const std::function<void()>& run_there) {
   static std::mutex lock;
   static std::map<std::string, DeviceCosts> known;
   static const HostCosts host = measure_host();
@@ -147,14 +149,21 @@ Placement place(const Tape& tape, const compute::Device& device) {
   const double there = costs.run + static_cast<double>(work.steps) * costs.step;
   const double here = static_cast<double>(tape.steps.size()) * host.step +
                       (work.multiplications * host.multiplication + work.bytes * host.byte) / kHostShare;
-  char text[256];
+  bool is_on_host = here < there;
+  char seen[64] = "";
+  if (!is_on_host && here < kFar * there) {
+    const double run = least_seconds(run_there);
+    is_on_host = here < run;
+    std::snprintf(seen, sizeof seen, ", %.0f us seen", 1e6 * run);
+  }
+  char text[320];
   std::snprintf(
       text, sizeof text,
       "about %.0f us there (%.2g million multiplications, %.2g MB), on %s at least %.0f us (%.0f us for a run "
-      "and %.1f us for each of %lld steps)",
+      "and %.1f us for each of %lld steps)%s",
       1e6 * here, 1e-6 * work.multiplications, 1e-6 * work.bytes, std::string(device.name()).c_str(), 1e6 * there,
-      1e6 * costs.run, 1e6 * costs.step, static_cast<long long>(work.steps));
-  return {here < there, text};
+      1e6 * costs.run, 1e6 * costs.step, static_cast<long long>(work.steps), seen);
+  return {is_on_host, text};
 }
 
 }  // namespace onnxruntime_compute

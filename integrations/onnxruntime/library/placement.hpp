@@ -3,6 +3,7 @@
 #pragma once
 
 #include <compute/compute.hpp>
+#include <functional>
 #include <string>
 
 #include "trace.hpp"
@@ -14,8 +15,9 @@ struct Placement {
   std::string reason;  // times and what they come from
 };
 
-/// Compares what a run of `tape` takes at least on `device` with an estimate of what it takes on the host. The first
-/// call for a device measures it, in some milliseconds.
-Placement place(const Tape& tape, const compute::Device& device);
+/// Compares what a run of `tape` takes at least on `device` with an estimate of what it takes on the host. Where that
+/// leaves both possible, `run_there` runs it on the device and waits, a few times. The first call for a device measures
+/// it, in some milliseconds.
+Placement place(const Tape& tape, const compute::Device& device, const std::function<void()>& run_there);
 
 }  // namespace onnxruntime_compute

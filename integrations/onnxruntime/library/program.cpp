@@ -574,7 +574,7 @@ void CompiledGraph::trace(OrtKernelContext* context, const std::vector<Given>& g
   }
   if (!is_complete) return;
   if (!on_host_ && options_.chooses_host && !key.ends_with(kThere)) {
-    const Placement placement = place(program->tape, device_);
+    const Placement placement = place(program->tape, device_, [&] { replay(context, given, *program, false); });
     if (placement.is_on_host) {
       std::string text = name_ + " runs on cpu for";
       for (const Given& one : given) text += " " + text_of(one.facts.shape);
