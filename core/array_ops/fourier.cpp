@@ -253,6 +253,14 @@ std::vector<int64_t> radices_of(int64_t length) {
   return radices;
 }
 
+// The length of a convolution that holds 2 length - 1 elements: with small factors, and a multiple of 64 if it is long.
+int64_t length_of_convolution(int64_t length) {
+  const int64_t step = length > 64 ? 64 : 1;
+  int64_t longer = (2 * length - 1 + step - 1) / step * step;
+  while (radices_of(longer).empty()) longer += step;
+  return longer;
+}
+
 class Transform {
  public:
   // `by_plugin`: plugins do the passes.
@@ -267,31 +275,34 @@ class Transform {
     const std::vector<int64_t> radices = radices_of(length);
     if (!radices.empty()) return passes(from, to, radices, sign, scale);
     // Bluestein: jk = (j^2 + k^2 - (j - k)^2) / 2 makes it a convolution of x times a chirp with the conjugate chirp.
-    int64_t longer = 1;
-    while (longer < 2 * length - 1) longer *= 2;
-    const StepOperand chirp = steps_.temporary(complex_, {{length}}), filter = steps_.temporary(complex_, {{longer}});
-    const std::string square = "index(0) * index(0) % n";
-    steps_.map({root_text(square, real_) + "root", root_terms(2 * length, sign)}, {}, chirp);
+    const int64_t longer = length_of_convolution(length);
+    std::vector<int64_t> shape = to.shape;
+    const auto last = static_cast<int32_t>(shape.size()) - 1;
+    const std::span<const int64_t> outer = std::span(shape).first(shape.size() - 1);
+    const int64_t rows = element_count(outer);
+    shape.back() = longer;
+    // The rows of x, and the filter that the convolution takes, which are transformed at once.
+    const StepOperand all = steps_.temporary(complex_, {{rows + 1, longer}});
+    const StepOperand spectra = steps_.temporary(complex_, all.shape);
+    const StepOperand padded = split_axis(narrowed(all, 0, 0, rows), 0, outer),
+                      filter = without_axis(narrowed(all, 0, rows, 1), 0);
+    const StepOperand chirp = narrowed(filter, 0, 0, length);  // conjugate
     std::vector<ScalarTerm> terms = root_terms(2 * length, -sign);
     terms.push_back(extent_term(length).named("m"));
     terms.push_back(extent_term(longer).named("l"));
     steps_.map({"d = min(index(0), l - index(0)); " + root_text("d * d % n", real_) + "where(d < m, root, 0)", terms},
                {}, filter);
-    std::vector<int64_t> shape = to.shape;
-    shape.back() = longer;
-    const StepOperand padded = steps_.temporary(complex_, shape), spectrum = steps_.temporary(complex_, shape),
-                      filter_spectrum = steps_.temporary(complex_, {{longer}});
-    const auto last = static_cast<int32_t>(shape.size()) - 1;
-    steps_.map({"x * y"}, {from, chirp}, narrowed(padded, last, 0, length));
+    steps_.map({"x * conj(y)"}, {from, chirp}, narrowed(padded, last, 0, length));
     steps_.fill(narrowed(padded, last, length, longer - length), scalar_from_double(0, complex_));
-    const std::vector<int64_t> longer_radices = radices_of(longer);
-    passes(filter, filter_spectrum, longer_radices, -1, 1);
-    passes(padded, spectrum, longer_radices, -1, 1);
+    const std::vector<int64_t> radices_of_longer = radices_of(longer);
+    passes(all, spectra, radices_of_longer, -1, 1);
     const StepOperand product = steps_.temporary(complex_, shape), convolved = steps_.temporary(complex_, shape);
-    steps_.map({"x * y"}, {spectrum, filter_spectrum}, product);
-    passes(product, convolved, longer_radices, 1, 1 / static_cast<double>(longer));
-    steps_.map({"p = x * y; " + scaled("p"), {real_term("f", scale)}}, {narrowed(convolved, last, 0, length), chirp},
-               to);
+    steps_.map({"x * y"},
+               {split_axis(narrowed(spectra, 0, 0, rows), 0, outer), without_axis(narrowed(spectra, 0, rows, 1), 0)},
+               product);
+    passes(product, convolved, radices_of_longer, 1, 1 / static_cast<double>(longer));
+    steps_.map({"p = x * conj(y); " + scaled("p"), {real_term("f", scale)}},
+               {narrowed(convolved, last, 0, length), chirp}, to);
   }
 
  private:
