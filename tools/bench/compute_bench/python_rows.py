@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of the Python package: their cost on small arrays, and the time of large ones."""
-import os
 
 # In Python's syntax, over arrays x and y and a namespace xp.
 CALLS = {
@@ -20,7 +19,6 @@ CALLS = {
 
 
 def python(b):
-    os.environ["COMPUTE_DEVICE"] = b.device
     import compute
     device = compute.device()
     for size in (4, 1000, 1000000):

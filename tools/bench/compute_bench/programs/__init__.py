@@ -27,7 +27,7 @@ from . import networks, simulation, signals, analysis, structures  # noqa: E402,
 
 @functools.cache
 def namespaces(b):
-    ours = Ours(b.device)
+    ours = Ours()
     return [ours] + [PEERS[one.name](one, ours) for one in b.peers]
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Libraries under common names: the functions of a library's module, and those that have another name or other arguments there."""
 import functools
-import os
 
 
 class Namespace:
@@ -33,8 +32,7 @@ class Given:
 class Ours(Namespace):
     name = "ours"
 
-    def __init__(self, device):
-        os.environ["COMPUTE_DEVICE"] = device
+    def __init__(self):
         import compute
         from compute import grad, nn, optim
         self.module, self.nn, self.grad, self.optim = compute, nn, grad, optim
