@@ -19,6 +19,7 @@ op. Changes by recorded graphs and by other libraries that share the memory are 
 from __future__ import annotations
 
 import collections
+import itertools
 import threading
 
 from . import _core, _creation, _dtypes, _numpy, _ops
@@ -26,12 +27,17 @@ from ._core import Array
 from ._errors import _said, called, hint
 
 
+_places = itertools.count()
+
+
 class Variable:
     """An array of which a gradient is wanted, or that was computed from one."""
 
+    __slots__ = ("value", "inputs", "backward", "name", "watch", "place")
     __array_ufunc__ = None
 
     def __init__(self, value, inputs=(), backward=None, name=None, needed=()):
+        self.place = next(_places)  # after those of the inputs
         self.value = value
         self.inputs = inputs        # the variables that it was computed from, None for constants
         self.backward = backward    # maps its gradient to the inputs' gradients
@@ -152,13 +158,15 @@ for _name, _method in _numpy.METHODS.items():
 
 # ---- Gradients of elementwise ops, views and indices -----------------------------------------------------------------
 
-_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
+_INEXACT = frozenset(_dtypes.FLOATS + _dtypes.COMPLEX)
 _TERMS = ("add", "subtract", "positive")
 _derived = {}
 
 
 def _unbroadcast(gradient, shape):
     """The gradient of an operand of `shape` that was broadcast: summed over the axes along which it was repeated."""
+    if gradient.shape == shape:
+        return gradient
     extra = gradient.ndim - len(shape)
     axes = [i for i in range(gradient.ndim) if i < extra or (shape[i - extra] == 1 and gradient.shape[i] != 1)]
     if axes:
@@ -168,22 +176,24 @@ def _unbroadcast(gradient, shape):
 
 def _row_gradients(name, inputs, dy, wanted):
     """The gradients of an elementwise op, derived from its expression."""
-    names = ("x", "y", "z")[:len(inputs)]
-    numbers = tuple(not isinstance(x, Array) for x in inputs)
+    numbers = tuple([not isinstance(x, Array) for x in inputs])
     key = (name, numbers, wanted)
-    if key not in _derived:
+    derived = _derived.get(key)
+    if derived is None:
+        names = ("x", "y", "z")[:len(inputs)]
         arrays = [n for n, number in zip(names, numbers) if not number]
         scalars = [n for n, number in zip(names, numbers) if number]
         expression = _core.expression(_ops.TABLE[name]["expression"], arrays, scalars)
-        positions = [arrays.index(names[i]) for i in wanted]
-        _derived[key] = expression.gradient(positions)
-    arrays = [x for x, number in zip(inputs, numbers) if not number]
-    scalars = [x for x, number in zip(inputs, numbers) if number]
-    if name != "where" and any(x.dtype not in _INEXACT for x in arrays):  # each part of the expression has the op's dtype
+        derived = _derived[key] = expression.gradient([arrays.index(names[i]) for i in wanted])
+    arrays, scalars = list(inputs), []
+    if True in numbers:
+        arrays = [x for x, number in zip(inputs, numbers) if not number]
+        scalars = [x for x, number in zip(inputs, numbers) if number]
+    if name != "where" and not _INEXACT.issuperset([x.dtype for x in arrays]):  # each part of the expression has the op's dtype
         dtype = _dtypes.result_type(*inputs)
         dtype = _dtypes.float32 if dtype in (_dtypes.float16, _dtypes.bfloat16) else dtype
         arrays = [x if x.dtype in _INEXACT else _ops.cast(x, dtype=dtype) for x in arrays]
-    found = _derived[key].map(arrays + [dy], scalars, None)
+    found = derived.map([*arrays, dy], scalars, None)
     gradients = [None] * len(inputs)
     for i, gradient in zip(wanted, found):
         gradients[i] = _unbroadcast(gradient, inputs[i].shape)
@@ -341,18 +351,18 @@ def _dispatch(name, inputs, attributes):
     if name.endswith("_view"):
         if not isinstance(inputs[0], Variable):
             return getattr(_core, name)(_core.array_of(inputs[0]), inputs[1])
-    elif not _core.are_arrays(*inputs) and any(map(_creation.is_values, inputs)):
+        return _view(name, *inputs)
+    if not _core.are_arrays(*inputs) and any(map(_creation.is_values, inputs)):
         promotes = name in _ops.ROWS or _ops.TABLE[name]["dtypes"] == "promote"
         return _ops.TABLE[name]["run"](*_creation.arrays_of(*inputs, promotes=promotes), **attributes)
-    if not any(isinstance(x, Variable) for x in inputs):
-        op, name = name, called() or name
-        wrong = next((x for x in inputs if x is not None and not isinstance(x, (Array, int, float, complex))), None)
-        if wrong is None:  # numbers alone: as arrays on the default device
-            return _ops.TABLE[op]["run"](*(x if x is None or isinstance(x, Array) else _creation.full((), x) for x in inputs), **attributes)
-        raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number{hint(wrong)}")
-    if name.endswith("_view"):
-        return _view(name, *inputs)
-    return _record(name, _ops.TABLE[name]["run"], [_dtypes.number(x) for x in inputs], attributes)
+    for x in inputs:
+        if isinstance(x, Variable):
+            return _record(name, _ops.TABLE[name]["run"], inputs, attributes)
+    op, name = name, called() or name
+    wrong = next((x for x in inputs if x is not None and not isinstance(x, (Array, int, float, complex))), None)
+    if wrong is None:  # numbers alone: as arrays on the default device
+        return _ops.TABLE[op]["run"](*(x if x is None or isinstance(x, Array) else _creation.full((), x) for x in inputs), **attributes)
+    raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number{hint(wrong)}")
 
 
 _paused = threading.local()
@@ -370,13 +380,13 @@ def _set_recording(records):
 
 def _record(name, function, inputs, attributes):
     """Runs a function on the values of the inputs; what it returns remembers where it came from."""
-    values = [_plain(x) for x in inputs]
+    values = [x.value if isinstance(x, Variable) else _dtypes.number(x) for x in inputs]
     outputs = function(*values, **attributes)
     if not _is_recording():
         return outputs
     listed = outputs if isinstance(outputs, tuple) else (outputs,)
-    sources = tuple(x if isinstance(x, Variable) and x.dtype in _INEXACT else None for x in inputs)
-    wanted = tuple(i for i, x in enumerate(sources) if x is not None)
+    sources = tuple([x if isinstance(x, Variable) and x.value.dtype in _INEXACT else None for x in inputs])
+    wanted = tuple([i for i, x in enumerate(sources) if x is not None])
     if listed[0].dtype not in _INEXACT or not wanted:
         return outputs  # it has no gradient
     if name not in _ops.ROWS and name not in _RULES:
@@ -439,20 +449,19 @@ def _expression(expression, values):
 
 def _order(last):
     """The variables behind `last`, each after all that use it."""
-    order, seen, stack = [], set(), [(last, False)]
+    found, stack = {last.place: last}, [last]
     while stack:
-        variable, done = stack.pop()
-        if done:
-            order.append(variable)
-        elif id(variable) not in seen:
-            seen.add(id(variable))
-            stack.append((variable, True))
-            stack.extend((x, False) for x in variable.inputs if x is not None)
-    return reversed(order)
+        for x in stack.pop().inputs:
+            if x is not None and x.place not in found:
+                found[x.place] = x
+                stack.append(x)
+    return [found[place] for place in sorted(found, reverse=True)]
 
 
 def _fitted(gradient, dtype):
     """A gradient in the dtype of the variable that it belongs to: that of a real one is real."""
+    if gradient.dtype is dtype:
+        return gradient
     if gradient.dtype in _dtypes.COMPLEX and dtype not in _dtypes.COMPLEX:
         gradient = _ops.real(gradient)
     return gradient if gradient.dtype is dtype else _ops.cast(gradient, dtype=dtype)
@@ -464,8 +473,9 @@ def _backward(last, finished=None):
     finished(variable, gradient) is called as soon as the gradient of a variable without inputs is complete.
     """
     gradients, parts = {id(last): _creation.ones_like(last.value)}, {}
-    order = list(_order(last))
-    uses = collections.Counter(id(source) for variable in order for source in variable.inputs if source is not None)
+    order, uses = _order(last), None
+    if finished is not None:
+        uses = collections.Counter(id(source) for variable in order for source in variable.inputs if source is not None)
 
     def used(variable):
         for source in variable.inputs:
@@ -480,9 +490,10 @@ def _backward(last, finished=None):
                 finished(source, gradients[id(source)])
 
     for variable in order:
-        if id(variable) in parts:
-            gradients[id(variable)] = parts.pop(id(variable)).total(gradients.get(id(variable)))
-        dy = gradients.get(id(variable))
+        key = id(variable)
+        if key in parts:
+            gradients[key] = parts.pop(key).total(gradients.get(key))
+        dy = gradients.get(key)
         if dy is None or variable.backward is None:
             if finished is not None:
                 used(variable)
@@ -493,17 +504,23 @@ def _backward(last, finished=None):
         for source, gradient in zip(variable.inputs, variable.backward(dy)):
             if source is None or gradient is None:
                 continue
+            dtype, to = source.value.dtype, id(source)
             if isinstance(gradient, _Part):
-                gradient.gradient = _fitted(gradient.gradient, source.dtype)
-                parts.setdefault(id(source), _Parts(source.value)).add(gradient)
+                gradient.gradient = _fitted(gradient.gradient, dtype)
+                if to not in parts:
+                    parts[to] = _Parts(source.value)
+                parts[to].add(gradient)
                 continue
-            gradient = _fitted(gradient() if callable(gradient) else gradient, source.dtype)
-            known = gradients.get(id(source))
-            gradients[id(source)] = gradient if known is None else _ops.add(known, gradient)
+            if type(gradient) is not Array and callable(gradient):
+                gradient = gradient()
+            if gradient.dtype is not dtype:
+                gradient = _fitted(gradient, dtype)
+            known = gradients.get(to)
+            gradients[to] = gradient if known is None else _ops.add(known, gradient)
         if finished is not None:
             used(variable)
         if variable.inputs:
-            del gradients[id(variable)]
+            del gradients[key]
     return gradients
 
 
