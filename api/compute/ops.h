@@ -85,6 +85,14 @@ COMPUTE_API compute_error* compute_atan2_into(compute_stream* stream, compute_te
 COMPUTE_API compute_error* compute_atanh(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_atanh_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
+/* betainc: the regularised incomplete beta function I_z(x, y), for x and y from 0 on and z in [0, 1], else NaN; the
+ * bound is relative to the greater of the value and z times its derivative, and to 1 for x or y below 10. Inputs:
+ * floating-point dtypes; result: the common dtype. Within 32 ULP. */
+COMPUTE_API compute_error* compute_betainc(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                           compute_tensor* z, compute_tensor** out_result);
+COMPUTE_API compute_error* compute_betainc_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                compute_tensor* z, compute_tensor* result);
+
 /* binary_cross_entropy_with_logits: -y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x)) without overflow; for results
  * near 0 the bound is relative to |x y|. Inputs: floating-point dtypes; result: the common dtype. Within 8 ULP. */
 COMPUTE_API compute_error* compute_binary_cross_entropy_with_logits(compute_stream* stream, compute_tensor* x,
@@ -202,6 +210,11 @@ COMPUTE_API compute_error* compute_erf_into(compute_stream* stream, compute_tens
 COMPUTE_API compute_error* compute_erfc(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_erfc_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
+/* erfcinv: inverse of erfc; inf for 0, -inf for 2, NaN outside of [0, 2]. x: floating-point dtypes; result: the
+ * same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_erfcinv(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_erfcinv_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* erfinv: inverse of erf; ±inf for ±1, NaN outside of [-1, 1]. x: floating-point dtypes; result: the same. Within
  * 4 ULP. */
 COMPUTE_API compute_error* compute_erfinv(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
@@ -233,6 +246,21 @@ COMPUTE_API compute_error* compute_fmod(compute_stream* stream, compute_tensor* 
                                         compute_tensor** out_result);
 COMPUTE_API compute_error* compute_fmod_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                              compute_tensor* result);
+
+/* gammainc: the regularised lower incomplete gamma function P(x, y), for x and y from 0 on, else NaN; the bound is
+ * relative to the greater of the value and y times its derivative. Inputs: floating-point dtypes; result: the common
+ * dtype. Within 32 ULP. */
+COMPUTE_API compute_error* compute_gammainc(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                            compute_tensor** out_result);
+COMPUTE_API compute_error* compute_gammainc_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                 compute_tensor* result);
+
+/* gammaincc: the complement 1 - P(x, y) of gammainc; the bound is relative to the greater of the value and y times
+ * its derivative, and to 1 for y below 3. Inputs: floating-point dtypes; result: the common dtype. Within 32 ULP. */
+COMPUTE_API compute_error* compute_gammaincc(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                             compute_tensor** out_result);
+COMPUTE_API compute_error* compute_gammaincc_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                  compute_tensor* result);
 
 /* gelu: x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))); below 0 the bound grows with x^2. x:
  * floating-point dtypes; result: the same. Within 12 ULP. */
@@ -279,6 +307,22 @@ COMPUTE_API compute_error* compute_hypot(compute_stream* stream, compute_tensor*
 COMPUTE_API compute_error* compute_hypot_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                               compute_tensor* result);
 
+/* i0: the modified Bessel function I0. x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_i0(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_i0_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* i0e: exp(-|x|) I0(x). x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_i0e(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_i0e_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* i1: the modified Bessel function I1. x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_i1(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_i1_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* i1e: exp(-|x|) I1(x). x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_i1e(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_i1e_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
 /* imag: imaginary part. x: complex dtypes; result: the real dtype of a complex one, else the same. Exact or
  * correctly rounded. */
 COMPUTE_API compute_error* compute_imag(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
@@ -295,6 +339,16 @@ COMPUTE_API compute_error* compute_isinf_into(compute_stream* stream, compute_te
 /* isnan: whether x is NaN. x: numeric dtypes; result: bool. Exact or correctly rounded. */
 COMPUTE_API compute_error* compute_isnan(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_isnan_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* j0: the Bessel function J0; the bound is relative to the greater of |j0(x)| and min(1, sqrt(2 / (pi |x|))). x:
+ * floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_j0(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_j0_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* j1: the Bessel function J1; from 1 on the bound is relative to the greater of |j1(x)| and sqrt(2 / (pi |x|)). x:
+ * floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_j1(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_j1_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* leaky_relu: x, or y x for x below 0; PReLU, with a slope y that broadcasts. Inputs: floating-point dtypes; result:
  * the common dtype. Exact or correctly rounded. */
@@ -415,6 +469,14 @@ COMPUTE_API compute_error* compute_nextafter_into(compute_stream* stream, comput
 COMPUTE_API compute_error* compute_not_equal(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                              compute_tensor** out_result);
 COMPUTE_API compute_error* compute_not_equal_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                                  compute_tensor* result);
+
+/* polygamma: the derivative of order x of digamma at y, for whole x from 0 on and y above 0; digamma(y) for x = 0;
+ * for other x, and y below 0 with x > 0, NaN; for x above 20 the bound is relative to the value times x log(x).
+ * Inputs: floating-point dtypes; result: the common dtype. Within 16 ULP. */
+COMPUTE_API compute_error* compute_polygamma(compute_stream* stream, compute_tensor* x, compute_tensor* y,
+                                             compute_tensor** out_result);
+COMPUTE_API compute_error* compute_polygamma_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                                   compute_tensor* result);
 
 /* positive: x, as a new tensor. x: numeric dtypes; result: the same. Exact or correctly rounded. */
@@ -552,6 +614,16 @@ COMPUTE_API compute_error* compute_xlogy(compute_stream* stream, compute_tensor*
                                          compute_tensor** out_result);
 COMPUTE_API compute_error* compute_xlogy_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                               compute_tensor* result);
+
+/* y0: the Bessel function Y0; -inf for 0, NaN below 0; the bound is relative to the greater of |y0(x)| and min(1,
+ * sqrt(2 / (pi x))). x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_y0(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_y0_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
+
+/* y1: the Bessel function Y1; -inf for 0, NaN below 0; the bound is relative to the greater of |y1(x)| and min(1,
+ * sqrt(2 / (pi x))). x: floating-point dtypes; result: the same. Within 8 ULP. */
+COMPUTE_API compute_error* compute_y1(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_y1_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
 /* ---- Other ops --------------------------------------------------------------------------------------------------- */
 
@@ -2121,6 +2193,27 @@ COMPUTE_API compute_error* compute_random_bernoulli_into(compute_stream* stream,
                                                          const compute_random_bernoulli_options* options,
                                                          compute_tensor* result);
 
+/* random_binomial: numbers of the binomial distributions of count trials with the probabilities p: by inversion
+ * where min(p, 1 - p) count is below 10, else by Hoermann's transformed rejection with at most 16 attempts; element
+ * i takes 9 blocks from offset + 9 i on; the same on one device, while another device can decide close cases
+ * otherwise; NaN for a count that is not a whole number from 0 on, and for p outside of [0, 1]. Dtype: the dtype of
+ * the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of x. Exact or correctly rounded. */
+typedef struct compute_random_binomial_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_random_binomial_options;
+COMPUTE_API compute_error* compute_random_binomial(compute_stream* stream, compute_tensor* count, compute_tensor* p,
+                                                   const compute_random_binomial_options* options,
+                                                   compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_binomial_into(compute_stream* stream, compute_tensor* count,
+                                                        compute_tensor* p,
+                                                        const compute_random_binomial_options* options,
+                                                        compute_tensor* result);
+
 /* random_bits: random uint32 or uint64: the words of Philox 4x32-10 with the key seed and the counter offset, offset
  * + 1, .... Dtype: the value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded. */
 typedef struct compute_random_bits_options {
@@ -2230,6 +2323,25 @@ COMPUTE_API compute_error* compute_random_permutation_into(compute_stream* strea
                                                            const compute_random_permutation_options* options,
                                                            compute_tensor* result);
 
+/* random_poisson: numbers of the Poisson distributions with the means rate: by inversion below 10, else by
+ * Hoermann's transformed rejection with at most 16 attempts; element i takes 9 blocks from offset + 9 i on; the same
+ * on one device, while another device can decide close cases otherwise; NaN for a rate below 0. Dtype: the dtype of
+ * the tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are
+ * float32. Shape: the shape of x. Exact or correctly rounded. */
+typedef struct compute_random_poisson_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  compute_number seed;   /* 0 */
+  compute_number offset; /* 0 */
+} compute_random_poisson_options;
+COMPUTE_API compute_error* compute_random_poisson(compute_stream* stream, compute_tensor* rate,
+                                                  const compute_random_poisson_options* options,
+                                                  compute_tensor** out_result);
+COMPUTE_API compute_error* compute_random_poisson_into(compute_stream* stream, compute_tensor* rate,
+                                                       const compute_random_poisson_options* options,
+                                                       compute_tensor* result);
+
 /* random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation,
  * by the inverse of the distribution function from 23 bits (float64: 52) each, in a tail by that of its complement;
  * never beyond the limits, rounded to the dtype; up to 2 deviations from the mean the bound grows as the density
@@ -2273,6 +2385,54 @@ COMPUTE_API compute_error* compute_random_uniform_into(compute_stream* stream, c
                                                        int64_t shape_count, compute_dtype dtype,
                                                        const compute_random_uniform_options* options,
                                                        compute_tensor* result);
+
+/* reduce_and: bitwise and of the elements; -1, or true of bool, if there are no elements. Dtype: the dtype of x.
+ * Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
+typedef struct compute_reduce_and_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
+} compute_reduce_and_options;
+COMPUTE_API compute_error* compute_reduce_and(compute_stream* stream, compute_tensor* x,
+                                              const compute_reduce_and_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_reduce_and_into(compute_stream* stream, compute_tensor* x,
+                                                   const compute_reduce_and_options* options, compute_tensor* y);
+
+/* reduce_or: bitwise or of the elements; 0 if there are no elements. Dtype: the dtype of x. Shape: the shape of x
+ * without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
+typedef struct compute_reduce_or_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
+} compute_reduce_or_options;
+COMPUTE_API compute_error* compute_reduce_or(compute_stream* stream, compute_tensor* x,
+                                             const compute_reduce_or_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_reduce_or_into(compute_stream* stream, compute_tensor* x,
+                                                  const compute_reduce_or_options* options, compute_tensor* y);
+
+/* reduce_xor: bitwise exclusive or of the elements; 0 if there are no elements. Dtype: the dtype of x. Shape: the
+ * shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded. */
+typedef struct compute_reduce_xor_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  const int64_t* axes; /* NULL: as axes_mask says */
+  int64_t axes_count;
+  uint64_t axes_mask; /* bit i: axis i; 0 without a list: all */
+  int64_t keepdims;   /* 0 */
+} compute_reduce_xor_options;
+COMPUTE_API compute_error* compute_reduce_xor(compute_stream* stream, compute_tensor* x,
+                                              const compute_reduce_xor_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_reduce_xor_into(compute_stream* stream, compute_tensor* x,
+                                                   const compute_reduce_xor_options* options, compute_tensor* y);
 
 /* repeat: each element of x repeats times along axis, next to each other. Dtype: the dtype of x. Shape: the shape of
  * x with the extents along the repeated axes multiplied. Exact or correctly rounded. */

@@ -130,6 +130,19 @@ inline void atanh_into(const Tensor& x, const Tensor& y, const Stream& stream = 
   check(compute_atanh_into(stream.get(), x.get(), y.get()));
 }
 
+/// betainc: the regularised incomplete beta function I_z(x, y), for x and y from 0 on and z in [0, 1], else NaN; the
+/// bound is relative to the greater of the value and z times its derivative, and to 1 for x or y below 10. Inputs:
+/// floating-point dtypes; result: the common dtype. Within 32 ULP.
+[[nodiscard]] inline Tensor betainc(const Tensor& x, const Tensor& y, const Tensor& z, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_betainc(stream.get(), x.get(), y.get(), z.get(), &out));
+  return Tensor(out);
+}
+inline void betainc_into(const Tensor& x, const Tensor& y, const Tensor& z, const Tensor& result,
+                         const Stream& stream = {}) {
+  check(compute_betainc_into(stream.get(), x.get(), y.get(), z.get(), result.get()));
+}
+
 /// binary_cross_entropy_with_logits: -y log(sigmoid(x)) - (1 - y) log(1 - sigmoid(x)) without overflow; for results
 /// near 0 the bound is relative to |x y|. Inputs: floating-point dtypes; result: the common dtype. Within 8 ULP.
 [[nodiscard]] inline Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& y,
@@ -355,6 +368,17 @@ inline void erfc_into(const Tensor& x, const Tensor& y, const Stream& stream = {
   check(compute_erfc_into(stream.get(), x.get(), y.get()));
 }
 
+/// erfcinv: inverse of erfc; inf for 0, -inf for 2, NaN outside of [0, 2]. x: floating-point dtypes; result: the same.
+/// Within 8 ULP.
+[[nodiscard]] inline Tensor erfcinv(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_erfcinv(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void erfcinv_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_erfcinv_into(stream.get(), x.get(), y.get()));
+}
+
 /// erfinv: inverse of erf; ±inf for ±1, NaN outside of [-1, 1]. x: floating-point dtypes; result: the same. Within 4
 /// ULP.
 [[nodiscard]] inline Tensor erfinv(const Tensor& x, const Stream& stream = {}) {
@@ -417,6 +441,29 @@ inline void floor_divide_into(const Tensor& x, const Tensor& y, const Tensor& re
 }
 inline void fmod_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_fmod_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// gammainc: the regularised lower incomplete gamma function P(x, y), for x and y from 0 on, else NaN; the bound is
+/// relative to the greater of the value and y times its derivative. Inputs: floating-point dtypes; result: the common
+/// dtype. Within 32 ULP.
+[[nodiscard]] inline Tensor gammainc(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_gammainc(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void gammainc_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_gammainc_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// gammaincc: the complement 1 - P(x, y) of gammainc; the bound is relative to the greater of the value and y times its
+/// derivative, and to 1 for y below 3. Inputs: floating-point dtypes; result: the common dtype. Within 32 ULP.
+[[nodiscard]] inline Tensor gammaincc(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_gammaincc(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void gammaincc_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_gammaincc_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
 /// gelu: x times the normal distribution function, 0.5 x (1 + erf(x / sqrt(2))); below 0 the bound grows with x^2. x:
@@ -504,6 +551,46 @@ inline void hypot_into(const Tensor& x, const Tensor& y, const Tensor& result, c
   check(compute_hypot_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
+/// i0: the modified Bessel function I0. x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor i0(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_i0(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void i0_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_i0_into(stream.get(), x.get(), y.get()));
+}
+
+/// i0e: exp(-|x|) I0(x). x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor i0e(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_i0e(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void i0e_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_i0e_into(stream.get(), x.get(), y.get()));
+}
+
+/// i1: the modified Bessel function I1. x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor i1(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_i1(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void i1_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_i1_into(stream.get(), x.get(), y.get()));
+}
+
+/// i1e: exp(-|x|) I1(x). x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor i1e(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_i1e(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void i1e_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_i1e_into(stream.get(), x.get(), y.get()));
+}
+
 /// imag: imaginary part. x: complex dtypes; result: the real dtype of a complex one, else the same. Exact or correctly
 /// rounded.
 [[nodiscard]] inline Tensor imag(const Tensor& x, const Stream& stream = {}) {
@@ -543,6 +630,28 @@ inline void isinf_into(const Tensor& x, const Tensor& y, const Stream& stream = 
 }
 inline void isnan_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   check(compute_isnan_into(stream.get(), x.get(), y.get()));
+}
+
+/// j0: the Bessel function J0; the bound is relative to the greater of |j0(x)| and min(1, sqrt(2 / (pi |x|))). x:
+/// floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor j0(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_j0(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void j0_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_j0_into(stream.get(), x.get(), y.get()));
+}
+
+/// j1: the Bessel function J1; from 1 on the bound is relative to the greater of |j1(x)| and sqrt(2 / (pi |x|)). x:
+/// floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor j1(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_j1(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void j1_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_j1_into(stream.get(), x.get(), y.get()));
 }
 
 /// leaky_relu: x, or y x for x below 0; PReLU, with a slope y that broadcasts. Inputs: floating-point dtypes; result:
@@ -772,6 +881,18 @@ inline void nextafter_into(const Tensor& x, const Tensor& y, const Tensor& resul
 }
 inline void not_equal_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_not_equal_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// polygamma: the derivative of order x of digamma at y, for whole x from 0 on and y above 0; digamma(y) for x = 0; for
+/// other x, and y below 0 with x > 0, NaN; for x above 20 the bound is relative to the value times x log(x). Inputs:
+/// floating-point dtypes; result: the common dtype. Within 16 ULP.
+[[nodiscard]] inline Tensor polygamma(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_polygamma(stream.get(), x.get(), y.get(), &out));
+  return Tensor(out);
+}
+inline void polygamma_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
+  check(compute_polygamma_into(stream.get(), x.get(), y.get(), result.get()));
 }
 
 /// positive: x, as a new tensor. x: numeric dtypes; result: the same. Exact or correctly rounded.
@@ -1062,6 +1183,28 @@ inline void where_into(const Tensor& x, const Tensor& y, const Tensor& z, const 
 }
 inline void xlogy_into(const Tensor& x, const Tensor& y, const Tensor& result, const Stream& stream = {}) {
   check(compute_xlogy_into(stream.get(), x.get(), y.get(), result.get()));
+}
+
+/// y0: the Bessel function Y0; -inf for 0, NaN below 0; the bound is relative to the greater of |y0(x)| and min(1,
+/// sqrt(2 / (pi x))). x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor y0(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_y0(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void y0_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_y0_into(stream.get(), x.get(), y.get()));
+}
+
+/// y1: the Bessel function Y1; -inf for 0, NaN below 0; the bound is relative to the greater of |y1(x)| and min(1,
+/// sqrt(2 / (pi x))). x: floating-point dtypes; result: the same. Within 8 ULP.
+[[nodiscard]] inline Tensor y1(const Tensor& x, const Stream& stream = {}) {
+  compute_tensor* out = nullptr;
+  check(compute_y1(stream.get(), x.get(), &out));
+  return Tensor(out);
+}
+inline void y1_into(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
+  check(compute_y1_into(stream.get(), x.get(), y.get()));
 }
 
 // ---- Other ops ------------------------------------------------------------------------------------------------------
@@ -3330,6 +3473,31 @@ inline void random_bernoulli_into(const Tensor& result, List<int64_t> shape, DTy
   return Tensor(out);
 }
 
+/// random_binomial: numbers of the binomial distributions of count trials with the probabilities p: by inversion where
+/// min(p, 1 - p) count is below 10, else by Hoermann's transformed rejection with at most 16 attempts; element i takes
+/// 9 blocks from offset + 9 i on; the same on one device, while another device can decide close cases otherwise; NaN
+/// for a count that is not a whole number from 0 on, and for p outside of [0, 1]. Dtype: the dtype of the tensors,
+/// which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32. Shape:
+/// the shape of x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor random_binomial(const Tensor& count, const Tensor& p, const Number& seed = 0,
+                                            const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_binomial_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_binomial(stream.get(), count.get(), p.get(), &options, &out));
+  return Tensor(out);
+}
+inline void random_binomial_into(const Tensor& count, const Tensor& p, const Tensor& result, const Number& seed = 0,
+                                 const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_binomial_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_binomial_into(stream.get(), count.get(), p.get(), &options, result.get()));
+}
+
 /// random_bits: random uint32 or uint64: the words of Philox 4x32-10 with the key seed and the counter offset, offset +
 /// 1, .... Dtype: the value of the attribute dtype. Shape: given by the attributes. Exact or correctly rounded.
 inline void random_bits_into(const Tensor& result, List<int64_t> shape, DType dtype, const Number& seed = 0,
@@ -3506,6 +3674,30 @@ inline void random_permutation_into(const Tensor& result, Integer size, DType dt
   return Tensor(out);
 }
 
+/// random_poisson: numbers of the Poisson distributions with the means rate: by inversion below 10, else by Hoermann's
+/// transformed rejection with at most 16 attempts; element i takes 9 blocks from offset + 9 i on; the same on one
+/// device, while another device can decide close cases otherwise; NaN for a rate below 0. Dtype: the dtype of the
+/// tensors, which is floating-point; statistics (mean, variance, rstd, logsumexp) of float16 and bfloat16 are float32.
+/// Shape: the shape of x. Exact or correctly rounded.
+[[nodiscard]] inline Tensor random_poisson(const Tensor& rate, const Number& seed = 0, const Number& offset = 0,
+                                           const Stream& stream = {}) {
+  compute_random_poisson_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  compute_tensor* out = nullptr;
+  check(compute_random_poisson(stream.get(), rate.get(), &options, &out));
+  return Tensor(out);
+}
+inline void random_poisson_into(const Tensor& rate, const Tensor& result, const Number& seed = 0,
+                                const Number& offset = 0, const Stream& stream = {}) {
+  compute_random_poisson_options options{};
+  options.struct_size = sizeof options;
+  options.seed = seed.get();
+  options.offset = offset.get();
+  check(compute_random_poisson_into(stream.get(), rate.get(), &options, result.get()));
+}
+
 /// random_truncated_normal: normally distributed numbers between mean + lower deviation and mean + upper deviation, by
 /// the inverse of the distribution function from 23 bits (float64: 52) each, in a tail by that of its complement; never
 /// beyond the limits, rounded to the dtype; up to 2 deviations from the mean the bound grows as the density falls.
@@ -3586,6 +3778,75 @@ inline void random_uniform_into(const Tensor& result, List<int64_t> shape, DType
   check(compute_random_uniform(stream.get(), shape.data(), static_cast<int64_t>(shape.size()), dtype.id(), &options,
                                &out));
   return Tensor(out);
+}
+
+/// reduce_and: bitwise and of the elements; -1, or true of bool, if there are no elements. Dtype: the dtype of x.
+/// Shape: the shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded.
+[[nodiscard]] inline Tensor reduce_and(const Tensor& x, const Axes& axes = all_axes, Flag keepdims = false,
+                                       const Stream& stream = {}) {
+  compute_reduce_and_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  compute_tensor* out = nullptr;
+  check(compute_reduce_and(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void reduce_and_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes, Flag keepdims = false,
+                            const Stream& stream = {}) {
+  compute_reduce_and_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  check(compute_reduce_and_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// reduce_or: bitwise or of the elements; 0 if there are no elements. Dtype: the dtype of x. Shape: the shape of x
+/// without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded.
+[[nodiscard]] inline Tensor reduce_or(const Tensor& x, const Axes& axes = all_axes, Flag keepdims = false,
+                                      const Stream& stream = {}) {
+  compute_reduce_or_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  compute_tensor* out = nullptr;
+  check(compute_reduce_or(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void reduce_or_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes, Flag keepdims = false,
+                           const Stream& stream = {}) {
+  compute_reduce_or_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  check(compute_reduce_or_into(stream.get(), x.get(), &options, y.get()));
+}
+
+/// reduce_xor: bitwise exclusive or of the elements; 0 if there are no elements. Dtype: the dtype of x. Shape: the
+/// shape of x without axes; if keepdims is 1, these axes stay with extent 1. Exact or correctly rounded.
+[[nodiscard]] inline Tensor reduce_xor(const Tensor& x, const Axes& axes = all_axes, Flag keepdims = false,
+                                       const Stream& stream = {}) {
+  compute_reduce_xor_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  compute_tensor* out = nullptr;
+  check(compute_reduce_xor(stream.get(), x.get(), &options, &out));
+  return Tensor(out);
+}
+inline void reduce_xor_into(const Tensor& x, const Tensor& y, const Axes& axes = all_axes, Flag keepdims = false,
+                            const Stream& stream = {}) {
+  compute_reduce_xor_options options{};
+  options.struct_size = sizeof options;
+  options.axes = axes.data();
+  options.axes_count = axes.count();
+  options.keepdims = keepdims.value();
+  check(compute_reduce_xor_into(stream.get(), x.get(), &options, y.get()));
 }
 
 /// repeat: each element of x repeats times along axis, next to each other. Dtype: the dtype of x. Shape: the shape of x

@@ -47,7 +47,7 @@ PARAMETERS = {
     "norm": 'Literal["backward", "ortho", "forward"] | None', "s": "Sequence[int] | None", "d": "float",
     "argnums": "int | Sequence[int] | None", "has_aux": "bool", "as_tuple": "bool", "dim": "int | None", "order": "str", "sparse": "bool", "retstep": "bool", "optimize": "Any",
     "deterministic": "bool", "root": "int", "peer": "int", "color": "int", "transport": "Any", "group": "Any", "key": "Any", "size_bytes": "int", "overwrite_input": "bool", "mmap_mode": "str | None", "sorter": f"{LIKE} | None", "right": "bool | None", "index": "int | None",
-    "offsets": LIKE, "scales": LIKE, "bias": f"{LIKE} | None"
+    "offsets": LIKE, "scales": LIKE, "bias": f"{LIKE} | None", "p": "float", "rate": "float"
 }
 # Where a name means something else.
 SPECIAL = {
@@ -69,7 +69,8 @@ SPECIAL = {
     ("matmul", "x1"): LIKE, ("matmul", "x2"): LIKE, ("gemm", "alpha"): "float", ("trace", "offset"): "int",
     ("vector_norm", "ord"): "int | float", ("matrix_norm", "ord"): 'int | float | Literal["fro", "nuc"]',
     ("normal", "mean"): "float", ("truncated_normal", "mean"): "float", ("truncated_normal", "upper"): "float", ("choice", "x"): f"{LIKE} | int",
-    ("choice", "p"): f"{LIKE} | None", ("gamma", "alpha"): LIKE, ("slot", "dtype"): "DType",
+    ("choice", "p"): f"{LIKE} | None", ("gamma", "alpha"): LIKE, ("poisson", "rate"): LIKE,
+    ("binomial", "count"): LIKE, ("binomial", "p"): LIKE, ("multinomial", "count"): LIKE, ("multinomial", "p"): LIKE, ("slot", "dtype"): "DType",
     ("sort", "kind"): "str | None", ("argsort", "kind"): "str | None", ("cov", "correction"): "float | None", ("cov", "bias"): "bool",
     ("where", "x1"): f"{LIKE} | {NUMBER} | None", ("where", "x2"): f"{LIKE} | {NUMBER} | None", ("permutation", "n"): f"int | {LIKE}",
     ("value_and_gradients", "function"): "Callable[..., R]", ("Graph", "stream"): "Stream", ("Graph.set", "slot"): "Any",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum, prod, min, max, all, any and count_nonzero: one reduce step.
+// sum, prod, min, max, all, any and count_nonzero are one reduce step; reductions of bits are maps of parts.
+#include <algorithm>
+
 #include "core/array_ops/reduction.hpp"
 
 namespace compute {
@@ -78,6 +80,83 @@ std::optional<Lowering> lower_count(const OpCall& call, const LoweringTarget& ta
   return steps.take();
 }
 
+// ---- Bits -----------------------------------------------------------------------------------------------------------
+
+std::vector<OutputDesc> infer_combined_bits(const OpCall& call) {
+  require_class(call, 0, DtypeClass::kBits);
+  return {{call.inputs[0].dtype, read_reduction(call).shape}};
+}
+
+// Parts of an axis that one map combines.
+constexpr int64_t kParts = 8;
+
+// Combines the elements along `axis` to one, in `to`: each map combines equal parts of what is left, so that memory is
+// passed over about once.
+void combine_along(Steps& steps, const std::string& word, StepOperand x, int32_t axis, const StepOperand& to) {
+  const auto part_of = [&](int64_t start, int64_t extent) { return narrowed(x, axis, start, extent); };
+  const auto combine = [&](int64_t parts, int64_t extent, const StepOperand& result) {
+    static constexpr const char* kNames[kParts] = {"x", "y", "z", "x3", "x4", "x5", "x6", "x7"};
+    std::string text = kNames[0];
+    std::vector<StepOperand> inputs = {part_of(0, extent)};
+    for (int64_t i = 1; i < parts; ++i) {
+      text += " " + word + " " + kNames[i];
+      inputs.push_back(part_of(i * extent, extent));
+    }
+    steps.map({text}, std::move(inputs), result);
+  };
+  const auto axis_place = static_cast<size_t>(axis);
+  while (x.shape[axis_place] > kParts) {
+    const int64_t n = x.shape[axis_place], extent = n / kParts, rest = n % kParts;
+    std::vector<int64_t> shape = x.shape;
+    shape[axis_place] = extent + rest;
+    const StepOperand fewer = steps.temporary(x.dtype, shape);
+    combine(kParts, extent, narrowed(fewer, axis, 0, extent));
+    if (rest > 0) steps.copy(part_of(n - rest, rest), narrowed(fewer, axis, extent, rest));
+    x = fewer;
+  }
+  combine(x.shape[axis_place], 1, to);
+}
+
+std::optional<Lowering> lower_combined_bits(const OpCall& call, const LoweringTarget& target, int32_t alternative,
+                                            const char* word, int64_t empty) {
+  if (alternative > 0) return std::nullopt;
+  Steps steps(call, target);
+  const Reduction reduction = read_reduction(call);
+  const StepOperand output = reduced_output(steps, reduction);
+  if (reduction.count == 0) {
+    steps.fill(output, scalar_from_int64(empty, output.dtype));
+    return steps.take();
+  }
+  StepOperand x = steps.input(0);
+  std::vector<int64_t> axes = reduction.axes;
+  std::erase_if(axes, [&](int64_t axis) { return x.shape[static_cast<size_t>(axis)] == 1; });
+  if (axes.empty()) {
+    steps.copy(x, output);
+    return steps.take();
+  }
+  // The longest axis first leaves the least for the others.
+  std::ranges::stable_sort(
+      axes, [&](int64_t a, int64_t b) { return x.shape[static_cast<size_t>(a)] > x.shape[static_cast<size_t>(b)]; });
+  for (size_t i = 0; i < axes.size(); ++i) {
+    std::vector<int64_t> shape = x.shape;
+    shape[static_cast<size_t>(axes[i])] = 1;
+    const StepOperand to = i + 1 == axes.size() ? output : steps.temporary(x.dtype, shape);
+    combine_along(steps, word, x, static_cast<int32_t>(axes[i]), to);
+    x = to;
+  }
+  return steps.take();
+}
+
+std::optional<Lowering> lower_and(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_combined_bits(call, target, alternative, "&", is_bool(call.inputs[0].dtype) ? 1 : -1);
+}
+std::optional<Lowering> lower_or(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_combined_bits(call, target, alternative, "|", 0);
+}
+std::optional<Lowering> lower_xor(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
+  return lower_combined_bits(call, target, alternative, "^", 0);
+}
+
 }  // namespace
 
 const OpRules all_1_rules{infer_truth, lower_as<1>};
@@ -86,6 +165,9 @@ const OpRules count_nonzero_1_rules{infer_count, lower_count};
 const OpRules max_1_rules{infer_max, lower_as<0>};
 const OpRules min_1_rules{infer_min, lower_as<0>};
 const OpRules prod_1_rules{infer_widened, lower_as<1>};
+const OpRules reduce_and_1_rules{infer_combined_bits, lower_and};
+const OpRules reduce_or_1_rules{infer_combined_bits, lower_or};
+const OpRules reduce_xor_1_rules{infer_combined_bits, lower_xor};
 const OpRules sum_1_rules{infer_widened, lower_as<0>};
 
 }  // namespace compute

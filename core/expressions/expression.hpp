@@ -110,6 +110,8 @@ TypedExpression type_expression(const ExpressionTemplate& expression, std::span<
                                 std::span<const compute_dtype> wanted = {}, std::string_view op = "expression");
 
 // The same expression with intrinsic `id` replaced by its definition; nothing if it has no definition.
+// The same expression without functions that core composes.
+TypedExpression with_composed_replaced(TypedExpression expression);
 std::optional<TypedExpression> replace_intrinsic(const TypedExpression& expression, int32_t id);
 
 }  // namespace compute

@@ -23,14 +23,16 @@ std::string_view trimmed(std::string_view text) {
   return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-// One rule per operand, separated by ";".
+bool is_refused(const ExpressionTemplate& rule) { return rule && rule.data().text == "nan"; }
+
+// One rule per operand, separated by ";"; "?" is one that nothing derives.
 std::array<ExpressionTemplate, 3> parse_rules(std::string_view text) {
   constexpr std::string_view kNames[] = {"x", "y", "z", "r", "g"};
   std::array<ExpressionTemplate, 3> rules;
   for (ExpressionTemplate& rule : rules) {
     const size_t end = text.find(';');
     const std::string_view part = trimmed(text.substr(0, end));
-    if (!part.empty()) rule = parse(part, kNames);
+    if (!part.empty()) rule = parse(part == "?" ? "nan" : part, kNames);
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
   }
@@ -184,6 +186,11 @@ class Reverse {
     const auto& rules = complex ? rules_of(intrinsic).complex : rules_of(intrinsic).real;
     for (size_t i = 0; i < operands.size(); ++i) {
       if (!rules[i] || !reaches(operands[i])) continue;
+      if (is_refused(rules[i])) {
+        throw Error(COMPUTE_ERROR_UNSUPPORTED, "gradient: that of " + std::string(find_intrinsic(intrinsic)->name) +
+                                                   " with respect to its operand " + std::to_string(i + 1) +
+                                                   " is not known");
+      }
       const int32_t gradient = build_expression(builder_, rules[i].data(), leaves, {}, "gradient").front();
       add(operands[i], {gradient, result.guard});
     }

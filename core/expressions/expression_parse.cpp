@@ -127,8 +127,10 @@ class Parser {
     const bool is_taken = std::ranges::find(data_.leaf_names, name) != data_.leaf_names.end() ||
                           std::ranges::find(locals_, name, &Local::name) != locals_.end();
     if (is_taken) fault(begin, in_quotes(name) + " has a value already");
+    // Functions that are newer than 1.0 leave their names free: "(" tells them apart.
+    const IntrinsicInfo* function = find_intrinsic(name);
     if (name == "true" || name == "false" || name == "inf" || name == "nan" || name == "index" ||
-        find_intrinsic(name) != nullptr)
+        (function != nullptr && !function->composed))
       fault(begin, in_quotes(name) + " is not a free name");
     const int32_t node = binary(kComparison);
     locals_.push_back({name, node});

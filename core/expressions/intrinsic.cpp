@@ -34,9 +34,14 @@ consteval bool yes_or_no(std::string_view text) {
   throw "neither YES nor NO";
 }
 
+#include "core/expressions/composed_intrinsics.inc"
+
 constexpr IntrinsicInfo kIntrinsics[] = {
 #define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, definition, gradient, summary) \
   {id, #name, arity, class_of(#operands), result_of(#result), ulp, definition, gradient, summary, yes_or_no(#commutes)},
+#define COMPUTE_COMPOSED_INTRINSIC(id, name, arity, ulp, gradient, summary)                              \
+  {id,      #name, arity, DtypeClass::kFloat, IntrinsicResult::kSame, ulp, kDefinition_##name, gradient, \
+   summary, false, true},
 #include <compute/intrinsics.def>
 #undef COMPUTE_INTRINSIC
 };

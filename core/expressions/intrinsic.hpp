@@ -24,6 +24,7 @@ struct IntrinsicInfo {
   const char* gradient;
   const char* summary;
   bool commutative;
+  bool composed = false;  // of others by core; plugins never see it
 };
 
 // In the order of ids; ids are 1…size().

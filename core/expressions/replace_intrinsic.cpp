@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The substitution of definitions.
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -41,6 +42,19 @@ std::optional<TypedExpression> replace_intrinsic(const TypedExpression& expressi
         assert(builder.dtype(made) == node.dtype);
         return made;
       });
+}
+
+TypedExpression with_composed_replaced(TypedExpression expression) {
+  const auto newest = [&] {
+    int32_t id = 0;
+    for (const compute_plugin_node& node : expression.nodes())
+      if (node.kind == COMPUTE_PLUGIN_NODE_CALL) id = std::max(id, node.value);
+    return id;
+  };
+  // A definition consists of functions with smaller ids.
+  for (int32_t id = newest(); id > 0 && find_intrinsic(id)->composed; id = newest())
+    expression = *replace_intrinsic(expression, id);
+  return expression;
 }
 
 }  // namespace compute

@@ -293,6 +293,8 @@ std::optional<PluginRefusal> refuse_float8(const PlanRequest& request, Lowering&
 // Empty if all were taken, else the refusal that nothing helps against.
 template <class F>
 std::optional<PluginRefusal> offer(const PlanRequest& request, Lowering& lowering, F&& take) {
+  for (Step& step : lowering.steps)
+    for (TypedExpression& expression : step.expressions) expression = with_composed_replaced(std::move(expression));
   if (auto refusal = refuse_float8(request, lowering)) return refusal;
   for (size_t i = 0; i < lowering.steps.size();) {
     std::optional<PluginRefusal> refusal = take(lowering.steps[i]);

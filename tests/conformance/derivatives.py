@@ -122,6 +122,20 @@ ONE = {
     "square": (lambda x: 2 * x, ANYWHERE),
     "tan": (lambda x: 1 / mp.cos(x) ** 2, ANYWHERE[:-5]),
     "tanh": (limited(lambda x: mp.sech(x) ** 2, 0, 0), ANYWHERE),
+    # Points where the terms of the rules hardly cancel.
+    "betainc(2.5, 1.5, x)": (lambda x: x ** 1.5 * mp.sqrt(1 - x) / mp.beta(2.5, 1.5), [0.0, 0.25, 0.5, 0.75, 1.0]),
+    "erfcinv": (lambda x: -mp.sqrt(mp.pi) / 2 * mp.exp(mp.erfinv(1 - x) ** 2), [2.0 ** -12, 0.25, 0.5, 1.0, 1.5]),
+    "gammainc(2.5, x)": (lambda x: x ** 1.5 * mp.exp(-x) / mp.gamma(2.5), [0.0, 0.25, 0.5, 1.0, 3.0, 10.5, 20.0]),
+    "gammaincc(0.5, x)": (lambda x: -mp.exp(-x) / mp.sqrt(x) / mp.gamma(0.5), [0.25, 0.5, 1.0, 3.0, 10.5, 20.0]),
+    "i0": (lambda x: mp.besseli(1, x), [0.0, 0.5, -0.5, 2.5, -7.25, 10.5, -20.0, 60.0]),
+    "i0e": (lambda x: mp.exp(-abs(x)) * (mp.besseli(1, x) - mp.sign(x) * mp.besseli(0, x)), [0.0, 0.25, -0.25, 0.5, 1.5, -2.5]),
+    "i1": (lambda x: (mp.besseli(0, x) + mp.besseli(2, x)) / 2, [0.0, 0.5, -0.5, 2.5, -7.25, 10.5, -20.0, 60.0]),
+    "i1e": (lambda x: mp.exp(-abs(x)) * ((mp.besseli(0, x) + mp.besseli(2, x)) / 2 - mp.sign(x) * mp.besseli(1, x)), [0.0, 0.25, -0.25, 0.5]),
+    "j0": (lambda x: -mp.besselj(1, x), [0.0, 0.5, -0.5, 1.5, -2.5, 4.75, 20.0]),
+    "j1": (lambda x: (mp.besselj(0, x) - mp.besselj(2, x)) / 2, [0.0, 0.5, -0.5, 1.0, 3.0, -3.0]),
+    "polygamma(2, x)": (lambda x: mp.psi(3, x), [0.25, 0.5, 1.0, 1.5, 10.5, 60.0]),
+    "y0": (lambda x: -mp.bessely(1, x), [0.25, 0.5, 1.5, 3.0, 4.75, 20.0]),
+    "y1": (lambda x: (mp.bessely(0, x) - mp.bessely(2, x)) / 2, [0.25, 0.5, 1.5, 3.0, 4.75]),
 }
 
 

@@ -237,8 +237,14 @@ void every_function_has_derivatives(const Session&) {
   }
   const std::set<std::pair<std::string, size_t>> constant = {
       {"copysign", 1}, {"heaviside", 0}, {"nextafter", 1}, {"where", 0}};
+  // By their last operand alone, for given parameters.
+  const std::set<std::string> of_parameters = {"betainc", "gammainc", "gammaincc", "polygamma"};
   for (const OpRow& row : op_rows()) {
     const oracle::Elementwise* op = oracle::find_elementwise(row.name);
+    if (of_parameters.contains(row.name)) {
+      EXPECT_NE(texts.find(row.name + "("), std::string::npos) << row.name;
+      continue;
+    }
     if (!row.elementwise || row.name == "where" || op->output == oracle::Elementwise::BOOL ||
         !in_class(dtype::FLOAT64, row.classes))
       continue;

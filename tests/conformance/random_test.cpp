@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <map>
 
 #include "registry.hpp"
 #include "tests/oracle/normal.hpp"
@@ -163,6 +165,55 @@ void test_gamma(Case& c) {
   c.run_into({}, {c.session.upload(c.inputs.uniform(c.dtype, {5, 6, 7}, 0.5L, 3), Layout::PERMUTED)}, Layout::NEGATIVE);
 }
 
+// Rates on both sides of 10, where the method changes.
+void test_poisson(Case& c) {
+  for (Layout layout : {Layout::CONTIGUOUS, Layout::TRANSPOSED}) {
+    c.run({{"seed", int64_t{7}}}, {c.session.upload(c.inputs.uniform(c.dtype, {9, 13}, 0, 9.5L), layout)},
+          name(layout));
+    c.run({{"offset", int64_t{0xfffffff0}}}, {c.session.upload(c.inputs.uniform(c.dtype, {77}, 10.5L, 300), layout)},
+          name(layout));
+  }
+  Array edges(c.dtype, {7});
+  const Real values[] = {0,    -1, std::numeric_limits<Real>::quiet_NaN(), std::numeric_limits<Real>::infinity(), 1000,
+                         0.5L, 9};
+  for (int64_t i = 0; i < 7; ++i) edges.set(i, oracle::Value::of(values[i]));
+  c.run({}, {c.session.upload(edges)}, "edges");
+  c.run_into({}, {c.session.upload(c.inputs.uniform(c.dtype, {5, 6, 7}, 0, 30))}, Layout::TRANSPOSED);
+  if (!c.full()) return;
+  for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{20011}})
+    c.run({{"seed", int64_t{5}}}, {c.session.upload(c.inputs.uniform(c.dtype, shape, 0, 40))}, "other shapes");
+}
+
+void test_binomial(Case& c) {
+  const auto whole = [&](const Shape& shape, Real high) {
+    Array sizes = c.inputs.uniform(c.dtype, shape, 0, high);
+    for (int64_t i = 0; i < sizes.size(); ++i) sizes.set(i, oracle::Value::of(std::nearbyint(sizes.at(i).re)));
+    return sizes;
+  };
+  for (Layout layout : {Layout::CONTIGUOUS, Layout::TRANSPOSED}) {
+    for (const Real high : {12.0L, 240.0L}) {
+      c.run({{"seed", int64_t{7}}, {"offset", int64_t{0xfffffff0}}},
+            {c.session.upload(whole({9, 13}, high), layout),
+             c.session.upload(c.inputs.uniform(c.dtype, {9, 13}, 0, 1), layout)},
+            name(layout));
+    }
+  }
+  const Real nan = std::numeric_limits<Real>::quiet_NaN(), infinity = std::numeric_limits<Real>::infinity();
+  const Real values[][2] = {{0, 0.5L}, {-1, 0.5L}, {1.5L, 0.5L}, {nan, 0.5L}, {infinity, 0.5L},
+                            {5, nan},  {5, -0.5L}, {5, 1.5L},    {5, 0},      {5, 1},
+                            {200, 0},  {200, 1},   {1000, 0.5L}, {1, 0.25L}};
+  Array sizes(c.dtype, {14}), chances(c.dtype, {14});
+  for (int64_t i = 0; i < 14; ++i) {
+    sizes.set(i, oracle::Value::of(values[i][0]));
+    chances.set(i, oracle::Value::of(values[i][1]));
+  }
+  c.run({}, {c.session.upload(sizes), c.session.upload(chances)}, "edges");
+  if (!c.full()) return;
+  for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{20011}})
+    c.run({}, {c.session.upload(whole(shape, 60)), c.session.upload(c.inputs.uniform(c.dtype, shape, 0, 1))},
+          "other shapes");
+}
+
 void test_dropout(Case& c) {
   for (Layout layout : {Layout::CONTIGUOUS, Layout::NEGATIVE, Layout::TRANSPOSED}) {
     const Operand x = c.session.upload(c.inputs.uniform(c.dtype, {9, 13}, -2, 2), layout);
@@ -312,6 +363,64 @@ void stays_between(const Session& session, const std::string& op, Dtype dtype) {
   EXPECT_NEAR(static_cast<double>(squares), static_cast<double>(count), static_cast<double>(5 * std::sqrt(2 * count)));
 }
 
+// Of a count, by chi-square: classes of at least eight expected draws, against the probabilities.
+void follows(const Session& session, const std::string& op, const std::vector<Real>& parameters, int64_t n,
+             const std::function<Real(Real)>& logarithm) {
+  std::vector<Operand> inputs;
+  for (const Real parameter : parameters) {
+    Array x(dtype::FLOAT32, {n});
+    for (int64_t i = 0; i < n; ++i) x.set(i, oracle::Value::of(parameter));
+    inputs.push_back(session.upload(x));
+  }
+  const Array drawn = session.download(session.run(op, {{"seed", int64_t{13}}}, inputs, session.stream()));
+  std::map<int64_t, int64_t> seen;
+  for (int64_t i = 0; i < n; ++i) ++seen[static_cast<int64_t>(drawn.at(i).re)];
+  Real statistic = 0, expected = 0, all = 0;
+  int64_t counted = 0, classes = 0;
+  for (int64_t k = 0; k <= seen.rbegin()->first || all < 1 - 1e-9L; ++k) {
+    const Real probability = std::exp(logarithm(static_cast<Real>(k)));
+    expected += probability * static_cast<Real>(n);
+    all += probability;
+    if (seen.contains(k)) counted += seen[k];
+    if (k > 10'000'000) break;
+    const Real rest = (1 - all) * static_cast<Real>(n);
+    if (expected < 8 || rest < 8) continue;
+    statistic += (static_cast<Real>(counted) - expected) * (static_cast<Real>(counted) - expected) / expected;
+    expected = 0;
+    counted = 0;
+    ++classes;
+  }
+  if (expected > 0) {
+    statistic += (static_cast<Real>(counted) - expected) * (static_cast<Real>(counted) - expected) / expected;
+    ++classes;
+  }
+  const auto freedom = static_cast<Real>(std::max<int64_t>(classes - 1, 1));
+  EXPECT_LT(static_cast<double>(statistic), static_cast<double>(freedom + 5 * std::sqrt(2 * freedom) + 12))
+      << op << " of " << static_cast<double>(parameters[0]) << ": " << classes << " classes";
+}
+
+void counts_follow_their_distributions(const Session& session) {
+  const int64_t n = session.level() == Level::FULL ? 1 << 18 : 1 << 14;
+  for (const Real rate : {0.01L, 1.0L, 9.75L, 10.0L, 60.0L, 5000.0L})
+    follows(session, "random_poisson", {rate}, n,
+            [&](Real k) { return k * std::log(rate) - rate - std::lgamma(k + 1); });
+  const Real laws[][2] = {{1, 0.5L},
+                          {20, 0.25L},
+                          {20, 0.75L},
+                          {20, 0.5L},
+                          {1000, 0.5L},
+                          {1000, 0.96875L},
+                          {1048576, 0.0000019073486328125L},
+                          {65536, 0.125L}};
+  for (const auto& [size, p] : laws) {
+    follows(session, "random_binomial", {size, p}, n, [&](Real k) {
+      return k > size ? -std::numeric_limits<Real>::infinity()
+                      : std::lgamma(size + 1) - std::lgamma(k + 1) - std::lgamma(size - k + 1) + k * std::log(p) +
+                            (size - k) * std::log1p(-p);
+    });
+  }
+}
+
 // Five standard errors around the moments of the gamma distribution and the frequencies of classes.
 void has_frequencies(const Session& session) {
   const int64_t n = session.level() == Level::FULL ? 1 << 18 : 1 << 14;
@@ -437,7 +546,9 @@ constexpr Row kRows[] = {
     {"random_bernoulli", test_draw, [](Dtype) { return true; }},
     {"random_bits", test_draw, [](Dtype dtype) { return dtype == dtype::UINT32 || dtype == dtype::UINT64; }},
     {"random_categorical", test_categorical, oracle::is_float},
+    {"random_binomial", test_binomial, oracle::is_float},
     {"random_gamma", test_gamma, oracle::is_float},
+    {"random_poisson", test_poisson, oracle::is_float},
     {"random_integers", test_draw, oracle::is_integer},
     {"random_normal", test_draw, oracle::is_float},
     {"random_permutation", test_permutation,
@@ -520,6 +631,14 @@ void add_random_tests(Registry& registry) {
                    Level::QUICK, "random_gamma",    {dtype::FLOAT32, dtype::INT64}};
   frequencies.needs = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_CONVERT | COMPUTE_DTYPE_LEVEL_ARITHMETIC;
   registry.add(std::move(frequencies));
+  Test counts{"random",
+              "counts_follow_their_distributions",
+              counts_follow_their_distributions,
+              Level::QUICK,
+              "random_poisson",
+              {dtype::FLOAT32}};
+  counts.needs = COMPUTE_DTYPE_LEVEL_STORAGE | COMPUTE_DTYPE_LEVEL_ARITHMETIC;
+  registry.add(std::move(counts));
 }
 
 }  // namespace compute::conformance

@@ -16,12 +16,22 @@ struct Reduction {
   const char* op;
   bool takes_bool, takes_integer, takes_complex;
   bool empty;  // has a value for no elements
+  bool takes_float = true;
 };
 
 constexpr Reduction kReductions[] = {
-    {"all", true, true, true, true},    {"any", true, true, true, true},    {"max", false, true, false, false},
-    {"mean", false, false, true, true}, {"min", false, true, false, false}, {"prod", false, true, true, true},
-    {"std", false, false, false, true}, {"sum", false, true, true, true},   {"var", false, false, false, true},
+    {"all", true, true, true, true},
+    {"any", true, true, true, true},
+    {"max", false, true, false, false},
+    {"mean", false, false, true, true},
+    {"min", false, true, false, false},
+    {"prod", false, true, true, true},
+    {"std", false, false, false, true},
+    {"sum", false, true, true, true},
+    {"var", false, false, false, true},
+    {"reduce_and", true, true, false, true, false},
+    {"reduce_or", true, true, false, true, false},
+    {"reduce_xor", true, true, false, true, false},
 };
 
 bool takes(const Reduction& op, Dtype dtype) {
@@ -32,16 +42,29 @@ bool takes(const Reduction& op, Dtype dtype) {
     case oracle::Category::UNSIGNED:
       return op.takes_integer;
     case oracle::Category::FLOAT:
-      return true;
+      return op.takes_float;
     case oracle::Category::COMPLEX:
       return op.takes_complex;
   }
   return false;
 }
 
+// Few bits are cleared, or set, so that those of a long reduction say something.
+Array rare_bits(Inputs& inputs, Dtype dtype, const Shape& shape, bool cleared) {
+  const Array chosen = inputs.uniform(dtype::INT32, shape, 0, 400);
+  Array array(dtype, shape);
+  for (int64_t i = 0; i < array.size(); ++i) {
+    const auto number = static_cast<int64_t>(chosen.at(i).integer);
+    const oracle::Bits bit = number < oracle::width(dtype) ? oracle::Bits{1} << number : 0;
+    array.set(i, Value::of(oracle::wrap(dtype, cleared ? ~bit : bit)));
+  }
+  return array;
+}
+
 // Factors near 1, so that products of many stay in range and say something.
 Array values(Inputs& inputs, const Reduction& op, Dtype dtype, const Shape& shape) {
   const std::string_view name = op.op;
+  if (name == "reduce_and" || name == "reduce_or") return rare_bits(inputs, dtype, shape, name == "reduce_and");
   if (oracle::is_bool(dtype)) return inputs.uniform(dtype, shape, 0, 1);
   if (oracle::is_integer(dtype)) return inputs.uniform(dtype, shape, -1e19L, 1e19L);
   if (name == "prod") return inputs.uniform(dtype, shape, 0.75L, oracle::is_complex(dtype) ? 0.8L : 1.25L);

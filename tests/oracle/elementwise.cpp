@@ -16,6 +16,7 @@
 
 #include "complex_functions.hpp"
 #include "ops.hpp"
+#include "special.hpp"
 
 namespace compute::oracle {
 
@@ -234,20 +235,6 @@ Element real_erfinv(const Operands& o) {
   return real(std::copysign(y, x));
 }
 
-// In a wider format, since terms cancel near the root.
-__extension__ typedef __float128 Wide;
-
-// By the series of atanh: log(m) = 2 atanh((m - 1) / (m + 1)).
-Wide wide_log(Real x) {
-  constexpr Wide kLog2 = 0.693147180559945309417232L + static_cast<Wide>(-1.145835272679873281e-20L);
-  int exponent = 0;
-  const Wide m = std::frexp(x, &exponent);
-  const Wide t = (m - 1) / (m + 1);
-  Wide sum = 0, power = t;
-  for (int k = 1; k < 80; k += 2, power *= t * t) sum += power / k;
-  return 2 * sum + exponent * kLog2;
-}
-
 // For x above 0, upwards to where the asymptotic series is exact enough.
 Real digamma_above(Real given) {
   if (std::isinf(given)) return given;
@@ -266,13 +253,16 @@ Real pi_cotangent(Real x) {
 }
 
 // Near the root and below 0, terms cancel.
-Element real_digamma(const Operands& o) {
-  const Real x = o.r(0);
+Element digamma(Real x) {
   if (std::isnan(x) || (x < 0 && (std::isinf(x) || x == std::nearbyint(x)))) return real(kNan);
   if (x >= 0) return {Value::of(digamma_above(x)), kReSign, x >= 1 && x <= 2 ? 1.0L : 0.0L};
   const Real above = digamma_above(1 - x), turned = pi_cotangent(x);
   return {Value::of(above - turned), kReSign, std::max(std::fabs(above), std::fabs(turned))};
 }
+
+Element real_digamma(const Operands& o) { return digamma(o.r(0)); }
+
+Element real_polygamma(const Operands& o) { return o.r(0) == 0 ? digamma(o.r(1)) : polygamma(o.r(0), o.r(1)); }
 
 Element real_lgamma(const Operands& o) {
   const Real x = o.r(0), value = std::lgamma(x);
@@ -342,6 +332,7 @@ const Elementwise kRows[] = {
     {"atan", 1, SAME, kNone, R(std::atan(o.r(0))), complex_atan},
     {"atan2", 2, SAME, kNone, R(std::atan2(o.r(0), o.r(1))), kNone},
     {"atanh", 1, SAME, kNone, R(std::atanh(o.r(0))), complex_atanh},
+    {"betainc", 3, SAME, kNone, real_betainc, kNone},
     {"binary_cross_entropy_with_logits", 2, SAME, kNone, real_binary_cross_entropy, kNone},
     {"bitwise_and", 2, SAME, I(o.i(0) & o.i(1)), kNone, kNone},
     {"bitwise_invert", 1, SAME, I(~o.i(0)), kNone, kNone},
@@ -363,12 +354,15 @@ const Elementwise kRows[] = {
     {"equal", 2, BOOL, T(o.i(0) == o.i(1)), T(o.r(0) == o.r(1)), T(complex_equal(o))},
     {"erf", 1, SAME, kNone, R(std::erf(o.r(0))), kNone},
     {"erfc", 1, SAME, kNone, R(std::erfc(o.r(0))), kNone},
+    {"erfcinv", 1, SAME, kNone, real_erfcinv, kNone},
     {"erfinv", 1, SAME, kNone, real_erfinv, kNone},
     {"exp", 1, SAME, kNone, R(std::exp(o.r(0))), complex_exp},
     {"expm1", 1, SAME, kNone, R(std::expm1(o.r(0))), complex_expm1},
     {"floor", 1, SAME, same, ROUND(std::floor), kNone},
     {"floor_divide", 2, SAME, I(integer_floor_divide(o.i(0), o.i(1))), real_floor_divide, kNone},
     {"fmod", 2, SAME, kNone, R(std::fmod(o.d(0), o.d(1))), kNone},
+    {"gammainc", 2, SAME, kNone, real_gammainc, kNone},
+    {"gammaincc", 2, SAME, kNone, real_gammaincc, kNone},
     {"gelu", 1, SAME, kNone, real_gelu, kNone},
     {"gelu_tanh", 1, SAME, kNone, real_gelu_tanh, kNone},
     {"greater", 2, BOOL, T(o.i(0) > o.i(1)), T(o.r(0) > o.r(1)), kNone},
@@ -377,10 +371,16 @@ const Elementwise kRows[] = {
     {"hard_swish", 1, SAME, kNone, real_hard_swish, kNone},
     {"heaviside", 2, SAME, I(o.i(0) < 0 ? 0 : o.i(0) > 0 ? 1 : o.i(1)), real_heaviside, kNone},
     {"hypot", 2, SAME, kNone, R(std::hypot(o.r(0), o.r(1))), kNone},
+    {"i0", 1, SAME, kNone, real_i0, kNone},
+    {"i0e", 1, SAME, kNone, real_i0e, kNone},
+    {"i1", 1, SAME, kNone, real_i1, kNone},
+    {"i1e", 1, SAME, kNone, real_i1e, kNone},
     {"imag", 1, PART, kNone, kNone, [](const Operands& o) { return real(o.x[0].im, kExactParts); }},
     {"isfinite", 1, BOOL, yes, T(std::isfinite(o.r(0))), complex_finite},
     {"isinf", 1, BOOL, no, T(std::isinf(o.r(0))), complex_infinite},
     {"isnan", 1, BOOL, no, T(std::isnan(o.r(0))), complex_not_a_number},
+    {"j0", 1, SAME, kNone, real_j0, kNone},
+    {"j1", 1, SAME, kNone, real_j1, kNone},
     {"leaky_relu", 2, SAME, kNone, real_leaky_relu, kNone},
     {"less", 2, BOOL, T(o.i(0) < o.i(1)), T(o.r(0) < o.r(1)), kNone},
     {"less_equal", 2, BOOL, T(o.i(0) <= o.i(1)), T(o.r(0) <= o.r(1)), kNone},
@@ -406,6 +406,7 @@ const Elementwise kRows[] = {
     {"negative", 1, SAME, I(-o.i(0)), R(-o.r(0)), C(-o.c(0))},
     {"nextafter", 2, SAME, kNone, real_nextafter, kNone},
     {"not_equal", 2, BOOL, T(o.i(0) != o.i(1)), T(o.r(0) != o.r(1)), T(!complex_equal(o))},
+    {"polygamma", 2, SAME, kNone, real_polygamma, kNone},
     {"positive", 1, SAME, same, same, same},
     {"pow", 2, SAME, integer_pow, R(std::pow(o.r(0), o.r(1))), complex_pow},
     {"rad2deg", 1, SAME, kNone, R(o.r(0) * (180 / kPi)), kNone},
@@ -441,6 +442,8 @@ const Elementwise kRows[] = {
     {"trunc", 1, SAME, same, ROUND(std::trunc), kNone},
     {"where", 3, SECOND, kNone, kNone, kNone},
     {"xlogy", 2, SAME, kNone, real_xlogy, kNone},
+    {"y0", 1, SAME, kNone, real_y0, kNone},
+    {"y1", 1, SAME, kNone, real_y1, kNone},
 };
 
 #undef I

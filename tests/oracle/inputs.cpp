@@ -37,17 +37,27 @@ constexpr Range kRanges[] = {
     {"clip", {-4, -2}, {4, 3}},
     {"cos", {-20, 0}, {20, 0}},
     {"cosh", {-1, 0}, {1, 0}, Range::EXPONENT_E},
+    {"betainc", {0, 0}, {40, 40}},
     {"digamma", {-12, 0}, {24, 0}},
     {"erf", {-6, 0}, {6, 0}},
     {"erfc", {-6, 0}, {12, 0}},
+    {"erfcinv", {0, 0}, {2, 0}},
     {"erfinv", {-1, 0}, {1, 0}},
     {"exp", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"expm1", {-1, 0}, {1, 0}, Range::EXPONENT_E},
     {"fmod", {-1000, -20}, {1000, 20}},
     {"floor_divide", {-1000, -20}, {1000, 20}},
+    {"gammainc", {0, 0}, {40, 60}},
+    {"gammaincc", {0, 0}, {40, 60}},
     {"gelu", {-14, 0}, {14, 0}},
     {"gelu_tanh", {-11, 0}, {11, 0}},
     {"hypot", {-10, -10}, {10, 10}},
+    {"i0", {-80, 0}, {80, 0}},
+    {"i0e", {-40, 0}, {40, 0}},
+    {"i1", {-80, 0}, {80, 0}},
+    {"i1e", {-40, 0}, {40, 0}},
+    {"j0", {-40, 0}, {40, 0}},
+    {"j1", {-40, 0}, {40, 0}},
     {"lgamma", {-12, 0}, {24, 0}},
     {"log", {0, 0}, {10, 0}},
     {"log10", {0, 0}, {1000, 0}},
@@ -57,6 +67,7 @@ constexpr Range kRanges[] = {
     {"logaddexp", {-20, -20}, {20, 20}},
     {"logit", {0, 0}, {1, 0}},
     {"mish", {-1, 0}, {1, 0}, Range::EXPONENT_E},
+    {"polygamma", {0, 0}, {20, 30}},
     {"pow", {0, -12}, {6, 12}},
     {"remainder", {-1000, -20}, {1000, 20}},
     {"rsqrt", {0, 0}, {100, 0}},
@@ -70,6 +81,8 @@ constexpr Range kRanges[] = {
     {"tan", {-20, 0}, {20, 0}},
     {"tanh", {-12, 0}, {12, 0}},
     {"xlogy", {-5, 0}, {5, 10}},
+    {"y0", {0, 0}, {40, 0}},
+    {"y1", {0, 0}, {40, 0}},
 };
 
 Range range_of(std::string_view op) {
@@ -98,6 +111,18 @@ std::vector<Real> edges_of(std::string_view op, Format f) {
                -2, -7.5L, -8, -1e-3L};
   } else if (op == "erfinv") {
     centres = {0.9888910034617577L, 0.99999958423581L, 0.5L, 0.9999L};
+  } else if (op == "erfcinv") {
+    centres = {0.5L, 1, 1.5L, 2, 1e-5L};
+  } else if (op == "gammainc" || op == "gammaincc" || op == "betainc") {
+    centres = {0.75L, 3, 10, 20, 200};
+  } else if (op == "i0" || op == "i0e" || op == "i1" || op == "i1e") {
+    centres = {8, kLn2 * (f.emax + 1), kLn2 * (f.emax + 4), -8};
+  } else if (op == "j0" || op == "j1" || op == "y0" || op == "y1") {
+    centres = {
+        5,    2.4048255576957727686L, 3.8317059702075123156L, 0.89357696627916752158L, 2.1971413260310170351L, 1000,
+        1e15L};
+  } else if (op == "polygamma") {
+    centres = {4, 10, 20, 21, 40};
   } else if (op == "acosh" || op == "asinh") {
     centres = {1, 2, 0x1p28L, 0x1p14L};
   } else if (op.starts_with("log")) {
@@ -190,6 +215,7 @@ Real random_real(Random& random, std::string_view op, int index, Dtype dtype) {
   if (random.below(2) == 0 && !(complex && op == "pow")) return random_binade(random, f);
   const Range range = range_of(op);
   Real low = range.low[index > 0], high = range.high[index > 0];
+  if (op == "betainc" && index == 2) high = 1;
   if (range.kind == Range::EXPONENT_E) {
     low *= -kLn2 * (f.emin - f.precision - 2);
     high *= kLn2 * (f.emax + 1);
@@ -202,7 +228,8 @@ Real random_real(Random& random, std::string_view op, int index, Dtype dtype) {
     low = -3;
     high = 3;
   }
-  return round_to(f, random.uniform(low, high));
+  const Real x = random.uniform(low, high);
+  return round_to(f, op == "polygamma" && index == 0 ? std::nearbyint(x) : x);
 }
 
 }  // namespace

@@ -113,3 +113,20 @@ for op, (function, low, high) in SPECIAL.items():
         arguments += [binade(-60, -2) for _ in range(6)]
     for x in arguments:
         row(op, [x], function(mp.mpf(x)))
+
+# Appended later.
+MORE = {
+    "erfcinv": (lambda x: mp.erfinv(1 - x), [(0, 2)]), "i0": (lambda x: mp.besseli(0, x), [(-90, 90)]),
+    "i0e": (lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), [(-90, 90)]), "i1": (lambda x: mp.besseli(1, x), [(-90, 90)]),
+    "i1e": (lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), [(-90, 90)]), "j0": (lambda x: mp.besselj(0, x), [(-50, 50)]),
+    "j1": (lambda x: mp.besselj(1, x), [(-50, 50)]), "y0": (lambda x: mp.bessely(0, x), [(0, 50)]),
+    "y1": (lambda x: mp.bessely(1, x), [(0, 50)]),
+    "gammainc": (lambda a, x: mp.gammainc(a, 0, x, regularized=True), [(0, 60), (0, 90)]),
+    "gammaincc": (lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [(0, 60), (3, 90)]),
+    "betainc": (lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), [(0, 60), (0, 60), (0, 1)]),
+    "polygamma": (lambda n, x: mp.polygamma(int(n), x), [range(1, 30), (0, 50)]),
+}
+for op, (function, limits) in MORE.items():
+    for _ in range(24):
+        arguments = [double(rng.choice(one) if isinstance(one, range) else rng.uniform(*one)) for one in limits]
+        row(op, arguments, function(*map(mp.mpf, arguments)))

@@ -92,7 +92,7 @@ struct Known {
   const char* op;
   int arity;
   bool complex;
-  Real x[4];
+  Real x[6];
   Real value[2];
 };
 
@@ -113,7 +113,10 @@ TEST(Oracle, FunctionsAgreeWithMpmath) {
     const Real modulus = std::hypot(known.value[0], known.value[1]);
     const bool rounded_already =
         std::string_view("multiply divide reciprocal square").find(known.op) != std::string_view::npos;
-    const Real allowed = !known.complex && rounded_already ? 0x1p-53L : 0x1p-59L;
+    // Exponents of powers round in long double.
+    const bool has_powers =
+        std::string_view("betainc gammainc gammaincc polygamma").find(known.op) != std::string_view::npos;
+    const Real allowed = !known.complex && rounded_already ? 0x1p-53L : has_powers ? 0x1p-57L : 0x1p-59L;
     const Real error =
         std::hypot(e.value.re - known.value[0], e.value.im - known.value[1]) / std::max(modulus, e.scale);
     EXPECT_TRUE(error <= allowed) << known.op << "(" << describe(dtype, Value::of(Complex(known.x[0], known.x[1])))

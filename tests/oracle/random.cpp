@@ -336,6 +336,150 @@ Result reference_random_gamma(std::span<const Array> inputs, const Attributes& a
   return result;
 }
 
+namespace {
+
+// A distribution of counts: what the transformed rejection needs for means from 10 on, and what inversion needs.
+struct Counts {
+  Real mean = 0, limit = 0;  // of the count, which is at most `limit`
+  Real base = 0, slope = 0, centre = 0, ratio = 0, scale = 0;
+  Real size = 0, odds = 0, first = 0;  // binomial; the probability of 0
+  bool binomial = false;
+
+  Real logarithm(Real k) const {
+    if (!binomial) return k * std::log(mean) - mean - std::lgamma(k + 1);
+    const Real p = mean / limit;
+    return std::lgamma(limit + 1) - std::lgamma(k + 1) - std::lgamma(limit - k + 1) + k * std::log(p) +
+           (limit - k) * std::log1p(-p);
+  }
+  Real next(Real k) const { return binomial ? (size - (k - 1)) * odds / k : mean / k; }
+};
+
+struct Drawn {
+  Real value = 0;
+  bool close = false;  // another rounding may decide otherwise
+};
+
+Drawn by_inversion(Words& words, bool is_double, const Counts& law, int64_t block) {
+  const Real level = open_fraction(words, is_double, is_double ? 2 * block : 4 * block);
+  const Real allowed = std::ldexp(256.0L, is_double ? -53 : -24);
+  Drawn drawn;
+  Real part = law.first, sum = part;
+  for (int k = 1; k <= 48; ++k) {
+    drawn.close = drawn.close || std::fabs(level - sum) < allowed;
+    if (level > sum) drawn.value += 1;
+    part *= std::max(law.next(static_cast<Real>(k)), 0.0L);
+    sum += part;
+    if (level < sum - allowed && k > 12) break;
+  }
+  drawn.value = std::min(drawn.value, law.limit);
+  drawn.close = drawn.close && level < 1 - allowed;
+  // Behind the last count that can be told apart, roundings decide.
+  if (level >= 1 - allowed) drawn.close = true;
+  return drawn;
+}
+
+Drawn by_rejection(Words& words, bool is_double, const Counts& law, int64_t block) {
+  const Real unit = std::ldexp(1.0L, is_double ? -53 : -24);
+  const Real most = law.binomial ? law.logarithm(std::floor((law.limit + 1) * (law.mean / law.limit))) : 0;
+  Drawn drawn;
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    const int64_t word = 4 * (block + attempt / 2) + 2 * (attempt % 2);
+    const auto uniform = [&](int64_t at) {
+      return is_double ? std::ldexp(static_cast<Real>(words(at)) + 0.5L, -32) : open_fraction(words, false, at);
+    };
+    const Real u = uniform(word) - 0.5L, v = uniform(word + 1), left = 0.5L - std::fabs(u);
+    const Real reach = (2 * law.slope / left + law.base) * u, raw = reach + law.centre, k = std::floor(raw);
+    const Real near = 64 * unit * (1 + std::fabs(reach) * (1 + 1 / left) + law.centre);
+    drawn.close = drawn.close || std::fabs(raw - std::nearbyint(raw)) < near || std::fabs(left - 0.07L) < 8 * unit ||
+                  std::fabs(left - 0.013L) < 8 * unit;
+    if (k < 0 || k > law.limit) continue;
+    drawn.value = k;
+    if (left >= 0.07L) {
+      drawn.close = drawn.close || std::fabs(v - law.ratio) < 64 * unit;
+      if (v <= law.ratio) return drawn;
+    } else {
+      drawn.close = drawn.close || std::fabs(v - left) < 64 * unit;
+      if (left < 0.013L && v > left) continue;
+    }
+    const Real level = std::log(v * law.scale / (law.slope / (left * left) + law.base));
+    const Real margin = law.logarithm(k) - most - level;
+    const Real away = std::fabs(k - law.mean) * (law.binomial ? 2 : 1);
+    drawn.close = drawn.close || std::fabs(margin) < 256 * unit * (16 + std::fabs(level) + away + std::log(law.mean));
+    if (margin >= 0) return drawn;
+  }
+  drawn.value = std::floor(law.mean);
+  return drawn;
+}
+
+template <class Law>
+Result counts(std::span<const Array> inputs, const Attributes& attributes, Law law_of) {
+  const Array& x = inputs[0];
+  Words words(attributes);
+  Result result;
+  result.dtype = x.dtype();
+  result.shape = x.shape();
+  for (int64_t p = 0; p < x.size(); ++p) {
+    Element& e = result.elements.emplace_back();
+    e.open = kSigns | kFlushed;
+    Counts law;
+    Real known = 0;
+    const bool is_known = law_of(x.at(p).re, inputs[inputs.size() - 1].at(p).re, law, known);
+    if (is_known) {
+      e.value = Value::of(known);
+      continue;
+    }
+    const bool is_double = x.dtype() == dtype::FLOAT64, is_turned = known != 0;
+    const Drawn drawn =
+        law.mean < 10 ? by_inversion(words, is_double, law, 9 * p + 8) : by_rejection(words, is_double, law, 9 * p);
+    e.value = Value::of(is_turned ? law.size - drawn.value : drawn.value);
+    if (drawn.close || law.mean > 1e6L || std::fabs(law.mean - 10) < 1e-3L) e.open = kAny;
+  }
+  return result;
+}
+
+}  // namespace
+
+Result reference_random_poisson(std::span<const Array> inputs, const Attributes& attributes) {
+  return counts(inputs, attributes, [](Real rate, Real, Counts& law, Real& known) {
+    if (!(rate >= 0) || std::isinf(rate)) {
+      known = rate > 0 ? rate : std::numeric_limits<Real>::quiet_NaN();
+      return true;
+    }
+    law.mean = rate;
+    law.limit = std::numeric_limits<Real>::infinity();
+    law.first = std::exp(-rate);
+    law.base = 0.931L + 2.53L * std::sqrt(rate);
+    law.slope = 0.02483L * law.base - 0.059L;
+    law.centre = rate + 0.43L;
+    law.ratio = 0.9277L - 3.6224L / (law.base - 2);
+    law.scale = 1.1239L + 1.1328L / (law.base - 3.4L);
+    return false;
+  });
+}
+
+Result reference_random_binomial(std::span<const Array> inputs, const Attributes& attributes) {
+  return counts(inputs, attributes, [](Real size, Real p, Counts& law, Real& known) {
+    if (!(size >= 0) || std::isinf(size) || size != std::floor(size) || !(p >= 0 && p <= 1)) {
+      known = std::numeric_limits<Real>::quiet_NaN();
+      return true;
+    }
+    known = p > 0.5L ? 1 : 0;  // whether failures are counted
+    p = std::min(p, 1 - p);
+    law.binomial = true;
+    law.size = law.limit = size;
+    law.mean = size * p;
+    law.odds = p / (1 - p);
+    law.first = std::exp(size * std::log1p(-p));
+    const Real spread = std::sqrt(law.mean * (1 - p));
+    law.base = 1.15L + 2.53L * spread;
+    law.slope = 0.0248L * law.base - 0.0873L + 0.01L * p;
+    law.centre = law.mean + 0.5L;
+    law.ratio = 0.92L - 4.2L / law.base;
+    law.scale = (2.83L + 5.1L / law.base) * spread;
+    return false;
+  });
+}
+
 Result reference_random_bernoulli(std::span<const Array>, const Attributes& attributes) {
   Result result = empty_result(attributes);
   Words words(attributes);

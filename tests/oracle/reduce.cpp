@@ -344,4 +344,33 @@ Result reference_any(std::span<const Array> inputs, const Attributes& attributes
   return result;
 }
 
+namespace {
+
+template <class Combine>
+Result combined_bits(std::span<const Array> inputs, const Attributes& attributes, Integer first, Combine combine) {
+  const Reduction r = reduction(inputs[0], attributes);
+  const Dtype dtype = inputs[0].dtype();
+  Result result = prepare(r, dtype, dtype);
+  for (int64_t i = 0; i < r.results; ++i) {
+    auto bits = static_cast<Bits>(first);
+    for (int64_t j = 0; j < r.points; ++j) bits = combine(bits, static_cast<Bits>(r.at(i, j).integer));
+    result.elements[static_cast<size_t>(i)] = {Value::of(wrap(dtype, bits))};
+  }
+  return result;
+}
+
+}  // namespace
+
+Result reference_reduce_and(std::span<const Array> inputs, const Attributes& attributes) {
+  return combined_bits(inputs, attributes, -1, [](Bits a, Bits b) { return a & b; });
+}
+
+Result reference_reduce_or(std::span<const Array> inputs, const Attributes& attributes) {
+  return combined_bits(inputs, attributes, 0, [](Bits a, Bits b) { return a | b; });
+}
+
+Result reference_reduce_xor(std::span<const Array> inputs, const Attributes& attributes) {
+  return combined_bits(inputs, attributes, 0, [](Bits a, Bits b) { return a ^ b; });
+}
+
 }  // namespace compute::oracle

@@ -42,7 +42,8 @@ def calls():
         "layer_norm": (m, two, two), "rms_norm": (m, two), "batch_norm": (m, two, two), "batch_norm_inference": (m, two, two),
         "attention": (heads, heads, heads), "rotary_embedding": (heads, i), "cross_entropy": (m, i), "one_hot": (i, 2), "embedding": (m, i),
         "group_norm": (cp.ones((1, 2, 3)),), "local_response_norm": (m, 1), "resize": (m, [4]),
-        "lstm": (cp.ones((2, 1, 2)), cp.ones((1, 8, 2)), cp.ones((1, 8, 2))), "gru": (cp.ones((2, 1, 2)), cp.ones((1, 6, 2)), cp.ones((1, 6, 2))), "choice": (x,), "average": (x, 0, x), "elu": (x, x), "leaky_relu": (x, x)}
+        "lstm": (cp.ones((2, 1, 2)), cp.ones((1, 8, 2)), cp.ones((1, 8, 2))), "gru": (cp.ones((2, 1, 2)), cp.ones((1, 6, 2)), cp.ones((1, 6, 2))), "choice": (x,), "average": (x, 0, x), "elu": (x, x), "leaky_relu": (x, x),
+        "binomial": (x, x), "multinomial": (two, m), **{f"reduce_{name}": (i,) for name in ("and", "or", "xor")}}
     return x, table
 
 

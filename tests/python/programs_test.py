@@ -556,9 +556,23 @@ class Programs(Case):
         keys = np.asarray(cp.random.Generator(9).bits((100,), dtype=cp.uint64))
         self.assert_same(cp.random.Generator(9).permutation(100), np.argsort(keys))
 
+    def test_draws_of_counts(self):
+        generator = cp.random.Generator(3)
+        for count, p in ((7, 0.5), (np.arange(1, 401, dtype=np.int32), 0.25), (100.0, np.full((3, 200), 0.75))):
+            given = cp.asarray(count) if isinstance(count, np.ndarray) else count
+            drawn = np.asarray(generator.binomial(given, cp.asarray(p) if isinstance(p, np.ndarray) else cp.full(2000, p)
+                                                  if not isinstance(count, np.ndarray) else p))
+            self.assertTrue(((drawn >= 0) & (drawn <= count) & (drawn == np.round(drawn))).all())
+            self.assertLess(abs(drawn.mean() - np.mean(count * np.mean(p))), 1)
+        drawn = np.asarray(generator.multinomial(cp.full(1000, 50.0), cp.asarray([0.5, 0.0, 0.2, 0.3])))
+        self.assertEqual(drawn.shape, (1000, 4))
+        self.assertTrue((drawn.sum(axis=1) == 50).all())
+        self.assertLess(np.abs(drawn.mean(axis=0) - [25, 0, 10, 15]).max(), 0.7)
+
     def test_calls_of_a_generator_share_no_random_bits(self):
         generator, alpha = cp.random.Generator(3), cp.full((80,), 2.0)
         logits = cp.zeros((40, 5))
+        self.assertEqual(len({tuple(np.asarray(generator.poisson(alpha)).tolist()) for _ in range(3)}), 3)
         for draw in (lambda: generator.gamma(alpha), lambda: generator.uniform((80,), dtype=cp.float32),
                      lambda: generator.integers((80,), 0, 2 ** 62), lambda: generator.bits((80,), dtype=cp.uint64),
                      lambda: generator.truncated_normal((80,))):

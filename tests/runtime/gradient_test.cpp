@@ -71,6 +71,19 @@ constexpr Case kReal[] = {
     {"arg(complex(x, y))", 0.1, 2, 2},
     {"abs(conj(complex(x, y)))", 0.1, 2, 2},
     {"abs(sign(complex(x, y)) + 1)", 0.1, 2, 2},
+    {"i0(x)"},
+    {"i0e(x)", 0.1, 12},
+    {"i1(x)"},
+    {"i1e(x)", 0.1, 12},
+    {"j0(x)", -9, 9},
+    {"j1(x)", -9, 9},
+    {"y0(x)", 0.3, 9},
+    {"y1(x)", 0.3, 9},
+    {"erfcinv(x)", 0.1, 1.9},
+    {"polygamma(2, x)", 0.3, 9},
+    {"gammainc(2.5, x)", 0.1, 9},
+    {"gammaincc(12, x)", 6, 20},
+    {"betainc(2.5, 1.5, x)", 0.1, 0.9},
 };
 
 constexpr Case kComplex[] = {
@@ -218,9 +231,21 @@ TEST(Gradient, EveryRuleIsTested) {
   };
 #define COMPUTE_INTRINSIC(id, name, arity, operands, result, ulp, commutes, cost, definition, gradient, summary) \
   look(#name, gradient);
+#define COMPUTE_COMPOSED_INTRINSIC(id, name, arity, ulp, gradient, summary) look(#name, gradient);
 #include <compute/intrinsics.def>
 #undef COMPUTE_INTRINSIC
-  EXPECT_EQ(rules, 49);
+  EXPECT_EQ(rules, 62);
+}
+
+TEST(Gradient, OfAParameterIsRefused) {
+  const compute::Tensor x = host().from_host(std::vector<double>{1, 2, 3});
+  const compute::Expression gradient = compute::Expression("gammainc(x, y)", {"x", "y"}).gradient();
+  try {
+    (void)gradient.run({x, x, x});
+    FAIL();
+  } catch (const compute::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("operand 1"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Gradient, OfWhatHasSteps) {

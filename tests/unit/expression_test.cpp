@@ -106,6 +106,8 @@ TEST(ExpressionParse, NamesOfValues) {
   EXPECT_EQ(tree("k = 2; a + -k"), "add(a,-2)");
   EXPECT_EQ(tree("k = 2; h = 3 * k; a + b"), "add(a,b)");
   EXPECT_EQ(tree("a == b"), "eq(a,b)");
+  // Functions that are newer than 1.0 do not take their names.
+  EXPECT_EQ(text_of("i0 = a * a; i0(i0)", {{kFloat}}), text_of("h = a * a; i0(h)", {{kFloat}}));
   const auto refused = [](std::string_view text, const std::string& message) {
     try {
       tree(text);
@@ -669,7 +671,8 @@ TEST(ExpressionReplace, DefinitionsHaveOlderIntrinsics) {
     }
     ++count;
     const compute_dtype dtype = in_class(kFloat, info.operands) ? kFloat : kComplex;
-    const std::string text = std::string(info.name) + (info.arity == 1 ? "(a) + 1" : "(a, b) + 1");
+    const std::string operands = info.arity == 1 ? "(a)" : info.arity == 2 ? "(a, b)" : "(a, b, c)";
+    const std::string text = info.name + operands + " + 1";
     const TypedExpression before = typed(text, std::vector<LeafDesc>(static_cast<size_t>(info.arity), {dtype}));
     const std::optional<TypedExpression> after = replace_intrinsic(before, info.id);
     ASSERT_TRUE(after);
@@ -682,9 +685,21 @@ TEST(ExpressionReplace, DefinitionsHaveOlderIntrinsics) {
       }
     }
   }
-  EXPECT_EQ(count, 2);
+  EXPECT_EQ(count, 15);
   EXPECT_FALSE(replace_intrinsic(typed("a", {{kFloat}}), 0));
   EXPECT_FALSE(replace_intrinsic(typed("a", {{kFloat}}), 9999));
+}
+
+TEST(ExpressionReplace, PluginsSeeNoComposedFunction) {
+  const TypedExpression e = with_composed_replaced(typed("i1(y1(a)) * erfcinv(s)", {{kHalf}}, {{kFloat}}));
+  check_canonical(e, "composed");
+  for (const compute_plugin_node& node : e.nodes()) {
+    if (node.kind == COMPUTE_PLUGIN_NODE_CALL) {
+      EXPECT_FALSE(find_intrinsic(node.value)->composed);
+    }
+  }
+  const TypedExpression same = typed("exp(a) + s", {{kHalf}}, {{kFloat}});
+  EXPECT_EQ(with_composed_replaced(same).digest(), same.digest());
 }
 
 TEST(ExpressionReplace, TheRestStays) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/base/error.hpp"
 #include "tools/opgen/texts.hpp"
 
 namespace compute::opgen {
@@ -108,7 +109,18 @@ void check_gradient(const OpSchema& op, std::string_view operands, std::string_v
   }
 }
 
-// "expression", or "0" if the gradients of all inputs are 0.
+// Whether the rules of intrinsics.def derive the gradient with respect to this input.
+bool is_derived(const OpSchema& op, int32_t input, std::span<const LeafDesc> leaves) {
+  try {
+    (void)type_expression(gradient_of(op.expression, {&input, 1}), leaves);
+    return true;
+  } catch (const Error& error) {
+    if (error.code != COMPUTE_ERROR_UNSUPPORTED) throw;
+    return false;
+  }
+}
+
+// "expression", or "0" if the gradients of all inputs are 0. Names the inputs if others have none.
 std::string derived_gradient(const OpSchema& op, compute_dtype dtype) {
   std::vector<int32_t> wanted;
   std::vector<LeafDesc> leaves;
@@ -119,12 +131,17 @@ std::string derived_gradient(const OpSchema& op, compute_dtype dtype) {
   }
   const compute_dtype result = type_expression(op.expression, leaves).output_dtype(0);
   leaves.push_back({result});
+  const auto all = wanted.size();
+  std::erase_if(wanted, [&](int32_t input) { return !is_derived(op, input, leaves); });
+  std::string named;
+  if (wanted.size() < all)
+    for (const int32_t input : wanted) named += op.inputs[static_cast<size_t>(input)] + ": ";
   const TypedExpression gradient = type_expression(gradient_of(op.expression, wanted), leaves);
   const std::span outputs(gradient.plugin_view().outputs, static_cast<size_t>(gradient.output_count()));
   const bool is_zero = std::ranges::all_of(outputs, [&](int32_t node) {
     return gradient.nodes()[static_cast<size_t>(node)].kind == COMPUTE_PLUGIN_NODE_CONSTANT;
   });
-  return is_zero ? "0" : "expression";
+  return is_zero ? "0" : named + "expression";
 }
 
 // Of an elementwise op.

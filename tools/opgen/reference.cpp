@@ -235,7 +235,8 @@ std::string intrinsics_table() {
 
 Intrinsics are the functions that expressions consist of ([expressions.md](expressions.md)). The result has the dtype of
 the operands (SAME), bool (BOOL), the real dtype of a complex operand (PART), the complex dtype of two parts (PAIR), or
-the dtype that the node states (NODE). ULP bounds hold for float32 and float64.
+the dtype that the node states (NODE). ULP bounds hold for float32 and float64. Core composes those from i0e on of
+others, so every device has them; each counts as one operation in the limits of expressions.
 
 | id | name | operands | result | ULP | meaning |
 | --- | --- | --- | --- | --- | --- |
@@ -245,7 +246,7 @@ the dtype that the node states (NODE). ULP bounds hold for float32 and float64.
   constexpr const char* kResults[] = {"SAME", "BOOL", "PART", "PAIR", "NODE"};
   for (const IntrinsicInfo& info : intrinsics()) {
     std::string meaning = info.summary;
-    if (*info.definition != '\0') meaning += "; `" + std::string(info.definition) + "`";
+    if (*info.definition != '\0' && !info.composed) meaning += "; `" + std::string(info.definition) + "`";
     text += "| " + std::to_string(info.id) + " | " + info.name + " | " + std::to_string(info.arity) + " " +
             kClasses[static_cast<size_t>(info.operands)] + " | " + kResults[static_cast<size_t>(info.result)] + " | " +
             std::to_string(info.ulp) + " | " + cell(meaning) + " |\n";

@@ -30,8 +30,8 @@ from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type, set_default_d
 from ._files import load, save
 from ._functions import (all, allclose, any, argmax, argmin, argsort, astype, bincount, clip, conj, count_nonzero,
                          cumulative_max, cumulative_min, cumulative_prod, cumulative_sum, diff, einsum, histogram,
-                         imag, isclose, isin, matmul, max, mean, median, min, nonzero, prod, quantile, real, searchsorted,
-                         segment_reduce, sort, std, sum, tensordot, top_k, unique_all, unique_counts, unique_inverse,
+                         imag, isclose, isin, matmul, max, mean, median, min, nonzero, prod, quantile, real, reduce_and,
+                         reduce_or, reduce_xor, searchsorted, segment_reduce, sort, std, sum, tensordot, top_k, unique_all, unique_counts, unique_inverse,
                          unique_values, var, vecdot, where)
 from ._indexing import gather_nd, scatter, scatter_nd, take, take_along_axis
 from ._info import __array_namespace_info__

@@ -457,6 +457,33 @@ def any(x, /, axis=None, out=None, keepdims=False, **names):
     return _reduction(_ops.any, x, axis, keepdims, out)
 
 
+def reduce_and(x, /, axis=None, keepdims=False):
+    """The bitwise and of integers or flags along axes.
+
+    >>> compute.reduce_and(compute.asarray([7, 13]))
+    Array(5, dtype=int64)
+    """
+    return _reduction(_ops.reduce_and, x, axis, keepdims)
+
+
+def reduce_or(x, /, axis=None, keepdims=False):
+    """The bitwise or of integers or flags along axes.
+
+    >>> compute.reduce_or(compute.asarray([1, 4]))
+    Array(5, dtype=int64)
+    """
+    return _reduction(_ops.reduce_or, x, axis, keepdims)
+
+
+def reduce_xor(x, /, axis=None, keepdims=False):
+    """The bitwise exclusive or of integers or flags along axes.
+
+    >>> compute.reduce_xor(compute.asarray([7, 2]))
+    Array(5, dtype=int64)
+    """
+    return _reduction(_ops.reduce_xor, x, axis, keepdims)
+
+
 def count_nonzero(x, /, axis=None, keepdims=False, **names):
     """The number of elements that are not zero.
 

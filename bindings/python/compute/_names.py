@@ -127,7 +127,8 @@ COMPUTE |= {
     "float": _dtypes.float32, "single": _dtypes.float32, "double": _dtypes.float64, "float_": _dtypes.float64, "half": _dtypes.float16, "int": _dtypes.int32, "FloatTensor": _dtypes.float32, "DoubleTensor": _dtypes.float64, "IntTensor": _dtypes.int32, "HalfTensor": _dtypes.float16,
     "BFloat16Tensor": _dtypes.bfloat16, "ShortTensor": _dtypes.int16, "CharTensor": _dtypes.int8, "ByteTensor": _dtypes.uint8,
     "LongTensor": _dtypes.int64, "BoolTensor": _dtypes.bool, "special": types.SimpleNamespace(expit=_ROWS["sigmoid"], logsumexp=nn.logsumexp, softmax=nn.softmax, log_softmax=nn.log_softmax, **{
-        name: _ROWS[name] for name in ("digamma", "erf", "erfc", "erfinv", "expm1", "log1p", "sinc", "xlogy")}, gammaln=_ROWS["lgamma"], psi=_ROWS["digamma"],
+        name: _ROWS[name] for name in ("digamma", "erf", "erfc", "erfinv", "expm1", "gammainc", "gammaincc", "i0", "i0e", "i1", "i1e", "log1p", "polygamma", "sinc", "xlogy")},
+        **{f"bessel_{name}": _ROWS[name] for name in ("j0", "j1", "y0", "y1")}, gammaln=_ROWS["lgamma"], psi=_ROWS["digamma"],
         entr=_entr, exp2=exp2, logit=_ROWS["logit"], ndtr=_ndtr, round=around, xlog1py=_xlog1py),
     "int_": _dtypes.int64, "long": _dtypes.int64, "intp": _dtypes.int64, "short": _dtypes.int16, "byte": _dtypes.int8, "ubyte": _dtypes.uint8,
     "uint": _dtypes.uint64, "bool_": _dtypes.bool, "cfloat": _dtypes.complex64, "cdouble": _dtypes.complex128, "floating": "real floating",

@@ -20,13 +20,13 @@ _HINTS = {
         "einsum_path": "nothing: operands are contracted from left to right",
         "format_float_positional": "f\"{x:.3f}\"", "resize": "reshape, or concat with zeros",
         "packbits": "sum(x.reshape(-1, 8) * 2 ** arange(7, -1, -1), axis=1)", "unpackbits": "(x[..., None] >> arange(7, -1, -1, dtype=uint8)) & 1", "require": "ascontiguousarray",
-        "stft": "fft.rfft of the frames of sliding_window_view", "distributions": "compute.random for samples, and the formula of a density", "sparse_coo_tensor": "zeros(shape) with x[i, j] = y", "i0": "not implemented",
-        "kaiser_window": "hamming_window, hann_window or blackman_window", "triangular_solve": "linalg.solve_triangular or linalg.triangular_solve", "set_default_tensor_type": "set_default_dtype", "set_float32_matmul_precision": "the setting COMPUTE_MATH", "lu": "linalg.lu", "lstsq": "linalg.lstsq", "solve": "linalg.solve", "backends": "settings, see compute.config()", "utils": "the modules of Python's that load data; arrays are indexed by arrays", "typename": "x.dtype", "poisson": "not implemented", "igamma": "not implemented", "polygamma": "digamma", "symeig": "linalg.eigh", "autocast": "astype(x, float16)", "use_deterministic_algorithms": "the setting COMPUTE_DETERMINISTIC"},
+        "stft": "fft.rfft of the frames of sliding_window_view", "distributions": "compute.random for samples, and the formula of a density", "sparse_coo_tensor": "zeros(shape) with x[i, j] = y",
+        "kaiser_window": "hamming_window, hann_window or blackman_window", "triangular_solve": "linalg.solve_triangular or linalg.triangular_solve", "set_default_tensor_type": "set_default_dtype", "set_float32_matmul_precision": "the setting COMPUTE_MATH", "lu": "linalg.lu", "lstsq": "linalg.lstsq", "solve": "linalg.solve", "backends": "settings, see compute.config()", "utils": "the modules of Python's that load data; arrays are indexed by arrays", "typename": "x.dtype", "poisson": "random.poisson", "igamma": "gammainc", "igammac": "gammaincc", "symeig": "linalg.eigh", "autocast": "astype(x, float16)", "use_deterministic_algorithms": "the setting COMPUTE_DETERMINISTIC"},
     "compute.linalg": {
         "tensorinv": "inv of a reshaped array", "tensorsolve": "solve of reshaped arrays"},
     "compute.random": {
-        "binomial": "bernoulli, which draws one trial", "beta": "gamma(a) / (gamma(a) + gamma(b))", "poisson": "not implemented",
-        "RandomState": "default_rng", "multinomial": "categorical", "laplace": "not implemented"},
+        "beta": "gamma(a) / (gamma(a) + gamma(b))",
+        "RandomState": "default_rng", "laplace": "not implemented"},
     "compute.nn": {
         "Linear": "linear, a function of x, weight and bias",
         "Conv1d": "convolution", "Conv2d": "convolution", "Conv3d": "convolution",

@@ -2,7 +2,7 @@
 """Random numbers by Philox 4x32-10. One seed gives the same numbers on every device.
 
 Integers, bits, flags and permutations are the same bits; uniform and normal numbers are the same within the bounds of
-docs/ops.md. Draws that compare numbers with such a bound (`gamma`, `categorical`, `choice` with probabilities) repeat on
+docs/ops.md. Draws that compare numbers with such a bound (`gamma`, `poisson`, `binomial`, `categorical`, `choice` with probabilities) repeat on
 one device, and may differ on another.
 
 The functions of the module draw from one generator of the process. The shape comes first: `integers(10, 0, 6)` are ten
@@ -17,7 +17,7 @@ import threading
 from . import _core, _dtypes, _errors, _ops
 from ._core import Array, array_of as _array_of
 from ._creation import _shape, arrays_of as _arrays_of, is_values as _is_values
-from ._manipulation import _axis
+from ._manipulation import _axis, broadcast_arrays as _broadcast_arrays
 
 
 _UNIT = (0.0, 1.0)  # the defaults of uniform and normal
@@ -28,6 +28,13 @@ def _check_probability(name, p):
     p = _dtypes.number(p)
     if isinstance(p, _dtypes.NUMBERS) and not isinstance(p, complex) and not 0 <= p <= 1:
         raise ValueError(f"{name}: p is {p}, which is no probability")
+
+
+def _floats(*values):
+    """The values as arrays of one floating-point dtype."""
+    given = _arrays_of(*values)
+    dtype = _dtypes.result_type(*given, 0.0)
+    return tuple(_ops.cast(_array_of(x), dtype=dtype) for x in given)
 
 
 def _check_bounds(name, lower, upper):
@@ -299,6 +306,43 @@ class Generator:
         alpha = _array_of(alpha)
         return _ops.random_gamma(alpha, **self._advance(9 * alpha.size))  # a number takes 9 blocks
 
+    def poisson(self, rate):
+        """Numbers of the Poisson distributions with the means `rate`, a floating-point array.
+
+        >>> compute.random.poisson([0.0, 0.0])
+        Array([0., 0.], dtype=float32)
+        """
+        rate = _array_of(rate)
+        return _ops.random_poisson(rate, **self._advance(9 * rate.size))  # a number takes 9 blocks
+
+    def binomial(self, count, p):
+        """Numbers of successes in `count` trials of probability `p`, which are floating-point arrays and broadcast.
+
+        >>> compute.random.binomial([4.0, 9.0], 1.0)
+        Array([4., 9.], dtype=float32)
+        """
+        count, p = _broadcast_arrays(*_floats(count, p))
+        return _ops.random_binomial(count, p, **self._advance(9 * count.size))
+
+    def multinomial(self, count, p):
+        """How many of `count` trials have each outcome, for the probabilities `p` along its last axis.
+
+        The outcomes are drawn one after the other, each by `binomial` from those that remain.
+
+        >>> compute.random.multinomial([5.0], [[0.0, 1.0]])
+        Array([[0., 5.]], dtype=float32)
+        """
+        count, p = _floats(count, p)
+        drawn, rest = [], _ops.sum(p, axes=[-1])
+        count, _ = _broadcast_arrays(count, rest)
+        for i in range(p.shape[-1]):
+            one = p[..., i]
+            chance = _ops.clip(_ops.divide(one, _ops.where(_ops.greater(rest, 0), rest, 1)), 0, 1)
+            last = i + 1 == p.shape[-1]
+            drawn.append(count if last else self.binomial(count, chance))
+            count, rest = _ops.subtract(count, drawn[-1]), _ops.subtract(rest, one)
+        return _ops.stack(*drawn, axis=-1)
+
     def dropout(self, x, p=0.5):
         """0 with probability `p`, which is in [0, 1], else x / (1 - p)."""
         _check_probability("dropout", p)
@@ -319,3 +363,6 @@ shuffle = _generator.shuffle
 choice = _generator.choice
 categorical = _generator.categorical
 gamma = _generator.gamma
+poisson = _generator.poisson
+binomial = _generator.binomial
+multinomial = _generator.multinomial

@@ -329,3 +329,4 @@ class Core(Case):
         self.assertTrue((one != other).all())
         drawn = ops.convert_to_numpy(keras.random.binomial((2000,), 10.0, 0.3, seed=1))
         self.assertLess(abs(drawn.mean() - 3), 0.2)
+        self.assertTrue(((drawn >= 0) & (drawn <= 10) & (drawn == drawn.round())).all())

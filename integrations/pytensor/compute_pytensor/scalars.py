@@ -206,6 +206,7 @@ for _type, _text in _TRICKS.items():
 _LN2 = "0.6931471805599453"
 _REAL_TRICKS = {
     ps.Exp2: "exp2$", pm.Erf: "erf$", pm.Erfc: "erfc$", pm.Erfinv: "erfinv$", pm.GammaLn: "lgamma$", pm.Psi: "digamma$",
+    pm.Erfcinv: "erfcinv$", pm.I0: "i0$", pm.I1: "i1$", pm.J0: "j0$", pm.J1: "j1$",
     ps.Deg2Rad: "$ * 0.017453292519943295", ps.Rad2Deg: "$ * 57.29577951308232",
     pm.Sigmoid: "1.0 / (1.0 + exp(-$))", pm.Softplus: "max($, 0.0) + log1p(exp(-abs($)))",
     pm.Log1mexp: f"where($ < -{_LN2}, log1p(-exp$), log(-expm1$))",
@@ -213,6 +214,15 @@ _REAL_TRICKS = {
 }
 for _type, _text in _REAL_TRICKS.items():
     _RULES[_type] = _unary(_text, of_complex=False)
+
+
+_FUNCTIONS = {pm.GammaInc: "gammainc", pm.GammaIncC: "gammaincc", pm.BetaInc: "betainc", pm.PolyGamma: "polygamma"}
+
+
+@_rule(*_FUNCTIONS)
+def _function(op, x, dtypes, out):
+    _real_only(out, type(op).__name__)
+    return f"{_FUNCTIONS[type(op)]}({', '.join(_of_result(x, dtypes, out))})"
 
 
 @_rule(pm.Erfcx)

@@ -9,6 +9,8 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.compile.io import In, Out
 from pytensor.ifelse import ifelse
+from pytensor.scalar import basic as ps
+from pytensor.tensor.elemwise import CAReduce
 
 import compute
 import compute_pytensor
@@ -61,9 +63,24 @@ class Elementwise(Case):
     def test_what_expressions_do_not_have(self):
         x = np.abs(self.values(4, 3, dtype="float64")) + 0.1
         a = pt.matrix("a", dtype="float64")
-        self.check([a], pt.gammainc(a, 0.5), x, on_host=["Elemwise{GammaInc}"])
-        self.check([a], pt.exp(pt.gammainc(a, 0.5) * 2 + a), x, on_host=["Elemwise{GammaInc}"])
-        self.assertIn("GammaInc", compute_pytensor.placement_report())
+        self.check([a], pt.gammaincinv(a, 0.5), x, on_host=["Elemwise{GammaIncInv}"])
+        self.check([a], pt.exp(pt.gammaincinv(a, 0.5) * 2 + a), x, on_host=["Elemwise{GammaIncInv}"])
+        self.assertIn("GammaIncInv", compute_pytensor.placement_report())
+
+    def test_special_functions(self):
+        x = np.abs(self.values(4, 3, dtype="float64")) + 0.1
+        a = pt.matrix("a", dtype="float64")
+        self.check([a], [pt.gammainc(a, 0.5), pt.gammaincc(2.5, a), pt.betainc(a, 2.0, 0.25), pt.polygamma(2, a), pt.erfcinv(a * 0.1),
+                         pt.i0(a), pt.i1(a), pt.j0(a), pt.j1(a), pt.exp(pt.gammainc(a, 0.5) * 2 + a)], x)
+        flat = self.values(5, 7, dtype="float32")
+        self.check([m], [pt.i0(m), pt.j1(m), pt.gammaincc(abs(m), 1.5)], flat)
+
+    def test_reductions_of_bits(self):
+        for dtype in ("bool", "uint8", "int32", "int64"):
+            a = pt.matrix("a", dtype=dtype)
+            with self.subTest(dtype=dtype):
+                self.check([a], [CAReduce(kind, axis=axis)(a) for kind in (ps.and_, ps.or_, ps.xor) for axis in (None, 0, (1,))],
+                           self.values(5, 21, dtype=dtype))
 
     def test_extents_that_are_not_known_to_be_1(self):
         made = pytensor.function([m, n], m + n, mode="COMPUTE")
@@ -312,13 +329,20 @@ class Random(Case):
                     "exponential": (lambda r: pt.random.exponential(2, size=size, rng=r), 2, 2), "gamma": (lambda r: pt.random.gamma(3, scale=2, size=size, rng=r), 6, 12 ** 0.5),
                     "beta": (lambda r: pt.random.beta(2, 2, size=size, rng=r), 0.5, 0.05 ** 0.5), "bernoulli": (lambda r: pt.random.bernoulli(0.3, size=size, rng=r), 0.3, 0.21 ** 0.5),
                     "integers": (lambda r: pt.random.integers(0, 10, size=size, rng=r), 4.5, 8.25 ** 0.5), "laplace": (lambda r: pt.random.laplace(0, 1, size=size, rng=r), 0, 2 ** 0.5),
-                    "gumbel": (lambda r: pt.random.gumbel(0, 1, size=size, rng=r), 0.5772, 1.2825), "poisson": (lambda r: pt.random.poisson(3, size=size, rng=r), 3, 3 ** 0.5)}
+                    "gumbel": (lambda r: pt.random.gumbel(0, 1, size=size, rng=r), 0.5772, 1.2825), "poisson": (lambda r: pt.random.poisson(3, size=size, rng=r), 3, 3 ** 0.5),
+                    "binomial": (lambda r: pt.random.binomial(40, 0.75, size=size, rng=r), 30, 7.5 ** 0.5)}
         for name, (make, mean, deviation) in expected.items():
             with self.subTest(name=name):
                 found = self.draw(make)
                 self.assertEqual(found.shape, size)
                 self.assertLess(abs(found.mean() - mean), 5 * deviation / 141)
                 self.assertLess(abs(found.std() - deviation), 0.05 * deviation)
+
+    def test_multinomial(self):
+        found = self.draw(lambda rng: pt.random.multinomial(100, [0.2, 0.5, 0.3], size=(400,), rng=rng))
+        self.assertEqual((found.shape, found.dtype), ((400, 3), "int64"))
+        self.assertTrue((found.sum(axis=1) == 100).all())
+        self.assertLess(np.abs(found.mean(axis=0) - [20, 50, 30]).max(), 1.5)
 
     def test_seeds(self):
         def make(rng):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import compute as cp
-import numpy as np
 from keras.src.backend import config
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
@@ -133,16 +132,7 @@ def beta(shape, alpha, beta, dtype=None, seed=None):
 
 
 def binomial(shape, counts, probabilities, dtype=None, seed=None):
-    """The number of uniform numbers below the probability, in blocks of trials."""
     def draw(generator, shape):
-        n = cp.broadcast_to(cast(counts, cp.float32), shape)
-        p = cp.broadcast_to(cast(probabilities, cp.float32), shape)
-        found, trials = cp.zeros(shape, dtype=cp.float32), int(np.max(convert_to_numpy(n), initial=0))
-        block = max(1, min(trials, 2 ** 22 // max(found.size, 1)))
-        for start in range(0, trials, block):
-            drawn = generator.uniform((block, *shape)) < p
-            counted = cp.reshape(cp.arange(start, start + block, dtype=cp.float32), (block, *[1] * len(shape))) < n
-            found = found + cp.sum(cast(cp.logical_and(drawn, counted), cp.float32), axis=0)
-        return found
+        return generator.binomial(*(cp.broadcast_to(cast(x, cp.float32), shape) for x in (counts, probabilities)))
 
     return _drawn(shape, dtype, seed, draw)

@@ -244,6 +244,7 @@ def _scalar_on_host(one, count):
 
 # ---- Reductions
 
+_BITS = {ps.AND: "reduce_and", ps.OR: "reduce_or", ps.XOR: "reduce_xor"}
 _KINDS = {ps.Add: "sum", ps.Mul: "prod", ps.Maximum: "max", ps.Minimum: "min"}
 
 
@@ -261,6 +262,10 @@ def _reduction(op, node, placed):
         kind, before, accumulated = ("all" if scalar is ps.AND else "any"), "x0", "bool"
     else:
         kind = _KINDS.get(scalar)
+    if kind is None and scalar in _BITS and source == out:
+        of_bits = getattr(cp, _BITS[scalar])
+        axis = None if op.axis is None else tuple(int(one) for one in op.axis)
+        return on_device(lambda x: of_bits(x, axis=axis), node)
     if kind is None:
         raise HostOnly(f"reductions have no {op.scalar_op} of {source}")
     if kind in ("min", "max"):

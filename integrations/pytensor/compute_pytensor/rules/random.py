@@ -13,7 +13,7 @@ from pytensor.tensor.type import TensorType
 import compute as cp
 
 from ..lowering import DEVICE, HOST, HostOnly, Lowered, lowers
-from ..values import device, dtype_of, to_device, to_host
+from ..values import device, dtype_of, has_dtype, to_device, to_host
 
 try:
     from pytensor.tensor.random.utils import custom_rng_deepcopy
@@ -160,6 +160,24 @@ def _categorical(out):
     return draw
 
 
+def _counts(name):
+    """A distribution of counts, in float64 where the device has it."""
+    def distribution(out):
+        target, computed = dtype_of(out), dtype_of("float64" if has_dtype("float64") else "float32")
+
+        def draw(rng, size, *arrays):
+            generator, arrays = _generator(rng), [cp.astype(x, computed, copy=False) for x in arrays]
+            if name == "multinomial":
+                count, p = arrays
+                shape = cp.broadcast_shapes(count.shape, p.shape[:-1]) if size is None else tuple(int(x) for x in size)
+                arrays = [cp.broadcast_to(count, shape), cp.broadcast_to(p, (*shape, p.shape[-1]))]
+            else:
+                arrays = [cp.broadcast_to(x, _shape(size, arrays)) for x in arrays]
+            return cp.astype(getattr(generator, name)(*arrays), target, copy=False)
+        return draw
+    return distribution
+
+
 def _multivariate_normal(out):
     target = dtype_of(out)
 
@@ -175,7 +193,11 @@ def _multivariate_normal(out):
 
 
 _DRAWS = {"gamma": _gamma, "beta": _beta, "invgamma": _invgamma, "t": _student, "dirichlet": _dirichlet, "bernoulli": _bernoulli,
-          "geometric": _geometric, "integers": _integers, "categorical": _categorical, "multivariate_normal": _multivariate_normal}
+          "geometric": _geometric, "integers": _integers, "categorical": _categorical, "multivariate_normal": _multivariate_normal,
+          **{name: _counts(name) for name in ("binomial", "multinomial", "poisson")}}
+
+
+_WHOLE = ("bernoulli", "binomial", "categorical", "geometric", "integers", "multinomial", "poisson")
 
 
 @lowers(RandomVariable)
@@ -192,7 +214,7 @@ def _random_variable(op, node, placed):
             raise HostOnly(f"draws of {out}")
         draw = _mapped(text, "u" if name in _OF_UNIFORM else "z", len(parameters), out)
     elif name in _DRAWS:
-        if out not in _FLOATS and name not in ("bernoulli", "geometric", "integers", "categorical"):
+        if out not in _FLOATS and name not in _WHOLE:
             raise HostOnly(f"draws of {out}")
         draw = _DRAWS[name](out)
         if getattr(op, "method", "cholesky") != "cholesky":

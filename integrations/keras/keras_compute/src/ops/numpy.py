@@ -379,21 +379,9 @@ def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
     return x if x.dtype is cp.bool or x.dtype in _INTEGERS else cp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
-# Of the modified Bessel function: coefficients for |x| <= 3.75 and above, Abramowitz and Stegun 9.8.1 and 9.8.2.
-_NEAR = (0.0045813, 0.0360768, 0.2659732, 1.2067492, 3.0899424, 3.5156229, 1.0)
-_FAR = (0.00392377, -0.01647633, 0.02635537, -0.02057706, 0.00916281, -0.00157565, 0.00225319, 0.01328592, 0.39894228)
-
-
 def i0(x):
     x = convert_to_tensor(x)
-    x = cp.abs(cast(x, cp.float64 if x.dtype in (cp.int64, cp.float64) else common(x.dtype, float)))
-    near, far = cp.square(x / 3.75), 3.75 / cp.maximum(x, 3.75)
-    one, other = _NEAR[0], _FAR[0]
-    for number in _NEAR[1:]:
-        one = one * near + number
-    for number in _FAR[1:]:
-        other = other * far + number
-    return cp.where(x <= 3.75, one, other * cp.exp(x) / cp.sqrt(cp.maximum(x, 3.75)))
+    return cp.i0(cast(x, cp.float64 if x.dtype in (cp.int64, cp.float64) else common(x.dtype, float)))
 
 
 def where(condition, x1=None, x2=None):
