@@ -233,9 +233,20 @@ class Qr final : public Decomposition<T> {
     const Int count = std::min(m_, n_), widest = std::max(n_, columns_);
     T* const a = arrays.take<T>(int64_t{m_} * widest);
     T* const tau = arrays.take<T>(count);
-    T* const work = arrays.take<T>(work_);
+    const bool is_small = std::max(m_, widest) <= kMostSmallRows;
+    T* const work = arrays.take<T>(is_small ? m_ * columns_ : work_);
     if (operands == nullptr) return kDone;
     if (!load(operands[0], a)) return kNotFinite;
+    if (is_small) {
+      if (widest <= kMostSmallRows / 2) {
+        qr_small<kMostSmallRows / 2>(m_, n_, columns_, a, work);
+      } else {
+        qr_small<kMostSmallRows>(m_, n_, columns_, a, work);
+      }
+      store(a, m_, operands[2], Triangle::kUpper);
+      store(work, m_, operands[1]);
+      return kDone;
+    }
     Int info = 0;
     this->l_.geqrf(&m_, &n_, a, &m_, tau, work, &work_, &info);
     store(a, m_, operands[2], Triangle::kUpper);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
+#include <limits>
 #include <utility>
 
 #include "plugins/cpu/linalg/lapack.hpp"
@@ -75,20 +77,32 @@ LapackInt factor_small(LapackInt m, LapackInt n, T* a, LapackInt* pivots) {
   return info;
 }
 
-// As getrs with the factors of a regular matrix.
+// As getrs with the factors of a regular matrix. So many columns are solved together, as the lanes of vectors.
 template <class T>
 void solve_small(LapackInt n, LapackInt count, const T* a, const LapackInt* pivots, T* b) {
-  for (LapackInt c = 0; c < count; ++c) {
-    T* const x = b + c * n;
+  constexpr LapackInt kTogether = kIsComplex<T> ? 1 : 8;
+  using Row = std::array<T, kTogether>;
+  std::array<Row, kMostSmallRows> x;
+  const auto subtract = [&x](LapackInt i, LapackInt j, const T& factor) {
+    for (LapackInt c = 0; c < kTogether; ++c) x[i][c] -= times(factor, x[j][c]);
+  };
+  for (LapackInt first = 0; first < count; first += kTogether) {
+    const LapackInt columns = std::min(kTogether, count - first);
+    for (LapackInt i = 0; i < n; ++i) {
+      for (LapackInt c = 0; c < kTogether; ++c) x[i][c] = c < columns ? b[(first + c) * n + i] : T(0);
+    }
     for (LapackInt j = 0; j < n; ++j) {
       if (pivots[j] - 1 != j) std::swap(x[j], x[pivots[j] - 1]);
     }
     for (LapackInt j = 0; j < n; ++j) {
-      for (LapackInt i = j + 1; i < n; ++i) x[i] -= times(a[j * n + i], x[j]);
+      for (LapackInt i = j + 1; i < n; ++i) subtract(i, j, a[j * n + i]);
     }
     for (LapackInt j = n; j-- > 0;) {
-      x[j] = x[j] / a[j * n + j];
-      for (LapackInt i = 0; i < j; ++i) x[i] -= times(a[j * n + i], x[j]);
+      for (LapackInt c = 0; c < kTogether; ++c) x[j][c] = x[j][c] / a[j * n + j];
+      for (LapackInt i = 0; i < j; ++i) subtract(i, j, a[j * n + i]);
+    }
+    for (LapackInt c = 0; c < columns; ++c) {
+      for (LapackInt i = 0; i < n; ++i) b[(first + c) * n + i] = x[i][c];
     }
   }
 }
@@ -109,6 +123,69 @@ LapackInt cholesky_small(LapackInt n, T* a) {
     }
   }
   return 0;
+}
+
+// As geqrf and orgqr: r of a [m, n] on and above the diagonal of a, and q [m, columns], by columns. Both are computed
+// in rows of kWide numbers, as the lanes of vectors.
+template <LapackInt kWide, class T>
+void qr_small(LapackInt m, LapackInt n, LapackInt columns, T* a, T* q) {
+  using Row = std::array<T, kWide>;
+  using Limits = std::numeric_limits<Real<T>>;
+  const LapackInt k = std::min(m, n);
+  Real<T> most = 0;
+  for (LapackInt i = 0; i < m * n; ++i) most = std::max(most, size_of(a[i]));
+  int exponent = 0;
+  std::frexp(most, &exponent);
+  const Real<T> scale = std::ldexp(Real<T>(1), std::clamp(-exponent, Limits::min_exponent, Limits::max_exponent - 2));
+  const Real<T> least = Limits::min() / Limits::epsilon();  // of a column, below which it counts as zeros
+  std::array<Row, kMostSmallRows> x{};
+  std::array<std::array<T, kMostSmallRows>, kWide> reflectors{};
+  std::array<T, kMostSmallRows> tau{};
+  for (LapackInt i = 0; i < m; ++i) {
+    for (LapackInt c = 0; c < n; ++c) x[i][c] = a[c * m + i] * scale;
+  }
+  // x -= factor v (v^H x), from row j on.
+  const auto reflect = [&x, m](LapackInt j, const T* v, const T& factor) {
+    Row sums{};
+    for (LapackInt i = j; i < m; ++i) {
+      const T element = conjugate(v[i]);
+      for (LapackInt c = 0; c < kWide; ++c) sums[c] += times(element, x[i][c]);
+    }
+    for (LapackInt i = j; i < m; ++i) {
+      const T element = times(v[i], factor);
+      for (LapackInt c = 0; c < kWide; ++c) x[i][c] -= times(element, sums[c]);
+    }
+  };
+  for (LapackInt j = 0; j < k; ++j) {
+    T* const v = reflectors[j].data();
+    Real<T> size = 0, squares = 0;
+    for (LapackInt i = j; i < m; ++i) {
+      v[i] = x[i][j];
+      if (i > j) size = std::max(size, size_of(v[i]));
+    }
+    const T alpha = v[j];
+    const bool is_reduced = size == 0 && std::imag(alpha) == 0;
+    size = std::max(size, size_of(alpha));
+    if (!is_reduced && size >= least) {
+      for (LapackInt i = j; i < m; ++i) squares += std::norm(v[i] / size);
+      const Real<T> norm = size * std::sqrt(squares), beta = std::real(alpha) > 0 ? -norm : norm;
+      tau[j] = (beta - alpha) / beta;
+      for (LapackInt i = j + 1; i < m; ++i) v[i] = v[i] / (alpha - beta);
+      v[j] = 1;
+      reflect(j, v, conjugate(tau[j]));
+      x[j][j] = beta;
+    }
+    for (LapackInt i = j + 1; i < m; ++i) x[i][j] = 0;
+  }
+  for (LapackInt i = 0; i < m; ++i) {
+    for (LapackInt c = i; c < n; ++c) a[c * m + i] = x[i][c] / scale;
+  }
+  for (LapackInt i = 0; i < m; ++i) x[i] = Row{};
+  for (LapackInt i = 0; i < std::min(m, columns); ++i) x[i][i] = 1;
+  for (LapackInt j = k; j-- > 0;) reflect(j, reflectors[j].data(), tau[j]);
+  for (LapackInt i = 0; i < m; ++i) {
+    for (LapackInt c = 0; c < columns; ++c) q[c * m + i] = x[i][c];
+  }
 }
 
 }  // namespace compute::cpu
