@@ -39,8 +39,12 @@ template <class T>
 class Factors {
  public:
   Factors(const LapackLibrary& library, Int rows, Int columns)
-      : l_(library.of<T>()), openmp_(library.openmp), products_(l_), slots_(1 + (columns + kWidth - 1) / kWidth) {
-    products_.expect(rows, kWidth, kPanel, false, false, rows);
+      : l_(library.of<T>()),
+        openmp_(library.openmp),
+        products_(l_),
+        lu_width_(thread_count() > 1 ? kWidth : std::max(kWidth, columns)),
+        slots_(thread_count() > 1 ? 1 + (columns + kWidth - 1) / kWidth : 1) {
+    products_.expect(rows, lu_width_, kPanel, false, false, rows);
     products_.expect(rows, kWidth, kPanel, false, true, rows);
   }
 
@@ -50,7 +54,7 @@ class Factors {
   Int cholesky(T* a, Int n, char* scratch) const {
     std::atomic<Int> failed = 0;  // also read by threads that update
     in_panels(
-        n, n,
+        n, n, kWidth,
         [&](Int j, Int size) {
           if (failed != 0) return;
           const Int below = n - j - size;
@@ -66,7 +70,7 @@ class Factors {
           if (failed != 0) return;
           T* const rows = at(a, n, begin, j);
           products_.multiply(n - begin, end - begin, size, -1, {rows, n}, {rows, n, true}, true, at(a, n, begin, begin),
-                             n, scratch + slot * products_.scratch_bytes());
+                             n, scratch + slot % slots_ * products_.scratch_bytes());
         });
     return failed;
   }
@@ -76,7 +80,7 @@ class Factors {
     Int failed = 0;
     const Int k = std::min(m, n);
     in_panels(
-        k, n,
+        k, n, lu_width_,
         [&](Int j, Int size) {
           const Int rows = m - j;
           Int info = 0;
@@ -89,7 +93,7 @@ class Factors {
           exchange(a, m, pivots, j, j + size, begin, end);
           l_.trsm("L", "L", "N", "U", &size, &columns, &kOne, at(a, m, j, j), &m, at(a, m, j, begin), &m, 1, 1, 1, 1);
           products_.multiply(below, columns, size, -1, {at(a, m, j + size, j), m}, {at(a, m, j, begin), m}, true,
-                             at(a, m, j + size, begin), m, scratch + slot * products_.scratch_bytes());
+                             at(a, m, j + size, begin), m, scratch + slot % slots_ * products_.scratch_bytes());
         });
     // The rows of earlier panels.
     parallel_tasks((k + kPanel - 1) / kPanel, 1, [&](int64_t first, int64_t last) {
@@ -105,9 +109,9 @@ class Factors {
   static constexpr T kOne = 1;
 
   // factor(j, size) for the panels of the first k of n columns, update(j, size, begin, end, slot) for the columns
-  // behind each. Updates with the same slot are not concurrent.
+  // behind each, of which a part has `width` columns. Of several threads, one has a slot at a time.
   template <class Factor, class Update>
-  void in_panels(Int k, Int n, const Factor& factor, const Update& update) const {
+  void in_panels(Int k, Int n, Int width, const Factor& factor, const Update& update) const {
     {
       const OneOpenmpThread one(openmp_);
       factor(0, std::min(kPanel, k));
@@ -115,7 +119,7 @@ class Factors {
     for (Int j = 0; j < k; j += kPanel) {
       const Int size = std::min(kPanel, k - j), next = j + size, rest = std::min(next + kPanel, n);
       if (next >= n) break;
-      parallel_tasks(1 + (n - rest + kWidth - 1) / kWidth, 1, [&](int64_t first, int64_t last) {
+      parallel_tasks(1 + (n - rest + width - 1) / width, 1, [&](int64_t first, int64_t last) {
         const OneOpenmpThread one(openmp_);
         if (first == 0) {
           update(j, size, next, rest, 0);
@@ -123,8 +127,8 @@ class Factors {
           ++first;
         }
         for (; first < last; ++first) {
-          update(j, size, static_cast<Int>(rest + (first - 1) * kWidth),
-                 static_cast<Int>(std::min<int64_t>(rest + first * kWidth, n)), static_cast<Int>(first));
+          update(j, size, static_cast<Int>(rest + (first - 1) * width),
+                 static_cast<Int>(std::min<int64_t>(rest + first * width, n)), static_cast<Int>(first));
         }
       });
     }
@@ -133,6 +137,7 @@ class Factors {
   const Lapack<T>& l_;
   const Openmp& openmp_;
   Products<T> products_;
+  const Int lu_width_;  // one thread packs the panel for all columns
   const int64_t slots_;
 };
 
@@ -222,19 +227,42 @@ class LargeSolve final : public LargeDecomposition<T> {
     if (!load(operands[0], a)) return kNotFinite;
     if (this->factors_.lu(a, n_, n_, pivots, scratch) != 0) return kSingular;
     if (is_inverse_) {
-      std::fill_n(b, int64_t{n_} * n_, T(0));
-      for (int64_t i = 0; i < n_; ++i) b[i * (n_ + 1)] = 1;
+      invert(a, pivots, b);
     } else {
       load(operands[1], b);
+      substitute<T>(library_, a, n_, pivots, false, true, b, count_);
+      substitute<T>(library_, a, n_, nullptr, true, false, b, count_);
     }
-    substitute<T>(library_, a, n_, pivots, false, true, b, count_);
-    substitute<T>(library_, a, n_, nullptr, true, false, b, count_);
     store(b, n_, operands[is_inverse_ ? 1 : 2]);
     return kDone;
   }
 
  private:
   using LargeDecomposition<T>::n_;
+
+  // b = the inverse of P L U. That of L is zero above the diagonal, so that its columns are shorter ones.
+  void invert(const T* a, const Int* pivots, T* b) const {
+    const Int parts = (n_ + kWidth - 1) / kWidth;
+    parallel_tasks(parts, 1, [&](int64_t first, int64_t last) {
+      const OneOpenmpThread one(library_.openmp);
+      for (; first < last; ++first) {
+        const Int j = static_cast<Int>(first) * kWidth, columns = std::min(kWidth, n_ - j), below = n_ - j;
+        const T alpha = 1;
+        T* const part = at(b, n_, 0, j);
+        std::fill_n(part, int64_t{columns} * n_, T(0));
+        for (Int i = 0; i < columns; ++i) *at(part, n_, j + i, i) = 1;
+        this->l_.trsm("L", "L", "N", "U", &below, &columns, &alpha, at(a, n_, j, j), &n_, part + j, &n_, 1, 1, 1, 1);
+        this->l_.trsm("L", "U", "N", "N", &n_, &columns, &alpha, a, &n_, part, &n_, 1, 1, 1, 1);
+      }
+    });
+    parallel_tasks(parts, 1, [&](int64_t first, int64_t last) {
+      const Int begin = static_cast<Int>(first) * kWidth;
+      const Int end = static_cast<Int>(std::min<int64_t>(last * kWidth, n_));
+      for (Int j = n_; j-- > 0;) {
+        if (pivots[j] != j) std::swap_ranges(at(b, n_, begin, j), at(b, n_, end, j), at(b, n_, begin, pivots[j]));
+      }
+    });
+  }
 
   const LapackLibrary& library_;
   const bool is_inverse_;
