@@ -53,7 +53,9 @@ bool find_real_routines(void* library, char letter, RealLapack<T>& routines) {
          find(library, name("scal"), routines.scal) && find(library, name("gemv"), routines.gemv) &&
          find(library, name("symv"), routines.symv) && find(library, name("syr2k"), routines.syr2k) &&
          find(library, name("larfg"), routines.larfg) && find(library, name("stedc"), routines.stedc) &&
-         find(library, name("sterf"), routines.sterf) && find(library, name("bdsdc"), routines.bdsdc);
+         find(library, name("sterf"), routines.sterf) && find(library, name("laed2"), routines.laed2) &&
+         find(library, name("laed4"), routines.laed4) && find(library, name("lamrg"), routines.lamrg) &&
+         find(library, name("bdsdc"), routines.bdsdc);
 }
 
 // OpenBLAS waits without end for memory that a limit of the process refuses.

@@ -93,6 +93,11 @@ struct RealLapack {
   void (*stedc)(Text compz, N n, T* d, T* e, T* z, N ldz, T* work, N lwork, LapackInt* iwork, N liwork, LapackInt* info,
                 size_t);
   void (*sterf)(N n, T* d, T* e, LapackInt* info);
+  // The parts of stedc.
+  void (*laed2)(LapackInt* k, N n, N n1, T* d, T* q, N ldq, LapackInt* indxq, T* rho, T* z, T* dlamda, T* w, T* q2,
+                LapackInt* indx, LapackInt* indxc, LapackInt* indxp, LapackInt* coltyp, LapackInt* info);
+  void (*laed4)(N n, N i, const T* d, const T* z, T* delta, const T* rho, T* dlam, LapackInt* info);
+  void (*lamrg)(N n1, N n2, const T* a, N strd1, N strd2, LapackInt* index);
   void (*bdsdc)(Text uplo, Text compq, N n, T* d, T* e, T* u, N ldu, T* vt, N ldvt, T* q, LapackInt* iq, T* work,
                 LapackInt* iwork, LapackInt* info, size_t, size_t);
 };

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plugins/cpu/linalg/divide.hpp"
 #include "plugins/cpu/linalg/products.hpp"
 #include "plugins/cpu/linalg/transfer.hpp"
 #include "plugins/cpu/threads/openmp.hpp"
@@ -277,7 +278,8 @@ class LargeEigh final : public Decomposition<T> {
         r_(library.real<T>()),
         n_(static_cast<Int>(op.input(0).shape[op.input(0).rank - 1])),
         upper_(op.integer("upper", 0) != 0),
-        has_vectors_(op.output_count() == 2) {}
+        has_vectors_(op.output_count() == 2),
+        tridiagonal_(library, n_) {}
 
   bool takes_all_threads() const override { return true; }
 
@@ -290,23 +292,22 @@ class LargeEigh final : public Decomposition<T> {
     T* const w = arrays.take<T>(int64_t{n_} * kBlock);
     char* const products = arrays.take<char>(shared_.work_bytes(n_));
     T* const t = arrays.take<T>(shared_.factor_size(n_));
-    T* const sums = arrays.take<T>(int64_t{shared_.threads()} * n_);
-    T* const vectors = arrays.take<T>(has_vectors_ ? square : 1);
-    const Int work_size = has_vectors_ ? 1 + 4 * n_ + n_ * n_ : 1, integers = has_vectors_ ? 3 + 5 * n_ : 1;
-    T* const work = arrays.take<T>(work_size);
-    Int* const integer_work = arrays.take<Int>(integers);
+    T* const sums = arrays.take<T>(int64_t{shared_.threads()} * (n_ + 2 * kBlock));
+    typename TridiagonalVectors<T>::Memory memory{};
+    if (has_vectors_) memory = tridiagonal_.take(arrays);
     if (operands == nullptr) return kDone;
     if (!load(upper_ ? transposed(operands[0]) : operands[0], a, Triangle::kLower)) return kNotFinite;
     const T factor = scale_of(a, square);
     multiply_all(a, square, factor);
     reduce(a, d, e, tau, w, sums);
+    T* vectors = nullptr;
     Int info = 0;
     if (has_vectors_) {
-      r_.stedc("I", &n_, d, e, vectors, &n_, work, &work_size, integer_work, &integers, &info, 1);
+      vectors = tridiagonal_.compute(d, e, memory);
     } else {
       r_.sterf(&n_, d, e, &info);
     }
-    if (info != 0) return kNotConverged;
+    if (info != 0 || (has_vectors_ && vectors == nullptr)) return kNotConverged;
     multiply_all(d, n_, 1 / factor);
     store(d, n_, operands[1]);
     if (!has_vectors_) return kDone;
@@ -335,12 +336,7 @@ class LargeEigh final : public Decomposition<T> {
         tau[j + i] = v.reflect(rest, x, x + std::min(1, rest - 1));
         e[j + i] = *x;
         *x = 1;
-        multiply_symmetric(block + int64_t{i + 1} * n_ + i + 1, rest, x, y, sums);
-        T* const first = w + int64_t{i} * n;  // i numbers above y
-        v.multiply(true, rest, i, 1, w + i + 1, n, x, 0, first);
-        v.multiply(false, rest, i, -1, block + i + 1, n_, first, 1, y);
-        v.multiply(true, rest, i, 1, block + i + 1, n_, x, 0, first);
-        v.multiply(false, rest, i, -1, w + i + 1, n, first, 1, y);
+        multiply_rest(block + int64_t{i + 1} * n_ + i + 1, rest, {block + i + 1, n_, w + i + 1, n, i}, x, y, sums);
         v.scale(rest, tau[j + i], y);
         const Int one = 1;
         const T alpha = T(-0.5) * tau[j + i] * r_.dot(&rest, y, &one, x, &one);
@@ -366,40 +362,63 @@ class LargeEigh final : public Decomposition<T> {
     });
   }
 
-  // y = a x, of which the lower triangle is read. The parts have columns of about as many elements.
-  void multiply_symmetric(const T* a, Int n, const T* x, T* y, T* sums) const {
-    const int64_t elements = int64_t{n} * n / 2, parts = shared_.parts_of(elements);
-    const T one = 1, zero = 0;
-    const Int step = 1;
-    if (parts == 1) return r_.symv("L", &n, &one, a, &n_, x, &step, &zero, y, &step, 1);
+  // Columns of v and of w, by which a is not updated yet.
+  struct Updates {
+    const T* v;
+    Int v_stride;
+    const T* w;
+    Int w_stride, count;
+  };
+
+  // y = (a - v w^T - w v^T) x. The lower triangle of a is read; the parts have columns of about as many elements.
+  void multiply_rest(const T* a, Int n, const Updates& updates, const T* x, T* y, T* sums) const {
+    const Int count = updates.count;
+    const int64_t elements = int64_t{n} * n / 2, parts = shared_.parts_of(elements), sum_size = n_ + 2 * kBlock;
     const auto start = [&](int64_t part) {
       const double left = 1 - static_cast<double>(part) / static_cast<double>(parts);
       return part == parts ? n : static_cast<Int>(n * (1 - std::sqrt(left)));
     };
+    const auto row = [&](int64_t part) { return static_cast<Int>(n * part / parts); };
+    const Vectors<T> by{r_};
+    const T one = 1;
+    const Int step = 1;
     shared_.for_parts(parts, elements, [&](int64_t part) {
+      T *const sum = sums + part * sum_size, *const products = sum + n_;
+      const Int top = row(part), rows = row(part + 1) - top;
+      by.multiply(true, rows, count, 1, updates.w + top, updates.w_stride, x + top, 0, products);
+      by.multiply(true, rows, count, 1, updates.v + top, updates.v_stride, x + top, 0, products + kBlock);
       const Int begin = start(part), end = start(part + 1);
-      T* const sum = sums + part * n_;
       std::fill(sum + begin, sum + n, T(0));
-      const Vectors<T> v{r_};
       for (Int first = begin; first < end; first += kWidth) {
         const Int last = std::min(first + kWidth, end), columns = last - first;
         const T* const block = a + int64_t{first} * n_;
         r_.symv("L", &columns, &one, block + first, &n_, x + first, &step, &one, sum + first, &step, 1);
-        v.multiply(false, n - last, columns, 1, block + last, n_, x + first, 1, sum + last);
-        v.multiply(true, n - last, columns, 1, block + last, n_, x + last, 1, sum + first);
+        by.multiply(false, n - last, columns, 1, block + last, n_, x + first, 1, sum + last);
+        by.multiply(true, n - last, columns, 1, block + last, n_, x + last, 1, sum + first);
       }
     });
-    std::copy_n(sums, n, y);
-    for (int64_t part = 1; part < parts; ++part) {
-      const Int first = start(part), rest = n - first;
-      r_.axpy(&rest, &one, sums + part * n_ + first, &step, y + first, &step);
-    }
+    shared_.for_parts(parts, elements / 16, [&](int64_t part) {
+      const Int top = row(part), end = row(part + 1), rows = end - top;
+      T products[2 * kBlock] = {};
+      std::fill(y + top, y + end, T(0));
+      for (int64_t other = 0; other < parts; ++other) {
+        const T* const sum = sums + other * sum_size;
+        for (Int i = 0; i < count; ++i) {
+          products[i] += sum[n_ + i];
+          products[kBlock + i] += sum[n_ + kBlock + i];
+        }
+        for (Int i = std::max(top, start(other)); i < end; ++i) y[i] += sum[i];
+      }
+      by.multiply(false, rows, count, -1, updates.v + top, updates.v_stride, products, 1, y + top);
+      by.multiply(false, rows, count, -1, updates.w + top, updates.w_stride, products + kBlock, 1, y + top);
+    });
   }
 
   const Shared<T> shared_;
   const RealLapack<T>& r_;
   const Int n_;
   const bool upper_, has_vectors_;
+  const TridiagonalVectors<T> tridiagonal_;
 };
 
 // ---- svd ------------------------------------------------------------------------------------------------------------
