@@ -50,6 +50,23 @@ bool is_input(const compute_plugin_expression& expression) {
   return expression.output_count == 1 && expression.nodes[expression.outputs[0]].kind == COMPUTE_PLUGIN_NODE_INPUT;
 }
 
+// `before` without its last node if that converts computed truths to integers for a sum: there is a kernel that counts
+// them.
+compute_plugin_expression without_count(compute_plugin_expression before, ReduceKind kind) {
+  const int32_t last = before.outputs[0];
+  const compute_plugin_node& node = before.nodes[last];
+  if (kind != ReduceKind::sum || last != before.node_count - 1 || node.kind != COMPUTE_PLUGIN_NODE_CALL ||
+      node.value != COMPUTE_PLUGIN_INTRINSIC_CONVERT ||
+      (node.dtype != COMPUTE_DTYPE_INT64 && node.dtype != COMPUTE_DTYPE_UINT64))
+    return before;
+  const int32_t* operand = before.operands + node.first_operand;
+  const compute_plugin_node& x = before.nodes[*operand];
+  if (x.kind != COMPUTE_PLUGIN_NODE_CALL || x.dtype != COMPUTE_DTYPE_BOOL) return before;
+  before.outputs = operand;
+  --before.node_count;
+  return before;
+}
+
 class ReducePlan final : public Plan {
  public:
   explicit ReducePlan(const Op& op);
@@ -148,12 +165,16 @@ ReducePlan::ReducePlan(const Op& op)
     : kind_(*reduce_kind(op.text("kind"))),
       accumulator_(output_dtype(op.expression(0))),
       accumulator_bytes_(dtype_size(accumulator_)),
-      before_(op.expression(0), *isa().blocks),
+      before_(without_count(op.expression(0), kind_), *isa().blocks),
       after_(op.expression(1), *isa().blocks),
       combine_(isa().reduce->plain[static_cast<int>(kind_)][accumulator_]) {
   before_scalars_ = op.expression(0).scalar_count;
   source_ = find_direct(op.expression(0), kind_, accumulator_);
-  if (source_.operand < 0) source_ = {-1, accumulator_bytes_, combine_};
+  if (source_.operand < 0) {
+    const bool counts = output_dtype(without_count(op.expression(0), kind_)) != accumulator_;
+    source_ = counts ? Source{-1, 1, isa().reduce->widening_sum[COMPUTE_DTYPE_BOOL]}
+                     : Source{-1, accumulator_bytes_, combine_};
+  }
   after_is_identity_ = is_input(op.expression(1));
 
   plan_form(op);
