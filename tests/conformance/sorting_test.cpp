@@ -183,6 +183,10 @@ void test_count_nonzero(Case& c) {
     c.run({{"axes", Shape{0, -1}}, {"keepdims", int64_t{1}}}, {x}, name(layout));
   }
   c.run({{"axes", Shape{1}}}, {c.uniform({3, 0})}, "empty");
+  // Rows of several vectors, more than a byte can count.
+  const Operand wide = c.special({270, 70});
+  for (const int64_t axis : {0, 1}) c.run({{"axes", Shape{axis}}}, {wide}, "wide");
+  c.run({}, {c.special({3, 5001})}, "long");
 }
 
 void test_histogram(Case& c) {
