@@ -276,6 +276,47 @@ TEST(Infer, Matmul) {
             "matmul: a is bool; matmul takes numeric dtypes; cast it (cast(a, uint8))");
 }
 
+// Scales, biases and kept statistics have the extents of their axes, and the dtype of x or of what is computed.
+TEST(Infer, NormParameters) {
+  const TestTensor x = like(kHalf, {2, 6, 5}), rows = like(kFloat, {2, 6}), groups = like(kFloat, {2, 3});
+  const TestTensor per_channel = like(kFloat, {6}), along_row = like(kHalf, {5}), along_channels = like(kHalf, {6});
+  const TestAttributes three = TestAttributes().int64("groups", 3);
+  struct Norm {
+    const char* op;
+    std::vector<TestTensor> inputs;
+    size_t first_parameter;  // those before it are dy and x
+    TestAttributes attributes = {};
+  };
+  const Norm norms[] = {
+      {"layer_norm", {x, along_row, along_row}, 1},
+      {"layer_norm_grad", {x, x, rows, rows, along_row}, 2},
+      {"batch_norm", {x, along_channels, along_channels}, 1},
+      {"batch_norm_grad", {x, x, per_channel, per_channel, along_channels}, 2},
+      {"batch_norm_inference", {x, per_channel, per_channel, along_channels, along_channels}, 1},
+      {"group_norm", {x, along_channels, along_channels}, 1, three},
+      {"group_norm_grad", {x, x, groups, groups, along_channels}, 2, three},
+      {"rms_norm", {x, along_row}, 1},
+      {"rms_norm_grad", {x, x, rows, along_row}, 2},
+  };
+  for (const Norm& norm : norms) {
+    SCOPED_TRACE(norm.op);
+    EXPECT_EQ(inferred(norm.op, norm.inputs, norm.attributes), "float16 [2,6,5]");
+    for (size_t i = norm.first_parameter; i < norm.inputs.size(); ++i) {
+      SCOPED_TRACE(i);
+      for (const int64_t change : {-1, 1}) {
+        std::vector<TestTensor> inputs = norm.inputs;
+        std::vector<int64_t> shape = inputs[i].shape;
+        shape.back() += change;
+        inputs[i] = like(inputs[i].dtype, shape);
+        EXPECT_NE(refused(norm.op, inputs, norm.attributes), "");
+      }
+      std::vector<TestTensor> inputs = norm.inputs;
+      inputs[i] = like(kInt, inputs[i].shape);
+      EXPECT_NE(refused(norm.op, inputs, norm.attributes), "");
+    }
+  }
+}
+
 TEST(Infer, Map) {
   constexpr std::string_view kNames[] = {"a", "b"};
   const ExpressionTemplate expression = parse("a + b; index(1)", kNames);
