@@ -256,6 +256,22 @@ TEST(Decompose, TemporariesShareMemory) {
   EXPECT_EQ(lowering.temporary_bytes, 0);
 }
 
+TEST(Decompose, CallsOfCompositionsAreCounted) {
+  const auto compose = [](const char* name, const char* composition) {
+    RegisteredOp given;
+    given.name = name;
+    given.inputs = "x";
+    given.outputs = "y";
+    given.composition = composition;
+    given.parse_composition = parse_composition;
+    register_op(given);
+    return composed_call_count(find_op(name, 0));
+  };
+  EXPECT_EQ(composed_call_count(find_op("negative", 0)), 1u);
+  EXPECT_EQ(compose("test.counted", "a = negative(x); y = exp(a)"), 2u);
+  EXPECT_EQ(compose("test.counted_twice", "a = test.counted(x); b = sin(a); y = test.counted(b)"), 5u);
+}
+
 // The op itself is asked for first, with the attribute as it was given.
 TEST(Decompose, AHandleReachesThePlugin) {
   RegisteredOp given;
