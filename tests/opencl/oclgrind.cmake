@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs PROGRAM with ARGUMENTS on Oclgrind, the loader's only platform, and fails if the program does or if Oclgrind reports anything; with PLANTED it
-# must report something. CHECKS are Oclgrind's switches; FOLDER is for output. One process runs the tests that match FILTER; with EACH every test of
-# PROGRAM runs in a separate process, except those that match EXCEPT. Oclgrind does not support every LLVM instruction: kernels with unsupported ones
-# are listed and not checked.
+# must report something. CHECKS are Oclgrind's switches; UNINITIALIZED loads LAYER too. FOLDER is for output. One process runs the tests that match
+# FILTER; with EACH every test of PROGRAM runs in a separate process, except those that match EXCEPT. Oclgrind does not support every LLVM
+# instruction: kernels with unsupported ones are listed and not checked.
 set(log "${FOLDER}/log.txt")
 file(WRITE "${FOLDER}/vendors/oclgrind.icd" "${LIBRARY}\n")
 set(environment "OCL_ICD_VENDORS=${FOLDER}/vendors" "OCLGRIND_LOG=${log}" "COMPUTE_CACHE_DIR=${FOLDER}/cache" COMPUTE_LOG=error)
 foreach(check IN LISTS CHECKS)
   list(APPEND environment "OCLGRIND_${check}=1")
+  if(check STREQUAL UNINITIALIZED)
+    list(APPEND environment "OPENCL_LAYERS=${LAYER}")
+  endif()
 endforeach()
 if(EACH)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} "${PROGRAM}" ${ARGUMENTS} --list OUTPUT_VARIABLE tests RESULT_VARIABLE result)
