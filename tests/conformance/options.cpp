@@ -30,7 +30,7 @@ A passing run means, for every device that it lists (with the time of one proces
 kernels of a plugin that compiles one for each op, of which a C compiler makes about 15 in a second):
   smoke   1 second, 450 kernels. Each op gives correct results for one dtype, in contiguous memory. For a first check,
           and under slow tools.
-  quick   5 seconds, at most 800 kernels. Each op for one dtype of each kind (bool, int32, float32, complex64) on
+  quick   5 seconds, at most 5 kernels an op. Each op for one dtype of each kind (bool, int32, float32, complex64) on
           special values, contiguous and strided; tensors, streams, graphs, errors and memory behave as compute.h says.
           Other dtypes are not tested.
   full    6 minutes, thousands of kernels. Each op in every dtype that the device reports, in every layout, in place and
