@@ -31,9 +31,10 @@ struct Resize {
   Rounding rounding;
   double cubic_a;
   bool exclude_outside, antialias;
-  compute_dtype computed_coordinates;  // float32 or float64
-  std::vector<Axis> axes;              // those that change
-  std::vector<int64_t> in, out;        // the whole shapes
+  compute_dtype computed_coordinates;          // float32 or float64
+  std::vector<Axis> axes;                      // those that change
+  std::vector<int64_t> in, out;                // the whole shapes
+  compute_dtype places = COMPUTE_DTYPE_INT32;  // of elements along an axis, in tables
 };
 
 template <class Enum, size_t N>
@@ -221,10 +222,10 @@ Table nearest_table(Steps& steps, const Resize& r, const Axis& a) {
   text.text += "below = floor(x); part = x - below; ";
   constexpr const char* kUp[] = {"part > 0.5", "part >= 0.5", "part < 0", "part > 0"};
   text.text += "convert(max(min(where(" + std::string(kUp[static_cast<size_t>(r.rounding)]) +
-               ", below + 1, below), last), 0), int32)";
+               ", below + 1, below), last), 0), " + dtype_name(r.places) + ")";
   text.scalars.push_back(extent_term(a.in - 1).named("last"));
   const int64_t extents[] = {1, a.out};
-  const StepOperand indices = steps.temporary(COMPUTE_DTYPE_INT32, extents);
+  const StepOperand indices = steps.temporary(r.places, extents);
   steps.map(text, {}, indices);
   return {1, indices, {}};
 }
@@ -248,9 +249,10 @@ Table filter_table(Steps& steps, const Resize& r, const Axis& a, compute_dtype c
   if (r.mode == Mode::kCubic) text.scalars.push_back(number(r.cubic_a).named("a"));
   text.text += "place = below + k; inside = max(min(place, last), 0); ";
   text.scalars.push_back(extent_term(a.in - 1).named("last"));
-  text.text += std::string("convert(inside, int32); ") + (r.exclude_outside ? "where(inside == place, w, 0)" : "w");
+  text.text +=
+      "convert(inside, " + dtype_name(r.places) + "); " + (r.exclude_outside ? "where(inside == place, w, 0)" : "w");
   const int64_t extents[] = {taps, a.out}, total[] = {1, a.out};
-  Table table{taps, steps.temporary(COMPUTE_DTYPE_INT32, extents), steps.temporary(computed, extents)};
+  Table table{taps, steps.temporary(r.places, extents), steps.temporary(computed, extents)};
   steps.map(text, {}, std::vector<StepOperand>{table.indices, table.weights});
   if (!is_normalised) return table;
   const StepOperand sums = steps.temporary(computed, total);
@@ -382,10 +384,16 @@ StepOperand resampled(Steps& steps, const StepOperand& x, const Axis& a, const T
   return y;
 }
 
+// Alternative 0: places in int32; 1: in int64, for a device that has no int32.
+compute_dtype dtype_of_places(int32_t alternative) {
+  return alternative == 0 ? compute_dtype{COMPUTE_DTYPE_INT32} : compute_dtype{COMPUTE_DTYPE_INT64};
+}
+
 std::optional<Lowering> lower_resize(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 0) return std::nullopt;
+  if (alternative > 1) return std::nullopt;
   Steps steps(call, target);
   Resize r = read_resize(call, "sizes");
+  r.places = dtype_of_places(alternative);
   sort_axes(r.axes, false);
   const StepOperand y = steps.output();
   const compute_dtype computed = computed_in(y.dtype);
@@ -457,9 +465,10 @@ StepOperand scattered(Steps& steps, const StepOperand& dy, const Axis& a, const 
 }
 
 std::optional<Lowering> lower_resize_grad(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 0) return std::nullopt;
+  if (alternative > 1) return std::nullopt;
   Steps steps(call, target);
   Resize r = read_resize(call, "shape");
+  r.places = dtype_of_places(alternative);
   sort_axes(r.axes, true);
   const StepOperand dx = steps.output();
   const compute_dtype computed = computed_in(dx.dtype);

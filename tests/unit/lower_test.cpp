@@ -159,6 +159,31 @@ TEST(Decompose, CreationWithoutFloat64) {
   }
 }
 
+// A device may lack int32: then the places of elements are in int64.
+TEST(Decompose, ResizeHasTwoDtypesOfPlaces) {
+  const auto dtypes = [](const char* op, const char* extents, const char* mode, int32_t alternative) {
+    const TestCall test(op, {like(kFloat, {2, 5})},
+                        TestAttributes().ints("axes", {1}).ints(extents, {7}).string("mode", mode));
+    const std::optional<Lowering> lowering = test.lower(alternative);
+    std::vector<compute_dtype> found;
+    for (const Temporary& temporary : lowering->temporaries) found.push_back(temporary.dtype);
+    return found;
+  };
+  const auto has = [](const std::vector<compute_dtype>& list, compute_dtype dtype) {
+    return std::find(list.begin(), list.end(), dtype) != list.end();
+  };
+  for (const auto& [op, extents] : {std::pair("resize", "sizes"), std::pair("resize_grad", "shape")}) {
+    for (const char* mode : {"nearest", "linear", "cubic"}) {
+      SCOPED_TRACE(std::string(op) + " " + mode);
+      // Alternative 0 is the op itself.
+      EXPECT_TRUE(has(dtypes(op, extents, mode, 1), kInt));
+      EXPECT_FALSE(has(dtypes(op, extents, mode, 1), kLong));
+      EXPECT_TRUE(has(dtypes(op, extents, mode, 2), kLong));
+      EXPECT_FALSE(has(dtypes(op, extents, mode, 2), kInt));
+    }
+  }
+}
+
 // ---- Movement -------------------------------------------------------------------------------------------------------
 
 TEST(Decompose, Scatter) {
