@@ -277,6 +277,7 @@ compute_error* compute_semaphore_signal(compute_semaphore* semaphore, compute_st
     std::lock_guard guard(timeline.lock);
     timeline.require_healthy();
     self.device.check(self.device.external.semaphore_signal(timeline.plugin_stream, self.plugin_semaphore, value));
+    timeline.next("compute_semaphore_signal");
   });
 }
 
@@ -288,6 +289,7 @@ compute_error* compute_semaphore_wait(compute_semaphore* semaphore, compute_stre
     std::lock_guard guard(timeline.lock);
     timeline.require_healthy();
     self.device.check(self.device.external.semaphore_wait(timeline.plugin_stream, self.plugin_semaphore, value));
+    timeline.next("compute_semaphore_wait");  // work: synchronizing, shutdown and the watch for hangs count it
     timeline.times.separate();
   });
 }

@@ -213,18 +213,26 @@ void semaphores(const Session& session) {
                                       &memory.external, memory.tensor.out()));
   const Operand seen = import(session, memory, Array(dtype::FLOAT32, {5000}), 0);
   const Operand ones = session.upload(Inputs(7).uniform(dtype::FLOAT32, {5000}, 1, 2));
+  // Before anything waits: a device may refuse the ops, and a wait that nobody ends would outlast the test.
+  const auto result_of = [&](const char* op) {
+    const Operand result{Array(dtype::FLOAT32, {5000}), session.run(op, {}, std::span(&ones, 1))};
+    return session.download(result.tensor);
+  };
+  const Array expected_of[] = {result_of("exp"), result_of("negative")};
   check(compute_device_synchronize(session.device()));
   const Stream writer = session.stream(), reader = session.stream();
   for (uint64_t round = 1; round <= 3; ++round) {
     check(compute_semaphore_wait(imported, reader, 2 * round - 1));
+    int32_t has_ended = 1;
+    check(compute_stream_wait_for(reader, 1'000'000, &has_ended));
+    EXPECT_EQ(has_ended, 0) << "a wait that nobody has ended is not the stream's work, in round " << round;
     const Operand result{Array(dtype::FLOAT32, {5000}), session.run("negative", {}, std::span(&seen, 1), reader)};
     check(compute_semaphore_signal(imported, reader, 2 * round));
     session.run(round % 2 == 0 ? "exp" : "negative", {}, std::span(&ones, 1), writer, memory.tensor);
     check(compute_semaphore_signal(made, writer, 2 * round - 1));
     check(compute_semaphore_wait(made, writer, 2 * round));
-    const Operand again{Array(dtype::FLOAT32, {5000}),
-                        session.run(round % 2 == 0 ? "exp" : "negative", {}, std::span(&ones, 1))};
-    const Array found = session.download(result.tensor), expected = session.download(again.tensor);
+    const Array found = session.download(result.tensor);
+    const Array& expected = expected_of[round % 2];
     int64_t wrong = 0;
     for (int64_t i = 0; i < found.size(); ++i) wrong += found.at(i).re != -expected.at(i).re;
     EXPECT_EQ(wrong, 0) << "elements that were read too early, in round " << round;
