@@ -3,9 +3,10 @@
 //
 //   group_faults [--rounds N] [--fault NAME] [--call NAME] [--mpiexec PROGRAM]
 //
-// The ranks are processes that sockets connect. The other ranks must report the fault within two seconds, with its
-// rank, the call and its number; other work on their devices must go on, and every process must end. With --mpiexec
-// processes of MPI are killed too; then the launcher must end all of them. Odd rounds use a stream of their own.
+// The ranks are processes that sockets connect. The other ranks must report the fault with its rank, the call and its
+// number, and not by the timeout unless the fault is silence; other work on their devices must go on, and every process
+// must end. With --mpiexec processes of MPI are killed too; then the launcher must end all of them. Odd rounds use a
+// stream of their own. Limits of time only end what hangs: a busy machine takes seconds for a call.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -46,7 +47,6 @@ using std::chrono::milliseconds;
 
 constexpr int32_t kRanks = 3, kBad = 1;           // the rank with the fault
 constexpr auto kTimeout = milliseconds(1000);     // of ranks that wait for one that does not come
-constexpr double kLimit = 2;                      // seconds until a fault that is known is reported
 constexpr int64_t kCount = int64_t{3} * 700'001;  // three chunks
 
 double now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
@@ -363,11 +363,10 @@ void run_rank(const Round& round, int32_t rank, std::vector<int> ends) {
   }
   const double took = now() - round.board->struck;
   if (!is_bad) ++round.board->reported;
-  const double limit = kLimit + (waits ? std::chrono::duration<double>(kTimeout).count() : 0);
   const auto has = [&](std::string_view part) { return message.find(part) != std::string::npos; };
   if (code != COMPUTE_ERROR_PEER_FAILED) end(2, "code " + std::to_string(code) + ": " + message);
   if (round.board->struck == 0) end(2, "no fault has happened: " + message);
-  if (!is_bad && took > limit) end(2, "after " + std::to_string(took) + " s: " + message);
+  if (!is_bad && !waits && has("COMPUTE_COLLECTIVE_TIMEOUT")) end(2, "only the timeout has ended it: " + message);
   const bool says_call = has(kCalls[round.call]) || has("barrier") || has("recv") || has("send");
   if (!has("rank ") || !has(": call ") || !says_call) end(2, "without rank, call or number: " + message);
   if (round.fault == Fault::kEngine && !has("the engine is out of order")) end(2, "without the reason: " + message);
@@ -522,7 +521,6 @@ struct Liar {
 void run_liar(Lie lie, size_t call, int32_t calls_until, bool has_stream) {
   const Tensor x = cpu().full({kCount}, 1.0f);
   auto* const liar = new Liar{lie, calls_until, {}};
-  const double begin = now();
   bool is_made = false;
   try {
     const Group group(liar->table(), cpu(), {.timeout = kTimeout});
@@ -542,7 +540,6 @@ void run_liar(Lie lie, size_t call, int32_t calls_until, bool has_stream) {
   } catch (const compute::Error& error) {
     if (static_cast<int32_t>(error.code()) != COMPUTE_ERROR_PEER_FAILED) end(2, error.what());
   }
-  if (now() - begin > kLimit + std::chrono::duration<double>(kTimeout).count()) end(2, "late");
   // The group's thread may be the last to release it.
   for (int i = 0; is_made && liar->closed == 0 && i < 1000; ++i) std::this_thread::sleep_for(milliseconds(1));
   // A group that was made closes the transport; otherwise the caller does. A refused part of a split is closed as well.
@@ -616,13 +613,12 @@ bool run_mpi_round(const std::string& program, const std::string& mpiexec, size_
   double struck = 0;
   std::ifstream(folder / "struck") >> struck;
   const double took = now() - struck;
-  is_right = is_right && status != 0 && struck != 0 && took < kLimit;
+  is_right = is_right && status != 0 && struck != 0;
   // Processes that the launcher has killed may still be ending.
   for (int32_t rank = 0; rank < kRanks; ++rank) {
     pid_t process = 0;
     std::ifstream(folder / ("process." + std::to_string(rank))) >> process;
-    while (process > 0 && kill(process, 0) == 0 && now() - struck < kLimit)
-      std::this_thread::sleep_for(milliseconds(1));
+    while (process > 0 && kill(process, 0) == 0 && now() < limit) std::this_thread::sleep_for(milliseconds(1));
     if (process == 0 || kill(process, 0) == 0) is_right = false;
   }
   if (!is_right) std::fprintf(stderr, "mpiexec ended with status %d, %.2f s after the kill\n", status, took);
