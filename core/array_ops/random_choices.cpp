@@ -96,6 +96,13 @@ std::string attempt_text(compute_dtype dtype, compute_dtype computed) {
 }
 
 // The last attempt first; each earlier one replaces it where it is accepted.
+// Copies elements that lie in one line, in row-major order.
+void copy_from_line(Steps& steps, StepOperand line, const StepOperand& to) {
+  line.shape = to.shape;
+  line.strides = row_major_strides(to.shape);
+  steps.copy(line, to);
+}
+
 std::optional<Lowering> lower_gamma(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   if (alternative > 0) return std::nullopt;
   static const std::string& kPhilox = *new std::string(philox_text("b + c + 9 * convert(index(0), int64)"));
@@ -127,12 +134,7 @@ std::optional<Lowering> lower_gamma(const OpCall& call, const LoweringTarget& ta
   const auto flat_output = flat(output);
   const StepOperand packed = flat_output ? *flat_output : steps.temporary(output.dtype, x.shape);
   steps.map({boosted, scalars(kAttempts)}, {x, drawn}, packed);
-  if (!flat_output) {
-    StepOperand from = packed;
-    from.shape = output.shape;
-    from.strides = row_major_strides(output.shape);
-    steps.copy(from, output);
-  }
+  if (!flat_output) copy_from_line(steps, packed, output);
   return steps.take();
 }
 
@@ -167,7 +169,7 @@ std::string surprise(const std::string& k, const std::string& mean) {
 // variates", 1993) from there on. Texts are over the inputs x and y.
 struct Counts {
   std::string parameters;   // defines `small`, `mean`, `limit` and what the others use
-  std::string first, next;  // probabilities: of 0, and of "$" relative to that of "$" - 1
+  std::string first, next;  // the probability of 0, and the quotient of the probabilities of "$" and "$" - 1
   std::string limits;       // defines base, slope, centre, ratio and scale
   std::string logarithm;    // of the probability of h$
   std::string most;         // what the scale is relative to
@@ -214,7 +216,7 @@ Counts binomial() {
       "where(valid, where(turned, size - value, value), nan)"};
 }
 
-// Two attempts from one block: `value` is that of the first one that is accepted, else that of later blocks.
+// Two attempts from one block: `value` is what the first accepted one drew, or `later`, what other blocks drew.
 std::string attempts_text(const Counts& counts, compute_dtype computed) {
   const auto uniform = [&](int word) {
     return computed == COMPUTE_DTYPE_FLOAT64
@@ -294,12 +296,7 @@ std::optional<Lowering> lower_counts(const OpCall& call, const LoweringTarget& t
   const auto flat_output = flattened(output);
   const StepOperand packed = flat_output ? *flat_output : steps.temporary(dtype, shape);
   steps.map(expression(inversion_text(counts, computed) + "; " + counts.result, kPairs, true), with(drawn), packed);
-  if (!flat_output) {
-    StepOperand from = packed;
-    from.shape = output.shape;
-    from.strides = row_major_strides(output.shape);
-    steps.copy(from, output);
-  }
+  if (!flat_output) copy_from_line(steps, packed, output);
   return steps.take();
 }
 

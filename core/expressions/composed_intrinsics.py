@@ -274,8 +274,8 @@ def stirling(t, a):
 
 def incomplete_gamma(complement):
     t = Text()
-    # The tail beyond y, away from the mode, as an integral from y on. Below 10 the lower one is that of x + 10, and ten
-    # terms of a series.
+    # The tail beyond y, away from the mode, as an integral from y on. For x below 10 the
+    # lower function is computed at x + 10, and ten terms of a series make up the difference.
     upper = t.let("y >= max(x, 3)")
     shifted = t.let(f"(x < 10) & (y < max(x, 3))")
     a = t.let(f"where({shifted}, x + 10, x)")

@@ -2,11 +2,11 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #include "failing_layer.hpp"
 
-#include <CL/cl_layer.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+
+#include "layer.hpp"
 
 namespace {
 
@@ -59,39 +59,16 @@ int64_t compute_layer_calls(compute_layer_call call) { return calls[call]; }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size, void* value,
                                                                          size_t* out_size) {
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  const char text[] = "calls that fail on demand";
-  const void* source = nullptr;
-  size_t source_size = 0;
-  if (name == CL_LAYER_API_VERSION) {
-    source = &version;
-    source_size = sizeof version;
-  } else if (name == CL_LAYER_NAME) {
-    source = text;
-    source_size = sizeof text;
-  } else {
-    return CL_INVALID_VALUE;
-  }
-  if (value != nullptr) {
-    if (size < source_size) return CL_INVALID_VALUE;
-    __builtin_memcpy(value, source, source_size);
-  }
-  if (out_size != nullptr) *out_size = source_size;
-  return CL_SUCCESS;
+  return layer_info("calls that fail on demand", name, size, value, out_size);
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* next,
                                                                       cl_uint* out_count,
                                                                       const cl_icd_dispatch** out_dispatch) {
-  constexpr cl_uint kCount = sizeof(cl_icd_dispatch) / sizeof(void*);
-  // The loader's table may be shorter than this header's: missing functions are never called.
-  static cl_icd_dispatch dispatch{};
-  __builtin_memcpy(static_cast<void*>(&dispatch), next, (count < kCount ? count : kCount) * sizeof(void*));
   target = next;
-  dispatch.clEnqueueNDRangeKernel = &enqueue_kernel;
-  dispatch.clEnqueueFillBuffer = &enqueue_fill;
-  dispatch.clGetDeviceInfo = &get_device_info;
-  *out_count = kCount;
-  *out_dispatch = &dispatch;
-  return CL_SUCCESS;
+  return start_layer(count, next, out_count, out_dispatch, [](cl_icd_dispatch& dispatch) {
+    dispatch.clEnqueueNDRangeKernel = &enqueue_kernel;
+    dispatch.clEnqueueFillBuffer = &enqueue_fill;
+    dispatch.clGetDeviceInfo = &get_device_info;
+  });
 }

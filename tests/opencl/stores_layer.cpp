@@ -5,13 +5,13 @@
 // by one as long as the write. It then takes all other bytes for uninitialised, even after kernels write them. The
 // buffer that follows a released one inherits its record. Stores of kernels are recorded as they should be.
 #define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_layer.h>
-
 #include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <vector>
+
+#include "layer.hpp"
 
 namespace {
 
@@ -88,29 +88,16 @@ cl_int CL_API_CALL release(cl_mem) { return CL_SUCCESS; }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info name, size_t size, void* value,
                                                                          size_t* out_size) {
-  const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-  const char text[] = "stores of kernels for writes of the host";
-  const void* source = name == CL_LAYER_API_VERSION ? static_cast<const void*>(&version) : text;
-  const size_t source_size = name == CL_LAYER_API_VERSION ? sizeof version : sizeof text;
-  if (name != CL_LAYER_API_VERSION && name != CL_LAYER_NAME) return CL_INVALID_VALUE;
-  if (value != nullptr && size < source_size) return CL_INVALID_VALUE;
-  if (value != nullptr) std::memcpy(value, source, source_size);
-  if (out_size != nullptr) *out_size = source_size;
-  return CL_SUCCESS;
+  return layer_info("stores of kernels for writes of the host", name, size, value, out_size);
 }
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch* next,
                                                                       cl_uint* out_count,
                                                                       const cl_icd_dispatch** out_dispatch) {
-  constexpr cl_uint kCount = sizeof(cl_icd_dispatch) / sizeof(void*);
-  // The loader's table may be shorter than this header's: missing functions are never called.
-  static cl_icd_dispatch dispatch{};
-  std::memcpy(static_cast<void*>(&dispatch), next, (count < kCount ? count : kCount) * sizeof(void*));
   target = next;
-  dispatch.clEnqueueWriteBuffer = &enqueue_write;
-  dispatch.clEnqueueFillBuffer = &enqueue_fill;
-  dispatch.clReleaseMemObject = &release;
-  *out_count = kCount;
-  *out_dispatch = &dispatch;
-  return CL_SUCCESS;
+  return start_layer(count, next, out_count, out_dispatch, [](cl_icd_dispatch& dispatch) {
+    dispatch.clEnqueueWriteBuffer = &enqueue_write;
+    dispatch.clEnqueueFillBuffer = &enqueue_fill;
+    dispatch.clReleaseMemObject = &release;
+  });
 }
