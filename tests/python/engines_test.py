@@ -163,6 +163,33 @@ class Engines(unittest.TestCase):
         self.assertRegex("".join(sorted(text.splitlines(True))), "(?s)rank 0 of 3 over torch.distributed .*, 1 of 2\n"
                          "rank 1 of 3 over torch.distributed .*, 0 of 1\nrank 2 of 3 over torch.distributed .*, 0 of 2\n")
 
+    def test_torch_names_a_rank_that_is_killed(self):
+        text = self.run_program("""
+            import multiprocessing, os, signal, sys
+            from torch import distributed
+
+            def rank(number, store):
+                distributed.init_process_group("gloo", init_method="file://" + store, rank=number, world_size=2)
+                group = compute.distributed.init("cpu")
+                group.barrier()
+                if number == 1:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                try:
+                    group.all_reduce(compute.ones(9, device="cpu"))
+                except compute.PeerError as failure:
+                    print(failure, flush=True)
+                os._exit(0)
+
+            if __name__ == "__main__":
+                processes = [multiprocessing.get_context("spawn").Process(target=rank, args=(number, sys.argv[0] + ".store"))
+                             for number in range(2)]
+                for process in processes:
+                    process.start()
+                for process in processes:
+                    process.join()
+        """, "torch")
+        self.assertRegex(text, "all_reduce: call 2 of the group failed on rank 0 of 2: .*rank 1 has (ended|left)")
+
     def test_dask(self):
         text = self.run_program("""
             import distributed, compute.dask

@@ -2,6 +2,8 @@
 """A transport over torch.distributed: its store, and its backend for host memory. torchrun starts the processes."""
 from __future__ import annotations
 
+import os
+import select
 import threading
 import time
 import warnings
@@ -30,6 +32,9 @@ class Transport:
         self._notes = distributed.PrefixStore(name + "/notes", store)
         self._looked_at = self._gone_at = 0.0
         self._has_told = False
+        self._processes, self._poll = {}, select.poll()  # ranks on this machine by the descriptors of their processes
+        self._unseen = set(range(self.size)) - {self.rank}
+        self._notes.set(f"process/{self.rank}", f"{_machine()} {os.getpid()}")
         # A group of its own: the program's calls do not come between ours.
         self._group = distributed.ProcessGroupGloo(distributed.PrefixStore(name, store), rank, size)
 
@@ -46,7 +51,10 @@ class Transport:
     def _ended(self, work):
         def has_ended():
             if work.is_completed():
-                work.wait()  # which raises if it has failed
+                try:
+                    work.wait()  # which raises if it has failed
+                except Exception as failure:
+                    self._tell_who_failed(failure)
                 return True
             self.look()
             return False
@@ -70,7 +78,7 @@ class Transport:
                 self.look()
                 return False
             for failure in failures:
-                raise failure
+                self._tell_who_failed(failure)
             return True
         return has_ended
 
@@ -90,19 +98,51 @@ class Transport:
         return self._awaited(self._group.recv([self._bytes(data)], peer, 0))
 
     def look(self):
-        """Raises if a rank has noted in the store that it has left or ended the group. Asks ten times a second."""
+        """Raises if a rank has noted in the store that it has left or ended the group, or if its process has ended.
+
+        Asks ten times a second, and about the processes of this machine only.
+        """
         now = time.monotonic()
         if now - self._looked_at < 0.1:
             return
         self._looked_at = now
-        if not self._notes.check(["gone"]):
-            return
-        rank, reason = self._notes.get("gone").decode().split(" ", 1)
+        reason = ""
+        if self._notes.check(["gone"]):
+            rank, reason = self._notes.get("gone").decode().split(" ", 1)
+        else:
+            rank = self._ended_process()
         if reason:
             raise RuntimeError(f"rank {rank} has ended the group: {reason}")
+        if rank is None:
+            return
         self._gone_at = self._gone_at or now
         if now - self._gone_at > 1:  # what this rank waits for may still be on its way
             raise RuntimeError(f"rank {rank} has left the group")
+
+    def _ended_process(self, wait=0):
+        """The rank of a process on this machine that has ended, or ends within `wait` seconds; else None."""
+        for rank in [rank for rank in self._unseen if self._notes.check([f"process/{rank}"])]:
+            self._unseen.discard(rank)
+            machine, process = self._notes.get(f"process/{rank}").decode().split()
+            if machine == _machine() and int(process) != os.getpid():
+                try:
+                    descriptor = os.pidfd_open(int(process))
+                except ProcessLookupError:
+                    return rank
+                except OSError:
+                    continue  # no descriptors are left: the connection will tell
+                self._processes[descriptor] = rank
+                self._poll.register(descriptor, select.POLLIN)
+        for descriptor, _ in self._poll.poll(1000 * wait):
+            return self._processes[descriptor]
+        return None
+
+    def _tell_who_failed(self, failure):
+        """Raises the failure of a connection, with the rank whose process ends as well."""
+        rank = self._ended_process(wait=0.5)
+        if rank is not None:
+            raise RuntimeError(f"the process of rank {rank} has ended: {failure}") from failure
+        raise failure
 
     def _note(self, reason):
         if not self._has_told:
@@ -123,3 +163,13 @@ class Transport:
 
     def close(self):
         self._note("")
+        for descriptor in self._processes:
+            self._poll.unregister(descriptor)
+            os.close(descriptor)
+        self._processes = {}
+
+
+def _machine():
+    """Names what process numbers belong to: the running kernel and its namespace of processes."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip() + "/" + os.readlink("/proc/self/ns/pid")
