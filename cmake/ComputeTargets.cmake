@@ -23,9 +23,12 @@ target_compile_features(compute_build_settings INTERFACE cxx_std_20 c_std_11)
 target_compile_options(
   compute_build_settings
   INTERFACE -Wall -Wextra $<$<BOOL:${COMPUTE_WERROR}>:-Werror>)
-# GCC 12 falsely warns about overlapping copies in std::string (GCC bug 105651).
+# GCC 12 falsely warns about overlapping copies in std::string (GCC bug 105651), and with -O3 about impossible sizes of them.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12 AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(compute_build_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  target_compile_options(
+    compute_build_settings
+    INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>
+              "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Wno-stringop-overflow;-Wno-array-bounds>")
 endif()
 if(COMPUTE_SANITIZE STREQUAL "address")
   set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
