@@ -510,6 +510,14 @@ class Arguments(Case):
             one, other = grad.gradients(same)(*map(self.device_array, x[:2]))
             self.assertFalse(cp.may_share_memory(one, other))
 
+    def test_sums_that_start_with_a_gradient_of_another_array(self):
+        def loss(x, y):
+            z = x + y  # both get the same gradient, to which more terms of x are added
+            return cp.sum(z * 2 + x * 3 + x * 5 + x * 7)
+
+        dx, dy = grad.gradients(loss)(cp.asarray([1.0, 2.0]), cp.asarray([3.0, 4.0]))
+        self.assertEqual((dx.tolist(), dy.tolist()), ([17.0, 17.0], [2.0, 2.0]))
+
     def test_gradients_that_nobody_wants(self):
         x, w = cp.ones((1, 2, 6, 6)), cp.ones((3, 2, 2, 2))
         with cp.profile() as p:

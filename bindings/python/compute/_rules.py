@@ -184,13 +184,15 @@ def _matmul(inputs, outputs, attributes, dy):
             shape.insert(len(shape) - 1, 1)
         dy = _core.reshape_view(dy, shape)
 
+    precision = _precision(attributes)
+
     def of_a():
-        da = _unbroadcast(_ops.matmul(dy, _conjugate(right.mT), **_precision(attributes)), left.shape)
-        return _core.reshape_view(da, a.shape)
+        da = _ops.matmul(dy, _conjugate(right.mT), **precision)
+        return da if da.shape == a.shape else _core.reshape_view(_unbroadcast(da, left.shape), a.shape)
 
     def of_b():
-        db = _unbroadcast(_ops.matmul(_conjugate(left.mT), dy, **_precision(attributes)), right.shape)
-        return _core.reshape_view(db, b.shape)
+        db = _ops.matmul(_conjugate(left.mT), dy, **precision)
+        return db if db.shape == b.shape else _core.reshape_view(_unbroadcast(db, right.shape), b.shape)
 
     return [of_a, of_b]
 
@@ -271,7 +273,7 @@ def _gemm(inputs, outputs, attributes, dy):
     activation = attributes.get("activation") or "none"
     if activation != "none":
         before = _ops.gemm(*inputs, **{**attributes, "activation": "none"})
-        dy, = _row_gradients(activation, [before], dy, (0,))
+        dy, = _row_gradients(activation, [before], (0,), dy)
     scaled = _ops.multiply(dy, attributes.get("alpha", 1.0))
     da, db = _ops.matmul(scaled, b.mT, **_precision(attributes)), _ops.matmul(a.mT, scaled, **_precision(attributes))
     return [_ops.multiply(dy, attributes.get("beta", 1.0)), _unbroadcast(da, a.shape), _unbroadcast(db, b.shape),
@@ -284,7 +286,7 @@ def _affine(inputs, outputs, attributes, dy):
     activation = attributes.get("activation") or "none"
     if activation != "none":
         before = _ops.affine(*inputs, **{**attributes, "activation": "none"})
-        dy, = _row_gradients(activation, [before], dy, (0,))
+        dy, = _row_gradients(activation, [before], (0,), dy)
     transposed = bool(attributes.get("transpose_weight"))
     count = math.prod(x.shape[:-1])
     rows, flat = (_reshaped(one, (count, one.shape[-1])) for one in (x, dy))

@@ -33,14 +33,15 @@ _places = itertools.count()
 class Variable:
     """An array of which a gradient is wanted, or that was computed from one."""
 
-    __slots__ = ("value", "inputs", "backward", "name", "watch", "place")
+    __slots__ = ("value", "inputs", "backward", "name", "watch", "place", "saved")
     __array_ufunc__ = None
 
-    def __init__(self, value, inputs=(), backward=None, name=None, needed=()):
+    def __init__(self, value, inputs=(), backward=None, name=None, needed=(), saved=()):
         self.place = next(_places)  # after those of the inputs
         self.value = value
         self.inputs = inputs        # the variables that it was computed from, None for constants
-        self.backward = backward    # maps its gradient to the inputs' gradients
+        self.backward = backward    # maps `saved` and its gradient to the inputs' gradients
+        self.saved = saved
         self.name = name            # of the op
         self.watch = _core.watch(needed) if needed else None  # of arrays whose elements `backward` reads
 
@@ -70,18 +71,16 @@ class Variable:
 
     def __getitem__(self, key):
         x = self.value
-        key = tuple(_plain(one) for one in key) if isinstance(key, tuple) else _plain(key)
+        key = tuple([_plain(one) for one in key]) if isinstance(key, tuple) else _plain(key)
         if not _is_recording():
             return x[key]
         if isinstance(key, Array) and key.dtype in _dtypes.INTEGERS and x.ndim > 0:
             return _ops.take(self, key, axis=0)
 
-        def backward(dy):
-            if _is_view(key):
-                return [_Part(key, dy)]
-            return [_added(dy, _positions(x)[key], x)]
-
-        return Variable(x[key], (self,), backward, "an index", key if isinstance(key, tuple) else (key,))
+        if _is_view(key):
+            return Variable(x[key], (self,), _part, "an index", (), (key,))
+        return Variable(x[key], (self,), lambda dy: [_added(dy, _positions(x)[key], x)], "an index",
+                        key if isinstance(key, tuple) else (key,))
 
     def __len__(self):
         return len(self.value)
@@ -174,9 +173,9 @@ def _unbroadcast(gradient, shape):
     return gradient if gradient.shape == tuple(shape) else _core.reshape_view(gradient, shape)
 
 
-def _row_gradients(name, inputs, dy, wanted):
+def _row_gradients(name, inputs, wanted, dy):
     """The gradients of an elementwise op, derived from its expression."""
-    numbers = tuple([not isinstance(x, Array) for x in inputs])
+    numbers = tuple([type(x) is not Array for x in inputs])
     key = (name, numbers, wanted)
     derived = _derived.get(key)
     if derived is None:
@@ -185,26 +184,29 @@ def _row_gradients(name, inputs, dy, wanted):
         scalars = [n for n, number in zip(names, numbers) if number]
         expression = _core.expression(_ops.TABLE[name]["expression"], arrays, scalars)
         derived = _derived[key] = expression.gradient([arrays.index(names[i]) for i in wanted])
-    arrays, scalars = list(inputs), []
+    arrays, scalars = inputs, ()
     if True in numbers:
         arrays = [x for x, number in zip(inputs, numbers) if not number]
         scalars = [x for x, number in zip(inputs, numbers) if number]
-    if name != "where" and not _INEXACT.issuperset([x.dtype for x in arrays]):  # each part of the expression has the op's dtype
+    # Each part of the expression has the op's dtype.
+    if len(wanted) < len(arrays) and name != "where" and not _INEXACT.issuperset([x.dtype for x in arrays]):
         dtype = _dtypes.result_type(*inputs)
         dtype = _dtypes.float32 if dtype in (_dtypes.float16, _dtypes.bfloat16) else dtype
         arrays = [x if x.dtype in _INEXACT else _ops.cast(x, dtype=dtype) for x in arrays]
     found = derived.map([*arrays, dy], scalars, None)
     gradients = [None] * len(inputs)
     for i, gradient in zip(wanted, found):
-        gradients[i] = _unbroadcast(gradient, inputs[i].shape)
+        shape = inputs[i].shape
+        gradients[i] = gradient if gradient.shape == shape else _unbroadcast(gradient, shape)
     return gradients
 
 
-def _term_gradients(name, inputs, dy, wanted):
+def _term_gradients(name, inputs, wanted, dy):
     """The gradients of a sum or a difference. One of them at most is `dy` itself: no two may share memory."""
     gradients, is_given = [None] * len(inputs), False
     for i in wanted:
-        gradient = _unbroadcast(dy, inputs[i].shape)
+        shape = inputs[i].shape
+        gradient = dy if dy.shape == shape else _unbroadcast(dy, shape)
         if name == "subtract" and i == 1:
             gradient = _ops.negative(gradient)
         elif gradient is dy:
@@ -227,8 +229,13 @@ def _added(dy, positions, x):
 
 def _is_view(key):
     """Whether an index takes each element at most once, as a view."""
-    keys = key if isinstance(key, tuple) else (key,)
-    return not any(isinstance(one, (Array, list, tuple)) or hasattr(one, "__dlpack__") for one in keys)
+    for one in key if isinstance(key, tuple) else (key,):
+        if type(one) not in _VIEW_KEYS and (isinstance(one, (Array, list, tuple)) or hasattr(one, "__dlpack__")):
+            return False
+    return True
+
+
+_VIEW_KEYS = (slice, int, type(None), type(Ellipsis))
 
 
 class _Part:
@@ -237,6 +244,10 @@ class _Part:
     def __init__(self, key, gradient):
         self.key = key
         self.gradient = gradient
+
+
+def _part(key, dy):
+    return [_Part(key, dy)]
 
 
 class _Parts:
@@ -365,31 +376,49 @@ def _dispatch(name, inputs, attributes):
     raise TypeError(f"{name}: {type(wrong).__name__} is neither an array nor a number{hint(wrong)}")
 
 
-_paused = threading.local()
+class _Thread(threading.local):
+    records = True  # what is computed from variables
+
+
+_thread = _Thread()
 
 
 def _is_recording():
     """Whether this thread records what is computed from variables."""
-    return getattr(_paused, "records", True)
+    return _thread.records
 
 
 def _set_recording(records):
     """Lets this thread record, or not, what is computed from variables; compute.no_grad is made of it."""
-    _paused.records = records
+    _thread.records = records
 
 
 def _record(name, function, inputs, attributes):
     """Runs a function on the values of the inputs; what it returns remembers where it came from."""
-    values = [x.value if isinstance(x, Variable) else _dtypes.number(x) for x in inputs]
+    values, sources, wanted = [], [], []
+    for x in inputs:
+        source = None
+        if isinstance(x, Variable):
+            value = x.value
+            if value.dtype in _INEXACT:
+                source = x
+                wanted.append(len(values))
+        else:
+            value = x if type(x) is Array else _dtypes.number(x)
+        values.append(value)
+        sources.append(source)
     outputs = function(*values, **attributes)
-    if not _is_recording():
+    if not _thread.records:
         return outputs
     listed = outputs if isinstance(outputs, tuple) else (outputs,)
-    sources = tuple([x if isinstance(x, Variable) and x.value.dtype in _INEXACT else None for x in inputs])
-    wanted = tuple([i for i, x in enumerate(sources) if x is not None])
     if listed[0].dtype not in _INEXACT or not wanted:
         return outputs  # it has no gradient
-    if name not in _ops.ROWS and name not in _RULES:
+    if name in _ops.ROWS:
+        if name in _TERMS:
+            return Variable(outputs, sources, _term_gradients, name, (), (name, values, wanted))
+        needed = () if name in _LINEAR else (*values, outputs)
+        return Variable(outputs, sources, _row_gradients, name, needed, (name, values, tuple(wanted)))
+    if name not in _RULES:
         from . import _rules  # most programs differentiate nothing, and need not wait for it
 
         _OTHER_RULES.update(_rules.OTHER_RULES)
@@ -401,10 +430,7 @@ def _record(name, function, inputs, attributes):
     def variable(value, backward):
         return Variable(value, sources, backward, name, needed)
 
-    if name in _ops.ROWS:
-        of_row = _term_gradients if name in _TERMS else _row_gradients
-        return variable(outputs, lambda dy: of_row(name, values, dy, wanted))
-    first = variable(listed[0], lambda dy: _RULES[name](values, listed, attributes, dy))
+    first = Variable(listed[0], sources, _RULES[name], name, needed, (values, listed, attributes))
     if not isinstance(outputs, tuple):
         return first
     others, rules = list(listed[1:]), _OTHER_RULES.get(name, ())
@@ -473,6 +499,7 @@ def _backward(last, finished=None):
     finished(variable, gradient) is called as soon as the gradient of a variable without inputs is complete.
     """
     gradients, parts = {id(last): _creation.ones_like(last.value)}, {}
+    sums = set()  # of `gradients`, those that were added up here, so that nobody else has the array
     order, uses = _order(last), None
     if finished is not None:
         uses = collections.Counter(id(source) for variable in order for source in variable.inputs if source is not None)
@@ -501,11 +528,11 @@ def _backward(last, finished=None):
         if variable.watch is not None and variable.watch.written:
             raise RuntimeError(f"{variable.name}: an array that its gradient needs was changed in place after the call; "
                                "change a copy, compute.asarray(x, copy=True)")
-        for source, gradient in zip(variable.inputs, variable.backward(dy)):
+        for source, gradient in zip(variable.inputs, variable.backward(*variable.saved, dy)):
             if source is None or gradient is None:
                 continue
             dtype, to = source.value.dtype, id(source)
-            if isinstance(gradient, _Part):
+            if type(gradient) is not Array and isinstance(gradient, _Part):
                 gradient.gradient = _fitted(gradient.gradient, dtype)
                 if to not in parts:
                     parts[to] = _Parts(source.value)
@@ -516,7 +543,13 @@ def _backward(last, finished=None):
             if gradient.dtype is not dtype:
                 gradient = _fitted(gradient, dtype)
             known = gradients.get(to)
-            gradients[to] = gradient if known is None else _ops.add(known, gradient)
+            if known is None:
+                gradients[to] = gradient
+            elif to in sums:
+                _ops.add(known, gradient, out=known)
+            else:
+                gradients[to] = _ops.add(known, gradient)
+                sums.add(to)
         if finished is not None:
             used(variable)
         if variable.inputs:
