@@ -333,7 +333,7 @@ def _reshaped(x, shape):
 
 # ---- Recording ------------------------------------------------------------------------------------------------------
 
-_RULES, _OTHER_RULES = {}, {}  # from the module _rules, imported at first use
+_RULES, _OTHER_RULES = {}, {}  # from the modules _rules, _rules_linalg and _rules_networks, imported at first use
 
 # Ops whose rules read the shapes and dtypes of the inputs and outputs alone.
 _LINEAR = {"add", "average_pool", "cast", "concat", "conj", "copy", "cumulative_sum", "diagonal", "diff", "dropout", "imag",
@@ -419,7 +419,7 @@ def _record(name, function, inputs, attributes):
         needed = () if name in _LINEAR else (*values, outputs)
         return Variable(outputs, sources, _row_gradients, name, needed, (name, values, tuple(wanted)))
     if name not in _RULES:
-        from . import _rules  # most programs differentiate nothing, and need not wait for it
+        from . import _rules, _rules_linalg, _rules_networks  # noqa: F401: most programs differentiate nothing
 
         _OTHER_RULES.update(_rules.OTHER_RULES)
         _RULES.update(_rules.RULES)
