@@ -128,10 +128,12 @@ _OPERANDS = (Variable, Array, bool, int, float, complex)
 def _operator(name, reflected=False):
     function = _ops.TABLE[name]["run"]
     if reflected:
-        return lambda self, other: function(other, self)
+        return lambda self, other: _record(name, function, (other, self), {}) if type(other) in _OPERANDS else function(other, self)
 
     def run(self, *others):
-        if others and not isinstance(others[0], _OPERANDS) and not _creation.is_values(others[0]) and hasattr(others[0], "__array__"):
+        if not others or type(others[0]) in _OPERANDS:
+            return _record(name, function, (self, *others), {})
+        if not isinstance(others[0], _OPERANDS) and not _creation.is_values(others[0]) and hasattr(others[0], "__array__"):
             return NotImplemented  # an array of another library, which may know variables
         return function(self, *others)
 
@@ -404,7 +406,7 @@ def _record(name, function, inputs, attributes):
                 source = x
                 wanted.append(len(values))
         else:
-            value = x if type(x) is Array else _dtypes.number(x)
+            value = x if type(x) in _OPERANDS else _dtypes.number(x)
         values.append(value)
         sources.append(source)
     outputs = function(*values, **attributes)
