@@ -138,7 +138,12 @@ def _broadcast(arrays):
     return broadcast_arrays(*common)
 
 
+_WHOLE = (_dtypes.int64, _dtypes.int32)
+
+
 def _getitem(x, key):
+    if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim > 0:
+        return _ops.take(x, key, axis=0)
     if isinstance(key, list):
         return x[_as_index(key)]
     keys = _expand(x, key)
