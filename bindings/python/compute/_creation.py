@@ -223,13 +223,13 @@ def arange(start=0, stop=None, step=1, dtype=None, *, device=None, **names):
         return renamed(arange, names, start, stop=stop, step=step, dtype=dtype, device=device)
     if stop is None:
         start, stop = 0, start
-    start, stop, step = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop, step))
+    start, stop, step = [x if type(x) is int else x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop, step)]
     if step == 0:
         raise ValueError("arange: step is 0")
+    whole = isinstance(start, int) and isinstance(stop, int) and isinstance(step, int)
     if dtype is None:
-        whole = all(isinstance(x, int) for x in (start, stop, step))
         dtype = DEFAULT_INTEGER if whole else _dtypes.DEFAULT_FLOAT
-    if all(isinstance(x, int) for x in (start, stop, step)):
+    if whole:
         size = max(-((start - stop) // step), 0)
     else:
         size = max(math.ceil((stop - start) / step), 0)

@@ -118,7 +118,8 @@ def number(value):
 
 def check_range(number, dtype):
     """Raises OverflowError if an integer does not fit in an integer dtype."""
-    if dtype in INTEGERS and not iinfo(dtype).min <= number <= iinfo(dtype).max:
+    limits = _LIMITS.get(dtype)
+    if limits is not None and not limits.min <= number <= limits.max:
         raise OverflowError(f"the number {number} does not fit in {dtype.name}")
 
 
@@ -238,10 +239,17 @@ def iinfo(type, /):
     dtype = type.dtype if isinstance(type, Array) else _from_object(type)
     if dtype not in INTEGERS:
         raise TypeError(f"iinfo needs an integer dtype, not {dtype}")
+    return _LIMITS[dtype]
+
+
+def _limits(dtype):
     bits = 8 * dtype.itemsize
     if dtype in SIGNED:
         return iinfo_object(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
     return iinfo_object(bits, 2 ** bits - 1, 0, dtype)
+
+
+_LIMITS = {dtype: _limits(dtype) for dtype in INTEGERS}
 
 
 def isdtype(dtype, kind):

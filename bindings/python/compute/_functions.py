@@ -777,10 +777,11 @@ def searchsorted(x1, x2, /, side="left", sorter=None, *, right=None):
     """
     side = side if right is None else "right" if right else "left"
     x1, x2 = arrays_of(x1, x2)
-    dtype = _dtypes.common("searchsorted", x1, x2)
-    if not isinstance(x2, Array):
-        x2 = _creation.full((), x2, dtype=dtype, device=getattr(x1, "device", None))
-    x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
+    if not (isinstance(x2, Array) and getattr(x1, "dtype", None) is x2.dtype):
+        dtype = _dtypes.common("searchsorted", x1, x2)
+        if not isinstance(x2, Array):
+            x2 = _creation.full((), x2, dtype=dtype, device=getattr(x1, "device", None))
+        x1, x2 = (x if x.dtype is dtype else _ops.cast(x, dtype=dtype) for x in (x1, x2))
     return _ops.searchsorted(x1, x2, sorter, side=side)
 
 

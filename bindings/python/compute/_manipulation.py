@@ -26,6 +26,8 @@ def _axis(axis, rank, name):
 
 
 def _axes(axes, rank, name):
+    if type(axes) is int:
+        return [_axis(axes, rank, name)]
     listed = [_axis(axis, rank, name) for axis in (axes if isinstance(axes, (tuple, list)) else (axes,))]
     if len(set(listed)) != len(listed):
         raise ValueError(f"{name}: the axes {axes} are not different")

@@ -2,6 +2,7 @@
 """Arrays as text, in the format of NumPy."""
 from __future__ import annotations
 
+import functools
 import math
 from array import array
 from struct import pack, unpack
@@ -33,23 +34,27 @@ def _empty_lists(shape):
 
 def flat_list(x):
     """The elements in row-major order, as numbers of Python."""
-    if x.dtype in (_dtypes.float16, _dtypes.bfloat16, *_dtypes.FLOAT8):
+    if x.dtype in _NARROW:
         from ._functions import astype
 
         x = astype(x, _dtypes.float32)
     data = bytearray(x.nbytes)
     _core.read_into(x, data)
-    code = {"bool": "?", "complex64": "f", "complex128": "d"}.get(x.dtype.name) or _format(x.dtype)
-    numbers = memoryview(data).cast(code).tolist() if x.size else []
+    numbers = memoryview(data).cast(_format(x.dtype)).tolist() if data else []
     if x.dtype in _dtypes.COMPLEX:
         return [complex(*pair) for pair in zip(numbers[::2], numbers[1::2])]
     return numbers
 
 
+_NARROW = frozenset((_dtypes.float16, _dtypes.bfloat16, *_dtypes.FLOAT8))
+
+
+@functools.cache
 def _format(dtype):
+    """What the module struct calls a dtype, or the parts of a complex one."""
     from ._creation import _CODES
 
-    return _CODES[dtype]
+    return {"bool": "?", "complex64": "f", "complex128": "d"}.get(dtype.name) or _CODES[dtype]
 
 
 def _round_trip(value, dtype):

@@ -89,14 +89,16 @@ class Expression:
     def _values(self, positional, named):
         """The operands by name."""
         values = dict(zip(self.names, positional))
+        if not named and len(positional) == len(self.names):
+            return values
         values.update(named)
         if set(values) != set(self.names) or len(positional) + len(named) != len(self.names):
             raise TypeError(f"the expression takes {', '.join(self.names)}")
         return values
 
     def _bind(self, values):
-        numbers = frozenset(name for name in self.names if not isinstance(values[name], Array))
-        if any(is_values(values[name]) for name in numbers):
+        numbers = frozenset([name for name in self.names if not isinstance(values[name], Array)])
+        if numbers and any(is_values(values[name]) for name in numbers):
             values = dict(zip(values, arrays_of(*values.values())))
             numbers = frozenset(name for name in self.names if not isinstance(values[name], Array))
         inputs = [values[name] for name in self.names if name not in numbers]

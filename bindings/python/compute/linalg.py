@@ -8,6 +8,7 @@ no result, as for a singular matrix in `inv`, using the result raises NumericalE
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections import namedtuple
 
@@ -382,7 +383,13 @@ _SQUARES_SCALE = {dtype: f"where(isfinite(y) & (y > 0) & ((y > {high}) | (y < {l
                                             ("1e-140", "1e140", (_dtypes.float64, _dtypes.complex128))) for dtype in dtypes}
 _SIZE = _expression("abs(x)")
 _SQUARES = _expression("y = abs(x) / s; y * y", "x", "s")
+_ROOT_OF_SQUARES = _SQUARES.reducer("sum", "sqrt(y)")
 _POWERS = _expression("pow(abs(x) / s, p)", "x", "s", "p")
+
+
+@functools.cache
+def _scale_of_squares(dtype):
+    return _SIZE.reducer("max", _SQUARES_SCALE[dtype])
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
@@ -407,10 +414,13 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
         return _ops.sum(_ops.cast(size != 0, dtype=size.dtype), **keep)
     if ord in (1, math.inf, -math.inf):
         return (_ops.sum if ord == 1 else _ops.max if ord > 0 else _ops.min)(_ops.abs(x), **keep)
+    if ord == 2 and x.size and x.dtype is not _dtypes.float16:
+        scale = _scale_of_squares(x.dtype)([x], (), axes, True)
+        norm = _ROOT_OF_SQUARES([x, scale], (), axes, keep["keepdims"])
+        return norm * _core.reshape_view(scale, norm.shape)
     scale = None
-    if x.size and (ord != 2 or x.dtype is not _dtypes.float16):
-        scale = _SIZE.reduce("max" if ord > 0 else "min", x, axis=axes, keepdims=True,
-                             after=_SQUARES_SCALE[x.dtype] if ord == 2 else _SCALE)
+    if x.size and ord != 2:
+        scale = _SIZE.reduce("max" if ord > 0 else "min", x, axis=axes, keepdims=True, after=_SCALE)
     powers, exponent = (_SQUARES, ()) if ord == 2 else (_POWERS, (float(ord),))
     norm = powers.reduce("sum", x, 1.0 if scale is None else scale, *exponent, axis=axes, keepdims=keepdims,
                          after="sqrt(y)" if ord == 2 else f"pow(y, {1 / ord!r})")
