@@ -315,12 +315,7 @@ void MapPlan::plan_at_once() {
 void MapPlan::gather(int operand, const void* src, int64_t stride, void* dst, int64_t n) const {
   const Operand& o = operands_[operand];
   if (o.index_dtype != 0) {  // src is a position, not an address
-    const int64_t first = reinterpret_cast<intptr_t>(src);
-    if (o.size == 4) {
-      for (int64_t i = 0; i < n; ++i) static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(first + i * stride);
-    } else {
-      for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(dst)[i] = first + i * stride;
-    }
+    table_->positions[o.size == 4 ? 0 : 1](reinterpret_cast<intptr_t>(src), stride, dst, n);
     return;
   }
   if (stride == o.size)
