@@ -8,12 +8,14 @@
 
 #include "plugins/common/op/core.hpp"
 #include "plugins/cpu/kernels/fourier_kernel.hpp"
+#include "plugins/cpu/kernels/jacobi_kernel.hpp"
 #include "plugins/cpu/kernels/network_kernel.hpp"
 #include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/kernels/pool_kernel.hpp"
 #include "plugins/cpu/kernels/quantized_kernel.hpp"
 #include "plugins/cpu/kernels/recurrent_kernel.hpp"
 #include "plugins/cpu/kernels/sets.hpp"
+#include "plugins/cpu/kernels/triangle_kernel.hpp"
 #include "plugins/cpu/kernels/window_kernel.hpp"
 
 namespace compute::cpu {
@@ -63,6 +65,8 @@ const Isa& isa_of(InstructionSet set) {
                          &avx512::pool_kernels,
                          &avx512::order_kernels,
                          &avx512::fourier_kernels,
+                         &avx512::jacobi_kernels,
+                         &avx512::triangle_kernels,
                          &avx512::quantized_kernels,
                          &avx512::recurrent_kernels,
                          &avx512::gate_kernels};
@@ -81,6 +85,8 @@ const Isa& isa_of(InstructionSet set) {
                          &avx2::pool_kernels,
                          &avx2::order_kernels,
                          &avx2::fourier_kernels,
+                         &avx2::jacobi_kernels,
+                         &avx2::triangle_kernels,
                          &avx2::quantized_kernels,
                          &avx2::recurrent_kernels,
                          &avx2::gate_kernels};
@@ -92,7 +98,8 @@ const Isa& isa_of(InstructionSet set) {
                        &baseline::copy_kernels,         &baseline::gemm_kernels,
                        &baseline::window_kernels,       &baseline::network_kernels,
                        &baseline::pool_kernels,         &baseline::order_kernels,
-                       &baseline::fourier_kernels,      &baseline::quantized_kernels,
+                       &baseline::fourier_kernels,      &baseline::jacobi_kernels,
+                       &baseline::triangle_kernels,     &baseline::quantized_kernels,
                        &baseline::recurrent_kernels,    &baseline::gate_kernels};
   return isa;
 }

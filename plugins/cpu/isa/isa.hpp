@@ -10,6 +10,7 @@ struct BlockKernels;
 struct CopyKernels;
 struct FourierKernels;
 struct GemmKernels;
+struct JacobiKernels;
 struct NetworkKernels;
 struct PoolKernels;
 struct QuantizedKernels;
@@ -17,6 +18,7 @@ struct RecurrentGateKernels;
 struct RecurrentProducts;
 struct ReduceKernels;
 struct OrderKernels;
+struct TriangleKernels;
 struct WindowKernels;
 
 /// The instruction sets for which the kernels are compiled, in ascending order. On processors other than x86-64 only
@@ -35,6 +37,8 @@ struct Isa {
   const PoolKernels* pool;
   const OrderKernels* order;
   const FourierKernels* fourier;
+  const JacobiKernels* jacobi;
+  const TriangleKernels* triangles;
   const QuantizedKernels* quantized;
   const RecurrentProducts* recurrent_products;
   const RecurrentGateKernels* recurrent_gates;
