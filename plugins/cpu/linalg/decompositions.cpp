@@ -16,10 +16,12 @@
 
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
+#include "plugins/cpu/linalg/jacobi.hpp"
 #include "plugins/cpu/linalg/large.hpp"
 #include "plugins/cpu/linalg/matrix.hpp"
 #include "plugins/cpu/linalg/small.hpp"
 #include "plugins/cpu/linalg/transfer.hpp"
+#include "plugins/cpu/linalg/triangles.hpp"
 #include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
@@ -119,31 +121,32 @@ class TriangularSolve final : public Decomposition<T> {
  public:
   TriangularSolve(const LapackLibrary& library, const Op& op)
       : Decomposition<T>(library),
-        library_(library),
         is_shared_(are_shared(op)),
         n_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 2])),
         count_(static_cast<Int>(op.input(1).shape[op.input(1).rank - 1])),
         upper_(op.integer("upper", 0) != 0),
-        unit_(op.integer("unit_diagonal", 0) != 0) {}
+        unit_(op.integer("unit_diagonal", 0) != 0),
+        equations_(library, n_, count_) {}
 
   bool takes_all_threads() const override { return is_shared_; }
 
   Outcome run(Arrays& arrays, const View* operands) const override {
     T* const a = arrays.take<T>(int64_t{n_} * n_);
     T* const b = arrays.take<T>(int64_t{n_} * count_);
+    const auto scratch = equations_.take(arrays);
     if (operands == nullptr) return kDone;
     load(operands[0], a);
     load(operands[1], b);
-    substitute<T>(library_, a, n_, nullptr, upper_, unit_, b, count_);
+    equations_.solve(a, upper_, unit_, b, false, scratch);
     store(b, n_, operands[2]);
     return kDone;
   }
 
  private:
-  const LapackLibrary& library_;
   const bool is_shared_;
   const Int n_, count_;
   const bool upper_, unit_;
+  const Equations<T> equations_;
 };
 
 template <class T>
@@ -602,6 +605,9 @@ template <class T>
 std::unique_ptr<Decomposition<T>> make_decomposition(const LapackLibrary& library, const Op& op) {
   const std::string_view name = op.name();
   if (auto large = make_large<T>(library, op)) return large;
+  if constexpr (!kIsComplex<T>) {
+    if (auto jacobi = make_jacobi<T>(library, op)) return jacobi;
+  }
   if (name == "cholesky") return std::make_unique<Cholesky<T>>(library, op);
   if (name == "eig") return std::make_unique<Eig<T>>(library, op);
   if (name == "eigh") return std::make_unique<Eigh<T>>(library, op);
@@ -650,8 +656,10 @@ class DecompositionPlan final : public Plan {
     nest_ = common::collapse(batch, pointers, 0);
     slot_bytes_ = decomposition_->memory_bytes();
     const int64_t matrices = nest_.points();
+    together_ = decomposition_->together();
+    groups_ = (matrices + together_ - 1) / together_;
     const double work = static_cast<double>(matrices) * static_cast<double>(cost) / static_cast<double>(kGrain);
-    const int64_t most = std::min<int64_t>(matrices, kSlotsPerThread * thread_count());
+    const int64_t most = std::min<int64_t>(groups_, kSlotsPerThread * thread_count());
     slots_ = decomposition_->takes_all_threads()
                  ? 1
                  : std::clamp<int64_t>(static_cast<int64_t>(std::min(work, 1e9)), 1, most);
@@ -663,28 +671,46 @@ class DecompositionPlan final : public Plan {
     FirstFault fault;
     parallel_tasks(slots_, 1, [&](int64_t begin, int64_t end) {
       const OneOpenmpThread one(openmp_);
-      for (int64_t slot = begin; slot < end; ++slot) run_slot(run, slot, fault);
+      for (int64_t slot = begin; slot < end; ++slot) {
+        if (together_ == 1) {
+          run_slot<1>(run, slot, fault);
+        } else {
+          run_slot<kMostTogether>(run, slot, fault);
+        }
+      }
     });
     fault.report(run, name_);
   }
 
  private:
+  template <int64_t kMost>
   void run_slot(const compute_plugin_run& run, int64_t slot, FirstFault& fault) const {
-    const int64_t first = nest_.points() * slot / slots_, last = nest_.points() * (slot + 1) / slots_;
+    const int64_t first = groups_ * slot / slots_ * together_;
+    const int64_t last = std::min(groups_ * (slot + 1) / slots_ * together_, nest_.points());
     const size_t count = views_.size();
     std::array<int64_t, kMostOperands + 1> offsets{};
-    std::array<View, kMostOperands> operands;
+    std::array<View, kMostOperands * kMost> operands;
+    std::array<int64_t, kMost> positions{};
+    std::array<Outcome, kMost> outcomes;
     Walk walk(nest_, nest_.rank, first, offsets.data());
-    for (int64_t i = first; i < last; ++i, walk.next()) {
-      for (size_t k = 0; k < count; ++k) {
-        operands[k] = views_[k];
-        operands[k].data = address(run.tensors[k]) + nest_.offsets[k] + offsets[k];
+    for (int64_t i = first; i < last; i += together_) {
+      const auto matrices = static_cast<size_t>(std::min(together_, last - i));
+      for (size_t m = 0; m < matrices; ++m, walk.next()) {
+        for (size_t k = 0; k < count; ++k) {
+          View& view = operands[m * kMostOperands + k];
+          view = views_[k];
+          view.data = address(run.tensors[k]) + nest_.offsets[k] + offsets[k];
+        }
+        positions[m] = nest_.offsets[count] + offsets[count];
       }
       Arrays arrays(address(run.workspace) + slot * slot_bytes_);
-      const Outcome outcome = decomposition_->run(arrays, operands.data());
-      if (outcome.is_done) continue;
-      for (size_t k = static_cast<size_t>(inputs_); k < count; ++k) store_nan(operands[k], dtypes_[k]);
-      if (outcome.fault != COMPUTE_PLUGIN_FAULT_NONE) fault.add(nest_.offsets[count] + offsets[count], outcome.fault);
+      decomposition_->run_together(arrays, operands.data(), static_cast<int64_t>(matrices), outcomes.data());
+      for (size_t m = 0; m < matrices; ++m) {
+        if (outcomes[m].is_done) continue;
+        for (size_t k = static_cast<size_t>(inputs_); k < count; ++k)
+          store_nan(operands[m * kMostOperands + k], dtypes_[k]);
+        if (outcomes[m].fault != COMPUTE_PLUGIN_FAULT_NONE) fault.add(positions[m], outcomes[m].fault);
+      }
     }
   }
 
@@ -695,8 +721,6 @@ class DecompositionPlan final : public Plan {
     if (dtype == COMPUTE_DTYPE_COMPLEX128) store_all(std::complex<double>(kNan<double>, kNan<double>), to);
   }
 
-  static constexpr size_t kMostOperands = 4;
-
   const std::string name_;
   const Openmp& openmp_;
   const std::unique_ptr<const Decomposition<T>> decomposition_;
@@ -704,7 +728,8 @@ class DecompositionPlan final : public Plan {
   std::vector<View> views_;
   std::vector<compute_dtype> dtypes_;
   int32_t inputs_ = 1;
-  int64_t slot_bytes_ = 0, slots_ = 1;  // matrices that are computed at a time
+  int64_t together_ = 1, groups_ = 1;   // matrices of a group, and groups
+  int64_t slot_bytes_ = 0, slots_ = 1;  // groups that are computed at a time
 };
 
 }  // namespace

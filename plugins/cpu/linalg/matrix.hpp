@@ -88,6 +88,9 @@ constexpr Outcome kNotConverged{false, COMPUTE_PLUGIN_FAULT_NOT_CONVERGED};
 constexpr Outcome kSingular{false, COMPUTE_PLUGIN_FAULT_SINGULAR};
 constexpr Outcome kNotPositiveDefinite{false, COMPUTE_PLUGIN_FAULT_NOT_POSITIVE_DEFINITE};
 
+constexpr int64_t kMostOperands = 4;
+constexpr int64_t kMostTogether = 16;  // matrices
+
 // A decomposition of matrices with elements T. `run` computes one of them: `operands` are the inputs, then the outputs.
 template <class T>
 class Decomposition {
@@ -107,6 +110,12 @@ class Decomposition {
   virtual Outcome run(Arrays& arrays, const View* operands) const = 0;
   // Then matrices are computed one after the other.
   virtual bool takes_all_threads() const { return false; }
+  // How many matrices run_together() computes at most. Each has kMostOperands operands.
+  virtual int64_t together() const { return 1; }
+  virtual void run_together(Arrays& arrays, const View* operands, int64_t count, Outcome* outcomes) const {
+    static_cast<void>(count);
+    *outcomes = run(arrays, operands);
+  }
 
  protected:
   const Lapack<T>& l_;

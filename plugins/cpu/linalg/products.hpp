@@ -46,6 +46,7 @@ class Products {
 
   // Products of this form will be computed; before `scratch_bytes` is asked.
   void expect(Int m, Int n, Int k, bool a_adjoint, bool b_adjoint, Int stride) {
+    if (m == 0 || n == 0) return;
     if constexpr (!kIsComplex<T>) {
       const MatmulPlan plan =
           plan_of(m, n, k, {nullptr, stride, a_adjoint}, {nullptr, stride, b_adjoint}, true, stride);
