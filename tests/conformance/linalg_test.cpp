@@ -593,7 +593,7 @@ void test_many_matrices(const Session& session, const std::string& op, Dtype dty
 // A matrix with NaN gives NaN, and the others of the batch are right.
 void test_nan(const Session& session, const std::string& op, int64_t n) {
   Case c(session, op, dtype::FLOAT32);
-  const int64_t count = n <= 20 ? 20 : 3;  // many small ones are computed together
+  const int64_t count = n <= 20 ? 40 : 3;  // many small ones are computed together
   Array x = c.matrices(Kind::POSITIVE, {count, n, n});
   x.set(n * n + n, Value::of(std::numeric_limits<Real>::quiet_NaN()));
   x.set(n * n + 1, Value::of(std::numeric_limits<Real>::quiet_NaN()));

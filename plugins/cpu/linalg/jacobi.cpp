@@ -10,7 +10,6 @@
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/kernels/jacobi_kernel.hpp"
 #include "plugins/cpu/linalg/transfer.hpp"
-#include "plugins/cpu/threads/threads.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -169,7 +168,7 @@ std::unique_ptr<Decomposition<T>> make_jacobi(const LapackLibrary& library, cons
   if (std::max(extent(a, 1), extent(a, 2)) > std::min(kMostJacobiRows, 8 * kernel<T>().lanes)) return nullptr;
   int64_t matrices = 1;
   for (int32_t i = 0; i < a.rank - 2; ++i) matrices *= a.shape[i];
-  if (4 * matrices < kernel<T>().lanes * thread_count()) return nullptr;
+  if (matrices < 2 * kernel<T>().lanes) return nullptr;
   if (op.name() == "eigh") return std::make_unique<JacobiEigh<T>>(library, op);
   return std::make_unique<JacobiSvd<T>>(library, op);
 }
