@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops on matrices, which run on the host where the device does not have them, and data without a result.
+#include <string_view>
+
 #include "runtime.hpp"
+#include "sanitizer.hpp"
 
 namespace runtime {
 namespace {
@@ -57,11 +60,13 @@ TEST(LinearAlgebra, NamesAMatrixOfManyRows) {
   constexpr int64_t kRows = 513;  // one more than are taken apart, so that the last block has one column
   std::vector<float> values(2 * kRows * kRows);
   for (int64_t i = 0; i < kRows; ++i) values[static_cast<size_t>(i * (kRows + 1))] = 1;
-  for (const compute::Device& device : {remote(), host()}) {
-    const compute::Tensor x = device.from_host(values, {2, kRows, kRows});
+  for (const bool is_remote : {true, false}) {
+    const compute::Tensor x = (is_remote ? remote() : host()).from_host(values, {2, kRows, kRows});
     for (const auto& [name, op] :
          {std::pair{"inv", +[](const compute::Tensor& t) { return compute::inv(t); }},
           std::pair{"cholesky", +[](const compute::Tensor& t) { return compute::cholesky(t); }}}) {
+      // The minimal plugin's plain loops take minutes under the thread sanitizer; cholesky has a third of the products.
+      if (compute::kSanitizer && is_remote && name == std::string_view("inv")) continue;
       const Thrown thrown = thrown_by([&] { static_cast<void>(op(x).to_vector<float>()); });
       EXPECT_EQ(thrown.code, COMPUTE_ERROR_NUMERICAL) << thrown.message;
       EXPECT_EQ(thrown.message.find(std::string(name) + ": matrix 1 of the batch is"), 0u) << thrown.message;
