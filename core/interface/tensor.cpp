@@ -13,6 +13,7 @@
 #include "core/runner/planned_call.hpp"
 #include "core/runner/run_op.hpp"
 #include "core/streams/submission.hpp"
+#include "core/text/printable.hpp"
 
 using namespace compute;
 

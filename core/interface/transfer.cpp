@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/base/sized.hpp"
 #include "core/interface/about.hpp"
 #include "core/lifetime/open_device.hpp"
 #include "core/memory/host_copy.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/runner/run_memory.hpp"
 
-#include "core/devices/device.hpp"
-
 namespace compute {
 namespace {
 

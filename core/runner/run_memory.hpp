@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/devices/device.hpp"
 #include "core/memory/pool.hpp"
 #include "core/planner/plan.hpp"
 
