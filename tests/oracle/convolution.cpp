@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as one loop over all pairs of output and kernel elements and all pairs of channels.
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <vector>
@@ -95,7 +96,8 @@ struct Pair {
   int64_t out, tap, in;
 };
 
-std::vector<Pair> pairs_of(const Geometry& g) {
+// In the order of one of these.
+std::vector<Pair> pairs_of(const Geometry& g, int64_t Pair::*order) {
   std::vector<Pair> pairs;
   for_each(g.output, [&](int64_t out, const Shape& out_at) {
     for_each(g.kernel, [&](int64_t tap, const Shape& tap_at) {
@@ -108,6 +110,7 @@ std::vector<Pair> pairs_of(const Geometry& g) {
       pairs.push_back({out, tap, in});
     });
   });
+  std::ranges::stable_sort(pairs, {}, order);
   return pairs;
 }
 
@@ -129,19 +132,31 @@ class Sums {
   }
 
   // sums[to + pair.out] += x[from_x + pair.in] y[from_y + pair.tap] for such a choice of three positions in a pair.
+  // It is fastest if pairs of one sum follow one another.
   template <int64_t Pair::*kTo, int64_t Pair::*kX, int64_t Pair::*kY>
   void add(const std::vector<Pair>& pairs, int64_t to, const Numbers& x, int64_t from_x, const Numbers& y,
            int64_t from_y) {
     const auto add = [&](const auto& add_term) {
-      for (const Pair& pair : pairs) {
-        const auto i = static_cast<size_t>(to + pair.*kTo), at_y = static_cast<size_t>(from_y + pair.*kY);
-        if (pair.in >= 0) {
-          add_term(sums_[i], static_cast<size_t>(from_x + pair.*kX), at_y);
+      for (auto pair = pairs.begin(); pair != pairs.end();) {
+        const int64_t own = *pair.*kTo;
+        if (own < 0) {
+          ++pair;
           continue;
         }
-        // A zero of padding meets a factor, if the input is one: times an infinity or NaN it may be a NaN or nothing.
-        if constexpr (kX != &Pair::in) continue;
-        if (!y.all_finite && !y.is_finite(at_y)) open_[i] |= kAny;
+        const auto i = static_cast<size_t>(to + own);
+        Sum sum = sums_[i];  // a local one, since loads and stores of long doubles take long
+        for (; pair != pairs.end() && *pair.*kTo == own; ++pair) {
+          const auto at_y = static_cast<size_t>(from_y + *pair.*kY);
+          if (pair->in >= 0) {
+            add_term(sum, static_cast<size_t>(from_x + *pair.*kX), at_y);
+            continue;
+          }
+          // A zero of padding meets a factor, if the input is one: times an infinity or NaN it may be a NaN or
+          // nothing.
+          if constexpr (kX != &Pair::in) continue;
+          if (!y.all_finite && !y.is_finite(at_y)) open_[i] |= kAny;
+        }
+        sums_[i] = sum;
       }
     };
     switch (kind_) {
@@ -231,7 +246,7 @@ Result grad_input(const Geometry& g, std::span<const Array> inputs, bool has_bia
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_in}, g.input), g.each_out() * taps + has_bias);
   const Numbers dy(inputs[0].values(), sums.dtype()), weight(inputs[1].values(), sums.dtype());
-  const std::vector<Pair> pairs = pairs_of(g);
+  const std::vector<Pair> pairs = pairs_of(g, &Pair::in);
   for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
     sums.add<&Pair::in, &Pair::out, &Pair::tap>(pairs, (n * g.c_in + c_in) * in_size, dy,
                                                 (n * g.c_out + c_out) * out_size, weight,
@@ -259,7 +274,7 @@ Result reference_convolution(std::span<const Array> inputs, const Attributes& at
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, has_bias), with({g.n, g.c_out}, g.output), g.each_in() * taps + has_bias);
   const Numbers x(inputs[0].values(), sums.dtype()), weight(inputs[1].values(), sums.dtype());
-  const std::vector<Pair> pairs = pairs_of(g);
+  const std::vector<Pair> pairs = pairs_of(g, &Pair::out);
   for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
     sums.add<&Pair::out, &Pair::in, &Pair::tap>(pairs, (n * g.c_out + c_out) * out_size, x,
                                                 (n * g.c_in + c_in) * in_size, weight,
@@ -309,7 +324,7 @@ Result reference_convolution_grad_weight(std::span<const Array> inputs, const At
   const int64_t in_size = element_count(g.input), out_size = element_count(g.output), taps = element_count(g.kernel);
   Sums sums(common_dtype(inputs, false), with({g.c_out, g.each_in()}, g.kernel), g.n * out_size);
   const Numbers dy(inputs[0].values(), sums.dtype()), x(inputs[1].values(), sums.dtype());
-  const std::vector<Pair> pairs = pairs_of(g);
+  const std::vector<Pair> pairs = pairs_of(g, &Pair::tap);
   for_each_channel(g, [&](int64_t n, int64_t c_in, int64_t c_out, int64_t each) {
     sums.add<&Pair::tap, &Pair::in, &Pair::out>(pairs, (c_out * g.each_in() + each) * taps, x,
                                                 (n * g.c_in + c_in) * in_size, dy, (n * g.c_out + c_out) * out_size);

@@ -35,14 +35,27 @@ bool Matrix::is_real() const {
 Matrix operator*(const Matrix& a, const Matrix& b) {
   Matrix c(a.rows(), b.columns());
   if (a.is_real() && b.is_real()) {
-    std::vector<Real> row(static_cast<size_t>(b.columns()));
-    for (int64_t i = 0; i < a.rows(); ++i) {
-      std::fill(row.begin(), row.end(), 0);
+    // A few columns at a time, whose sums stay in registers: loads and stores of long doubles take long.
+    constexpr int64_t kTogether = 4;
+    std::vector<Real> x(static_cast<size_t>(a.columns())), y(x.size() * kTogether);
+    for (int64_t first = 0; first < b.columns(); first += kTogether) {
+      const int64_t count = std::min(kTogether, b.columns() - first);
       for (int64_t k = 0; k < a.columns(); ++k) {
-        const Real x = a(i, k).real();
-        for (int64_t j = 0; j < b.columns(); ++j) row[static_cast<size_t>(j)] += x * b(k, j).real();
+        for (int64_t j = 0; j < count; ++j) y[static_cast<size_t>(k * kTogether + j)] = b(k, first + j).real();
       }
-      for (int64_t j = 0; j < b.columns(); ++j) c(i, j) = row[static_cast<size_t>(j)];
+      for (int64_t i = 0; i < a.rows(); ++i) {
+        for (int64_t k = 0; k < a.columns(); ++k) x[static_cast<size_t>(k)] = a(i, k).real();
+        Real s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (size_t k = 0; k < x.size(); ++k) {
+          const Real* const row = y.data() + k * kTogether;
+          s0 += x[k] * row[0];
+          s1 += x[k] * row[1];
+          s2 += x[k] * row[2];
+          s3 += x[k] * row[3];
+        }
+        const Real sums[] = {s0, s1, s2, s3};
+        for (int64_t j = 0; j < count; ++j) c(i, first + j) = sums[j];
+      }
     }
     return c;
   }
