@@ -414,7 +414,7 @@ class Process(Case):
     def test_daemon_threads_at_exit(self):
         # Each is somewhere else when the interpreter ends: in an op, in a wait, in a function of the package that is written in Python.
         code = ("import compute as cp, numpy, threading, time\n"
-                "x, small, index = cp.ones((300, 300)), cp.arange(50), cp.asarray([1, 2, 3])\n"
+                "x, small, index = cp.ones((16, 16)), cp.arange(50), cp.asarray([1, 2, 3])\n"
                 "def ops():\n"
                 "    while True: x @ x\n"
                 "def waits():\n"
