@@ -2,6 +2,8 @@
 """A transport over torch.distributed: its store, and its backend for host memory. torchrun starts the processes."""
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import select
 import threading
@@ -32,11 +34,10 @@ class Transport:
         self._notes = distributed.PrefixStore(name + "/notes", store)
         self._looked_at = self._gone_at = 0.0
         self._has_told = False
-        self._processes, self._poll = {}, select.poll()  # ranks on this machine by the descriptors of their processes
-        self._unseen = set(range(self.size)) - {self.rank}
-        self._notes.set(f"process/{self.rank}", f"{_machine()} {os.getpid()}")
         # A group of its own: the program's calls do not come between ours.
         self._group = distributed.ProcessGroupGloo(distributed.PrefixStore(name, store), rank, size)
+        self._processes, self._poll = {}, select.poll()  # ranks on this machine by the descriptors of their processes
+        self._watch_processes()
 
     def __str__(self):
         return f"torch.distributed (gloo, PyTorch {self._torch.__version__})"
@@ -119,20 +120,22 @@ class Transport:
         if now - self._gone_at > 1:  # what this rank waits for may still be on its way
             raise RuntimeError(f"rank {rank} has left the group")
 
+    def _watch_processes(self):
+        """Finds the other ranks on this machine. All ranks take part."""
+        numbers = self._torch.empty(2 * self.size, dtype=self._torch.int64)
+        self._group._allgather_base(numbers, self._torch.tensor([_machine(), os.getpid()])).wait()
+        for rank, (machine, process) in enumerate(zip(*[iter(numbers.tolist())] * 2)):
+            if machine != _machine() or process == os.getpid():
+                continue
+            try:
+                descriptor = os.pidfd_open(process)
+            except OSError:
+                continue  # it has just ended, or no descriptors are left: the connection will tell
+            self._processes[descriptor] = rank
+            self._poll.register(descriptor, select.POLLIN)
+
     def _ended_process(self, wait=0):
         """The rank of a process on this machine that has ended, or ends within `wait` seconds; else None."""
-        for rank in [rank for rank in self._unseen if self._notes.check([f"process/{rank}"])]:
-            self._unseen.discard(rank)
-            machine, process = self._notes.get(f"process/{rank}").decode().split()
-            if machine == _machine() and int(process) != os.getpid():
-                try:
-                    descriptor = os.pidfd_open(int(process))
-                except ProcessLookupError:
-                    return rank
-                except OSError:
-                    continue  # no descriptors are left: the connection will tell
-                self._processes[descriptor] = rank
-                self._poll.register(descriptor, select.POLLIN)
         for descriptor, _ in self._poll.poll(1000 * wait):
             return self._processes[descriptor]
         return None
@@ -169,7 +172,9 @@ class Transport:
         self._processes = {}
 
 
+@functools.cache
 def _machine():
-    """Names what process numbers belong to: the running kernel and its namespace of processes."""
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        return file.read().strip() + "/" + os.readlink("/proc/self/ns/pid")
+    """A number for what process numbers belong to: the running kernel and its namespace of processes."""
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        name = file.read() + os.readlink(b"/proc/self/ns/pid")
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "little", signed=True)
