@@ -47,7 +47,9 @@ bool is_compiled(const TypedExpression& e) {
   return calls > 1 && sizes.size() <= 1;
 }
 
-std::string spelling(const TypedExpression& e, int32_t number) {
+// `sorts` puts the operands of commutative calls in the order of their texts: expressions have them in the order of the
+// nodes.
+std::string spelling(const TypedExpression& e, int32_t number, bool sorts = false) {
   const compute_plugin_node& node = e.nodes()[static_cast<size_t>(number)];
   if (node.kind == COMPUTE_PLUGIN_NODE_INPUT) return "x" + std::to_string(node.value);
   if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT) {
@@ -55,9 +57,53 @@ std::string spelling(const TypedExpression& e, int32_t number) {
     std::memcpy(&bits, node.bits, sizeof bits);
     return "constant<" + dtype_name(node.dtype) + ">(" + hexadecimal(bits) + ")";
   }
-  std::string text = std::string(find_intrinsic(node.value)->name) + "(";
-  for (const int32_t operand : e.operands(node)) text += (text.back() == '(' ? "" : ", ") + spelling(e, operand);
+  std::vector<std::string> operands;
+  for (const int32_t operand : e.operands(node)) operands.push_back(spelling(e, operand, sorts));
+  if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) return operands[0];  // from or to a half
+  const IntrinsicInfo& called = *find_intrinsic(node.value);
+  if (sorts && called.commutative) std::ranges::sort(operands);
+  std::string text = std::string(called.name) + "(";
+  for (const std::string& operand : operands) text += (text.back() == '(' ? "" : ", ") + operand;
   return text + ")";
+}
+
+std::string digest_of(const TypedExpression& e) {
+  const auto digest = e.digest();
+  return hexadecimal(big_endian(digest.data())) + ", " + hexadecimal(big_endian(digest.data() + 8));
+}
+
+bool is_half(compute_dtype dtype) { return dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16; }
+
+// Whether a node of a half is an input, or a choice between inputs: nothing that was rounded.
+bool is_given(const TypedExpression& e, int32_t number) {
+  const compute_plugin_node& node = e.nodes()[static_cast<size_t>(number)];
+  if (node.kind == COMPUTE_PLUGIN_NODE_INPUT) return true;
+  if (node.kind != COMPUTE_PLUGIN_NODE_CALL || node.value != COMPUTE_PLUGIN_INTRINSIC_WHERE) return false;
+  const auto operands = e.operands(node);
+  return is_given(e, operands[1]) && is_given(e, operands[2]);
+}
+
+// Whether an expression of a half is that of float32, rounded once: it computes in float32, with inputs that are
+// converted, and chooses between halves at most.
+bool is_rounded_once(const TypedExpression& e) {
+  return std::ranges::all_of(e.nodes(), [&](const compute_plugin_node& node) {
+    if (node.kind != COMPUTE_PLUGIN_NODE_CALL) return true;
+    if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT)
+      return is_half(node.dtype) || (node.dtype == COMPUTE_DTYPE_FLOAT32 && is_given(e, e.operands(node)[0]));
+    return !is_half(node.dtype) || node.value == COMPUTE_PLUGIN_INTRINSIC_WHERE;
+  });
+}
+
+// The line for a half of a row of float32; empty if its expression is another one.
+std::string half_row(const OpSchema& op, compute_dtype half, const TypedExpression& row, const std::string& dtypes) {
+  if (!in_class(half, op.input_class)) return "";
+  const std::vector<OperandDesc> operands(op.inputs.size(), OperandDesc{half});
+  const TypedExpression e = type_row(op, operands, row_types(op, operands));
+  const int32_t result = e.plugin_view().outputs[0];
+  if (!is_rounded_once(e)) return "";
+  if (spelling(e, result, true) != spelling(row, row.plugin_view().outputs[0], true)) return "";
+  return "COMPUTE_CPU_HALF_ROW(" + digest_of(e) + ", " + (half == COMPUTE_DTYPE_FLOAT16 ? "Float16" : "Bfloat16") +
+         ", " + digest_of(row) + ", " + dtypes + ")\n";
 }
 
 }  // namespace
@@ -74,12 +120,13 @@ std::string compiled_rows() {
       const std::vector<OperandDesc> operands(op->inputs.size(), OperandDesc{dtype});
       const TypedExpression e = type_row(*op, operands, row_types(*op, operands));
       if (!is_compiled(e) || !written.insert(e.digest()).second) continue;
-      const auto digest = e.digest();
-      text += "\n// " + op->name + " of " + dtype_name(dtype) + "\nCOMPUTE_CPU_ROW(" +
-              hexadecimal(big_endian(digest.data())) + ", " + hexadecimal(big_endian(digest.data() + 8)) + ", " +
-              dtype_name(e.output_dtype(0));
-      for (size_t i = 0; i < 3; ++i) text += i < operands.size() ? ", " + dtype_name(dtype) : ", none";
-      text += ",\n                " + spelling(e, e.plugin_view().outputs[0]) + ")\n";
+      std::string dtypes = dtype_name(e.output_dtype(0));
+      for (size_t i = 0; i < 3; ++i) dtypes += i < operands.size() ? ", " + dtype_name(dtype) : ", none";
+      text += "\n// " + op->name + " of " + dtype_name(dtype) + "\nCOMPUTE_CPU_ROW(" + digest_of(e) + ", " + dtypes +
+              ",\n                " + spelling(e, e.plugin_view().outputs[0]) + ")\n";
+      if (dtype != COMPUTE_DTYPE_FLOAT32) continue;
+      for (const compute_dtype half : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16})
+        text += half_row(*op, half, e, dtypes);
     }
   }
   return text;
