@@ -150,8 +150,9 @@ compute_dtype promote_inputs(const OpCall& call, DtypeClass wanted) {
 
 std::string even_step(const std::string& a, const std::string& b, const std::string& c, const std::string& i) {
   const std::string whole = "(" + a + " * (" + c + " - " + i + ") + " + b + " * " + i + ") / " + c;
-  return "where(isfinite(" + whole + "), " + whole + ", " + a + " * ((" + c + " - " + i + ") / " + c + ") + " + b +
-         " * (" + i + " / " + c + "))";
+  // The same for all elements if a and b are, so that a device need not compute both.
+  return "where(isfinite((abs(" + a + ") + abs(" + b + ")) * " + c + "), " + whole + ", " + a + " * ((" + c + " - " +
+         i + ") / " + c + ") + " + b + " * (" + i + " / " + c + "))";
 }
 
 }  // namespace compute
