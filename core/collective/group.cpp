@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "core/lifetime/life.hpp"
 #include "core/memory/buffer.hpp"
 #include "core/memory/pool.hpp"
 #include "core/process/in_use.hpp"
@@ -226,7 +227,9 @@ bool Group::join_library(std::string& reason) {
   if (id->is_made == 0) return false;
   if (id->size < 0 || id->size > static_cast<int64_t>(id->bytes.size()))
     throw Error(COMPUTE_ERROR_PEER_FAILED, fmt::format("rank 0 sent an id of {} bytes", id->size));
-  return succeeds(device_.collectives.join(id->id(), size(), rank(), timeout_ns_, &library_group_));
+  const bool has_joined = succeeds(device_.collectives.join(id->id(), size(), rank(), timeout_ns_, &library_group_));
+  prepare_for_the_end();  // again: exit() now tells the plugin before the library that it may have loaded
+  return has_joined;
 }
 
 std::shared_ptr<Group> Group::split(int32_t color, int32_t key) {

@@ -8,7 +8,8 @@ struct compute_device;
 
 namespace compute {
 
-// Called after each opening of a device: from then on exit() waits for its work, and fork() is noticed.
+// Called after each opening of a device, and whenever a plugin may have loaded a further library: exit() waits for work
+// and tells the plugins before it destroys what has been loaded until then. fork() is noticed.
 void prepare_for_the_end() noexcept;
 
 // As compute_shutdown; false if work was still queued after `timeout_ns`.

@@ -125,6 +125,50 @@ int64_t make_group_id(void* id, int64_t capacity) {
 
 namespace {
 
+// Counts the threads that are inside NCCL to join a group or to end one. Never destroyed, because they may still run
+// when the process ends.
+class Threads {
+ public:
+  void add() {
+    const std::lock_guard guard(mutex_);
+    ++count_;
+  }
+  void remove() {
+    const std::lock_guard guard(mutex_);
+    --count_;
+    changed_.notify_all();
+  }
+  void wait_for(std::chrono::nanoseconds limit) {
+    std::unique_lock guard(mutex_);
+    changed_.wait_for(guard, limit, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+Threads& threads() {
+  static auto& made = *new Threads;
+  return made;
+}
+
+// Runs the function on a thread of its own, without signals. Throws std::system_error if there is no thread.
+template <class F>
+void start(F&& body) {
+  const common::SignalsBlocked blocked;
+  threads().add();
+  try {
+    std::thread([body = std::forward<F>(body)] {
+      body();
+      threads().remove();
+    }).detach();
+  } catch (...) {
+    threads().remove();
+    throw;
+  }
+}
+
 // A call of ncclCommInitRank, on a thread of its own.
 struct Joining {
   std::mutex mutex;
@@ -153,10 +197,7 @@ ncclResult join_within(const NcclApi& api, CUcontext context, const ncclId& id,
     }
     if (comm != nullptr) api.comm_abort(comm);
   };
-  {
-    const common::SignalsBlocked blocked;
-    std::thread(join).detach();
-  }
+  start(join);
   constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000'000;
   std::unique_lock guard(joining->mutex);
   const std::chrono::nanoseconds limit(std::min(options.timeout_ns, kYear));
@@ -195,7 +236,7 @@ Group::~Group() {
   } catch (...) {
     // The context is lost, and the communicator with it.
   }
-  // If the program ends next, NCCL's and CUDA's own clean-up finds no thread at work.
+  // Usually it ends soon, and then a program that ends next need not wait in finish_groups.
   if (freed_.valid()) freed_.wait_for(std::chrono::seconds(1));
 }
 
@@ -211,8 +252,7 @@ void Group::free_by(ncclResult (*end)(ncclComm)) {
     done->set_value();
   };
   try {
-    const common::SignalsBlocked blocked;
-    std::thread(free).detach();
+    start(free);
   } catch (const std::system_error&) {
     const Current current = device_.current();
     free();
@@ -289,5 +329,7 @@ void Group::abort() {
   if (std::exchange(is_aborted_, true)) return;
   free_by(nccl()->comm_abort);
 }
+
+void finish_groups() { threads().wait_for(std::chrono::seconds(10)); }
 
 }  // namespace compute::cuda

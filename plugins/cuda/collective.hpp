@@ -46,6 +46,10 @@ class Group {
   std::future<void> freed_;  // of comm_
 };
 
+/// For the end of the process, when NCCL's and CUDA's own clean-up must find no thread inside NCCL: waits for those that
+/// end groups, ten seconds at most.
+void finish_groups();
+
 /// Whether Group::run can make it. Depends only on kind, dtype and reduction.
 bool supports_collective(const compute_plugin_collective& collective);
 

@@ -422,7 +422,10 @@ constexpr compute_plugin_table plugin_table() {
   table.table_size = sizeof table;
   table.enumerate = enumerate;
   table.device_open = device_open;
-  table.on_exit = [] { common::end_polling(); };
+  table.on_exit = [] {
+    finish_groups();
+    common::end_polling();
+  };
   table.close = common::release_core;
   table.get_extension = get_extension;
   return table;

@@ -157,6 +157,22 @@ TEST(CudaCollectives, EndIfARankLeaves) {
   expect_that_rank_1_has_left(staying);
 }
 
+void exit_behind_an_abort() {
+  setenv("FAKE_NCCL_ABORT_MS", "1500", 1);
+  std::vector<Group> all = groups();
+  on_both(all, add_up);
+  all[0].abort();
+  all.clear();
+  exit(0);
+}
+
+// NCCL may take longer to end a group than the group's release waits for it.
+TEST(CudaCollectives, ExitWaitsForTheEndOfGroups) {
+  if (!has_two_devices()) GTEST_SKIP() << "there is one CUDA device";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(exit_behind_an_abort(), testing::ExitedWithCode(0), "");
+}
+
 // ---- Two processes, which mpiexec starts ----------------------------------------------------------------------------
 
 Group over_processes() {

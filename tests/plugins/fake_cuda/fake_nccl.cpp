@@ -260,8 +260,22 @@ FAKE ncclResult ncclCommInitRank(ncclComm* comm, int size, ncclId id, int rank) 
 
 namespace {
 
-// As NCCL, it waits until the ranks of other processes end theirs.
+// NCCL's destructors do not expect threads inside it either.
+struct Ending {
+  std::atomic<int> threads = 0;
+  ~Ending() {
+    if (threads != 0) _exit(77);
+  }
+};
+Ending ending;
+
+// As NCCL, it waits until the ranks of other processes end theirs. With FAKE_NCCL_ABORT_MS it takes as long.
 void end(ncclComm comm) {
+  if (const char* const given = std::getenv("FAKE_NCCL_ABORT_MS")) {
+    ++ending.threads;
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(given)));
+    --ending.threads;
+  }
   if (comm->shared == nullptr) return;
   ++comm->shared->ended;
   wait_until([&] { return comm->shared->ended == comm->size; });
