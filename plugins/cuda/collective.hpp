@@ -46,7 +46,7 @@ class Group {
   std::future<void> freed_;  // of comm_
 };
 
-/// For the end of the process, when NCCL's and CUDA's own clean-up must find no thread inside NCCL: waits for those that
+/// For the end of the process, when the clean-up of NCCL and CUDA must find no thread inside NCCL: waits for those that
 /// end groups, ten seconds at most.
 void finish_groups();
 
