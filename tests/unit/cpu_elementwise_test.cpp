@@ -622,8 +622,10 @@ Sizes sizes_of_row(const CompiledRow& wanted) {
   };
 #define COMPUTE_CPU_ROW(digest_high, digest_low, result, x0, x1, x2, ...) \
   look(digest_high, digest_low, {kRowSize<result>, kRowSize<x0>, kRowSize<x1>, kRowSize<x2>});
+#define COMPUTE_CPU_HALF_ROW(...)
 #include "plugins/cpu/kernels/rows.inc"
 #undef COMPUTE_CPU_ROW
+#undef COMPUTE_CPU_HALF_ROW
   return sizes;
 }
 

@@ -66,6 +66,13 @@ TEST_P(CpuRows, EveryElementwiseOpIsOneLoop) {
       int calls = 0;
       for (const compute_plugin_node& node : expression.nodes()) calls += node.kind == COMPUTE_PLUGIN_NODE_CALL;
       rows += calls > 1;
+      if (calls <= 1 || dtype != COMPUTE_DTYPE_FLOAT32) continue;
+      for (const compute_dtype half : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+        const TypedExpression of_half = typed(*op, half);
+        EXPECT_EQ(cpu::BlockProgram(of_half.plugin_view(), *table_).function_count(), 1)
+            << op->name << " of " << dtype_name(half);
+        ++rows;
+      }
     }
   }
   EXPECT_GT(checked, 150);
