@@ -190,6 +190,27 @@ class Engines(unittest.TestCase):
         """, "torch")
         self.assertRegex(text, "all_reduce: call 2 of the group failed on rank 0 of 2: .*rank 1 has (ended|left)")
 
+    def test_torch_tells_of_a_rank_that_exits(self):
+        text = self.run_program("""
+            import atexit, subprocess, sys, time
+
+            if len(sys.argv) == 1:
+                ranks = [subprocess.Popen([sys.executable, sys.argv[0], str(number)]) for number in range(2)]
+                sys.exit(max(rank.wait() for rank in ranks))
+            atexit.register(time.sleep, 6 * int(sys.argv[1]))  # what is registered first runs last
+            from torch import distributed
+            distributed.init_process_group("gloo", init_method="file://" + sys.argv[0] + ".store", rank=int(sys.argv[1]), world_size=2)
+            group = compute.distributed.init("cpu")
+            group.barrier()
+            begin = time.monotonic()
+            if group.rank == 0:
+                try:
+                    group.all_reduce(compute.ones(9, device="cpu"))
+                except compute.PeerError as failure:
+                    print(failure, "in time" if time.monotonic() < begin + 4 else "late")
+        """, "torch")
+        self.assertRegex(text, "all_reduce: call 2 of the group failed on rank 0 of 2: rank 1 has left the group in time")
+
     def test_dask(self):
         text = self.run_program("""
             import distributed, compute.dask

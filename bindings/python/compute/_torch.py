@@ -2,6 +2,8 @@
 """A transport over torch.distributed: its store, and its backend for host memory. torchrun starts the processes."""
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import hashlib
 import os
@@ -9,6 +11,7 @@ import select
 import threading
 import time
 import warnings
+import weakref
 
 _made = 0  # transports of this process
 
@@ -38,6 +41,7 @@ class Transport:
         self._group = distributed.ProcessGroupGloo(distributed.PrefixStore(name, store), rank, size)
         self._processes, self._poll = {}, select.poll()  # ranks on this machine by the descriptors of their processes
         self._watch_processes()
+        atexit.register(_tell_at_exit, weakref.ref(self))
 
     def __str__(self):
         return f"torch.distributed (gloo, PyTorch {self._torch.__version__})"
@@ -170,6 +174,14 @@ class Transport:
             self._poll.unregister(descriptor)
             os.close(descriptor)
         self._processes = {}
+
+
+def _tell_at_exit(reference):
+    """Notes that this rank leaves. Ending a process of a GPU takes seconds, and its group may only be closed afterwards."""
+    transport = reference()
+    if transport is not None:
+        with contextlib.suppress(Exception):  # the rank that keeps the store may have ended
+            transport._note("")
 
 
 @functools.cache
