@@ -91,7 +91,8 @@ common::Dialect dialect() {
   dialect.has_float_atomics = dialect.has_ptx = dialect.has_warps = true;
   dialect.item_registers = 255;
   // With more, cuBLASLt is faster: from 3 of halves, which it multiplies with matrix units.
-  dialect.few_rows = 4;
+  dialect.few_rows = 16;
+  dialect.few_rows_of_float64 = 4;
   dialect.few_rows_of_halves = 2;
   return dialect;
 }

@@ -44,7 +44,8 @@ struct Lines {
 constexpr int kWordBytes = 16;
 // Of a few.
 int most_lines(const Dialect& dialect, compute_dtype dtype) {
-  return is_half(dtype) ? dialect.few_rows_of_halves : dialect.few_rows;
+  if (is_half(dtype)) return dialect.few_rows_of_halves;
+  return dtype == COMPUTE_DTYPE_FLOAT64 ? dialect.few_rows_of_float64 : dialect.few_rows;
 }
 
 // Whether the lines of a matrix along an axis consist of words.
@@ -59,7 +60,8 @@ bool lies_in_words(const compute_plugin_tensor& tensor, int32_t along, int64_t s
 }
 
 // Chosen on an H100 from 1 to 4 lines of float32, float16 and bfloat16 and matrices of 2048 to 6144: each work item has
-// about 64 bytes of the matrix on the way, and few groups of items end with nothing to do.
+// about 64 bytes of the matrix on the way, and few groups of items end with nothing to do. More than 4 lines, chosen on an
+// H200, are read from the caches once for each 4 or 8 lines of the matrix.
 Lines choose_lines(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& c = op.output(0);
   const compute_dtype dtype = op.input(0).dtype;
@@ -76,10 +78,20 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   form.lines = few == 1 ? 1 : 2;
   form.steps = few == 1 ? 4 : few <= 4 ? 2 : 1;
   form.along = kWarp;
-  const int widest = few == 1 ? dialect.group_size : std::max(dialect.group_size / 2, kWarp);
+  int first = few == 1 ? dialect.group_size : std::max(dialect.group_size / 2, kWarp), widest = first;
+  int64_t least_groups = 2 * dialect.compute_units;
+  if (few > 4 && dialect.has_warps) {
+    // Libraries are faster in batches, and with the units of TF32.
+    if (op.allows_tf32()) return Lines();
+    if (std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; })) return Lines();
+    form.lines = few > 8 && many >= int64_t{32} * dialect.compute_units ? 8 : 4;
+    first = std::min(2 * kWarp, dialect.group_size);
+    widest = dialect.group_size;
+    least_groups = dialect.compute_units;
+  }
   const auto groups = [&] { return divide_up(many, int64_t{dialect.group_size} / form.along * form.lines); };
-  while (form.along < widest && words > int64_t{form.along} * form.steps) form.along *= 2;
-  while (form.along < widest && words > form.along && groups() < 2 * dialect.compute_units) form.along *= 2;
+  while (form.along < first && words > int64_t{form.along} * form.steps) form.along *= 2;
+  while (form.along < widest && words > form.along && groups() < least_groups) form.along *= 2;
   // Without warps the sums of all work items are in local memory.
   const int64_t sums = form.lines * few * dialect.group_size;
   const bool fits = sums * dtype_size(computed_in(dtype)) <= dialect.local_memory_bytes;
