@@ -60,8 +60,8 @@ bool lies_in_words(const compute_plugin_tensor& tensor, int32_t along, int64_t s
 }
 
 // Chosen on an H100 from 1 to 4 lines of float32, float16 and bfloat16 and matrices of 2048 to 6144: each work item has
-// about 64 bytes of the matrix on the way, and few groups of items end with nothing to do. More than 4 lines, chosen on an
-// H200, are read from the caches once for each 4 or 8 lines of the matrix.
+// about 64 bytes of the matrix on the way, and few groups of items end with nothing to do. More than 4 lines, for which
+// the form was chosen on an H200, are read from the caches once for each 4 or 8 lines of the matrix.
 Lines choose_lines(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& c = op.output(0);
   const compute_dtype dtype = op.input(0).dtype;
