@@ -320,6 +320,8 @@ std::string KernelBuilder::complete_text() const {
   text += "#define HAS_FLOAT64 " + std::string(features.float64 ? "1\n" : "0\n");
   text += "#define FUSED_32 " + std::string(device.is_fused[0] ? "1\n" : "0\n") + "#define FUSED_64 " +
           (device.is_fused[1] ? "1\n" : "0\n");
+  text += "#define KEEPS_NAN_32 " + std::string(features.keeps_special_values[0] ? "1\n" : "0\n") +
+          "#define KEEPS_NAN_64 " + (features.keeps_special_values[1] ? "1\n" : "0\n");
   text += "layout(local_size_x=" + std::to_string(local_) +
           ") in;\n"
           "layout(buffer_reference,std430,buffer_reference_align=1) buffer B8{uint8_t v;};\n"
