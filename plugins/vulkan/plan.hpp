@@ -47,6 +47,13 @@ struct Plan {
   int64_t workspace_bytes = 0;
   int64_t kernels_compiled = 0;
   bool reports_faults = false;
+
+  // Adds an array to the workspace, and returns its offset.
+  int64_t reserve(int64_t bytes) {
+    const int64_t at = (workspace_bytes + 255) & ~int64_t{255};
+    workspace_bytes = at + bytes;
+    return at;
+  }
 };
 
 // Throws Refused. With `query` nothing is compiled, and the plan cannot run.

@@ -450,10 +450,8 @@ void sign_reduction(KernelBuilder& k, const Reduction& r) {
 
 void PartStates::allocate(KernelBuilder& k, Plan& plan, const Accumulator& state, int64_t points) {
   for (size_t i = 0; i < state.parts(); ++i) {
-    plan.workspace_bytes = (plan.workspace_bytes + 255) & ~int64_t{255};
-    offsets.push_back(plan.workspace_bytes);
-    slots.push_back(k.workspace(plan.workspace_bytes));
-    plan.workspace_bytes += points * parts * bytes_of(state.part_dtype(i));
+    offsets.push_back(plan.reserve(points * parts * bytes_of(state.part_dtype(i))));
+    slots.push_back(k.workspace(offsets.back()));
   }
 }
 

@@ -288,11 +288,8 @@ void scan(const Request& request) {
   if (s.chunks > 1) {
     Source source(request.device.physical.features);
     const Accumulator state(source, s.kind, s.accumulator);
-    for (size_t i = 0; i < state.parts(); ++i) {
-      request.plan.workspace_bytes = (request.plan.workspace_bytes + 255) & ~int64_t{255};
-      s.totals.push_back(request.plan.workspace_bytes);
-      request.plan.workspace_bytes += s.lines.count() * s.chunks * bytes_of(state.part_dtype(i));
-    }
+    for (size_t i = 0; i < state.parts(); ++i)
+      s.totals.push_back(request.plan.reserve(s.lines.count() * s.chunks * bytes_of(state.part_dtype(i))));
     Launcher(request, s, "scan totals").write_totals();
   }
   Launcher(request, s, "scan").write_scan();
