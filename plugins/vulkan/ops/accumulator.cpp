@@ -37,11 +37,11 @@ std::string identity_text(std::string_view kind, int32_t dtype) {
   }
 }
 
-Accumulator::Accumulator(Source& source, std::string_view kind, int32_t dtype)
+Accumulator::Accumulator(Source& source, std::string_view kind, int32_t dtype, bool compensates)
     : source_(source),
       kind_(kind),
       dtype_(dtype),
-      is_compensated_(kind == "sum" && !is_integer(class_of(dtype)) && class_of(dtype) != 'b'),
+      is_compensated_(compensates && kind == "sum" && !is_integer(class_of(dtype)) && class_of(dtype) != 'b'),
       is_complex_(vulkan::is_complex(class_of(dtype))) {
   if (!is_compensated_) {
     types_ = {type_of(dtype)};
@@ -82,15 +82,26 @@ std::string Accumulator::merge(const std::string& name, const std::vector<std::s
   std::string text;
   if (!is_compensated_) {
     const std::string first = name + "0";
-    if (kind_ == "prod" && is_complex_)
-      return first + "=" + source_.use("cproduct", class_of(dtype_)) + "(" + first + "," + other[0] + ");";
-    return first + "=" + source_.combine(kind_, dtype_, first, other[0]) + ";";
+    return first + "=" + combined(first, other[0]) + ";";
   }
   for (size_t i = 0; i < parts(); i += 2) {
     const std::string s = name + std::to_string(i), c = name + std::to_string(i + 1);
     text += "q_add(" + s + "," + c + "," + other[i] + ");" + c + "+=" + other[i + 1] + ";";
   }
   return text;
+}
+
+std::string Accumulator::combined(const std::string& a, const std::string& b) const {
+  if (kind_ == "prod" && is_complex_) return source_.use("cproduct", class_of(dtype_)) + "(" + a + "," + b + ")";
+  return source_.combine(kind_, dtype_, a, b);
+}
+
+std::string Accumulator::combine_array(const std::string& v, int length) const {
+  const auto at = [&](int i) { return v + "[" + std::to_string(i) + "]"; };
+  std::string text;
+  for (int half = length / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) text += at(i) + "=" + combined(at(i), at(i + half)) + ";";
+  return text + "\n";
 }
 
 std::string Accumulator::assign(const std::string& name, const std::vector<std::string>& other) const {

@@ -13,7 +13,10 @@ namespace vulkan {
 
 class Accumulator {
  public:
-  Accumulator(Source& source, std::string_view kind, int32_t dtype);
+  // Without `compensates` sums carry nothing: of few terms, or added as a tree.
+  Accumulator(Source& source, std::string_view kind, int32_t dtype, bool compensates = true);
+
+  bool is_compensated() const { return is_compensated_; }
 
   // The parts of a state, which are variables with names of a prefix and a number.
   size_t parts() const { return types_.size(); }
@@ -26,9 +29,14 @@ class Accumulator {
   std::string merge(const std::string& name, const std::vector<std::string>& parts) const;
   std::string assign(const std::string& name, const std::vector<std::string>& parts) const;
   std::string result(const std::string& name) const;
+  // Statements that combine the values of the array `v`, whose length is a power of two, in v[0]: by halves, without
+  // compensation.
+  std::string combine_array(const std::string& v, int length) const;
   std::vector<std::string> names(const std::string& name) const;
 
  private:
+  std::string combined(const std::string& a, const std::string& b) const;
+
   Source& source_;
   std::string kind_;
   int32_t dtype_;

@@ -198,9 +198,8 @@ class ReductionWriter {
   // Inputs in registers: those that move along the row.
   bool is_held(size_t t) const { return layout_.takes_runs ? layout_.is_run[t] : !reduced_.is_zero[t]; }
   static std::string held_name(size_t t) { return "x" + std::to_string(t) + "[u]"; }
-  std::string kept_value(size_t s) const {
-    return "y" + std::to_string(s) + "[" + (layout_.takes_runs ? "4*u+k" : "u") + "]";
-  }
+  std::string held_place() const { return layout_.takes_runs ? "4*u+k" : "u"; }
+  std::string kept_value(size_t s) const { return "y" + std::to_string(s) + "[" + held_place() + "]"; }
 
   // Values of earlier stages that `e` computes again.
   void reuse(const compute_plugin_expression& e, size_t stages, Source::Leaves& leaves) {
@@ -281,9 +280,9 @@ class ReductionWriter {
     const std::string I = reduced_.index_type();
     const std::string step = layout_.by_group ? std::to_string(layout_.local) + "u" : "1u";
     const std::string start = first + (layout_.by_group ? "+" + I + "(lid)" : "");
-    if (layout_.held > 0) {
+    if (layout_.held > 0) {  // without a condition, so that the elements' computations overlap
       k_.out += "[[unroll]] for(int u=0;u<" + std::to_string(layout_.held) + ";++u){" + I + " r=" + start + "+" + I +
-                "(u*" + std::to_string(layout_.local) + ");if(r<" + end + "){\n";
+                "(u*" + std::to_string(layout_.local) + ");bool is_inside=r<" + end + ";r=min(r," + end + "-1);\n";
     } else if (long_) {  // some drivers end loops after 65535 rounds
       k_.out += "for(" + I + " c=" + start + ";c<" + end + ";c+=" + I + "(" + step + ")*" + I + "(32768u))for(" + I +
                 " r=c;r<min(" + end + ",c+" + I + "(" + step + ")*" + I + "(32768u));r+=" + I + "(" + step + ")){\n";
@@ -295,13 +294,14 @@ class ReductionWriter {
     }
     k_.locate(reduced_, "r", "r", r_.positions);
     body();
-    k_.out += layout_.held == 0 && (layout_.by_group || long_) ? "}\n" : "}}\n";
+    k_.out += layout_.by_group || long_ ? "}\n" : "}}\n";
   }
 
   void write_text() {
     const std::string I = kept_.index_type(), R = reduced_.index_type();
     std::vector<Accumulator> states;
-    for (const Stage& stage : r_.stages) states.emplace_back(k_.source, stage.kind, stage.accumulator);
+    for (const Stage& stage : r_.stages)
+      states.emplace_back(k_.source, stage.kind, stage.accumulator, layout_.held == 0);
     if (layout_.by_group) {
       for (size_t s = 0; s < states.size(); ++s) k_.declare_shared(states[s], "h" + std::to_string(s) + "_");
     }
@@ -330,15 +330,30 @@ class ReductionWriter {
     const Stage& stage = r_.stages[s];
     const std::string number = std::to_string(s), q = "q" + number + "_", h = "h" + number + "_";
     k_.out += state.declare(q) + "\n";
+    // Values in registers, and the four of a run, are added as a tree.
+    const bool holds = layout_.held > 0, adds_runs = !holds && layout_.takes_runs && state.is_compensated();
+    const int values = (holds ? layout_.held : 1) * (layout_.takes_runs ? kRun : 1);
+    const std::string v = "v" + number + "_", count = std::to_string(values);
+    const std::string declared = type_of(stage.accumulator) + " " + v + "[" + count + "];";
+    if (holds) k_.out += declared + "\n";
     loop("first", "terms", [&] {
+      if (adds_runs) k_.out += declared;
       each_point(*stage.before, [&] {
         Source::Leaves from = leaves(stage.before_scalars, true);
         reuse(*stage.before, s, from);
         const auto names = k_.source.emit(k_.out, *stage.before, "b" + number + "_", from);
-        if (layout_.held > 0 && is_used_again(s)) k_.out += kept_value(s) + "=" + names[0] + ";";
-        k_.out += state.add(q, names[0]) + "\n";
+        if (holds && is_used_again(s)) k_.out += kept_value(s) + "=" + names[0] + ";";
+        if (holds)
+          k_.out += v + "[" + held_place() + "]=is_inside?" + names[0] + ":" +
+                    identity_text(stage.kind, stage.accumulator) + ";\n";
+        else if (adds_runs)
+          k_.out += v + "[k]=" + names[0] + ";\n";
+        else
+          k_.out += state.add(q, names[0]) + "\n";
       });
+      if (adds_runs) k_.out += state.combine_array(v, kRun) + state.add(q, v + "[0]") + "\n";
     });
+    if (holds) k_.out += state.combine_array(v, values) + q + "0=" + v + "[0];\n";
     if (layout_.by_group) k_.combine_group(state, q, h);
     if (layout_.parts > 1) {
       const std::string I = kept_.index_type();
@@ -389,6 +404,9 @@ class ReductionWriter {
       if (layout_.by_group) k_.out += "}\n";
     }
     if (r_.final == nullptr) return;
+    const auto inside = [&](const std::string& text) {
+      return layout_.held > 0 ? "if(is_inside){" + text + "}" : text;
+    };
     loop("first", "terms", [&] {
       const auto words = [&](size_t i) { return "w" + std::to_string(r_.input_count() + i); };
       const auto dtype_of = [&](size_t i) { return r_.op.tensors()[r_.input_count() + i].dtype; };
@@ -402,13 +420,13 @@ class ReductionWriter {
         reuse(*r_.final, r_.stages.size(), from);
         const auto names = k_.source.emit(k_.out, *r_.final, "f", from);
         for (size_t i = 0; i < names.size(); ++i) {
-          k_.out += (layout_.takes_runs ? to_run(dtype_of(i), words(i), "k", names[i])
-                                        : store(dtype_of(i), place(r_.input_count() + i, true), names[i])) +
-                    "\n";
+          k_.out += layout_.takes_runs ? to_run(dtype_of(i), words(i), "k", names[i])
+                                       : inside(store(dtype_of(i), place(r_.input_count() + i, true), names[i]));
+          k_.out += "\n";
         }
       });
       for (size_t i = 0; layout_.takes_runs && i < r_.final_outputs(); ++i)
-        k_.out += store_run(dtype_of(i), words(i), place(r_.input_count() + i, true)) + "\n";
+        k_.out += inside(store_run(dtype_of(i), words(i), place(r_.input_count() + i, true))) + "\n";
     });
   }
 
