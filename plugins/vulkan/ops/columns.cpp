@@ -131,8 +131,10 @@ class ColumnsWriter {
     return k_.address(slots_[t], "int64_t(k" + n + ")+int64_t(r" + n + ")");
   }
 
-  // Rows of an item: loads what `used` says, then runs `body` for each row.
-  void each_row(const compute_plugin_expression& used, const std::function<void()>& body) {
+  // Rows of an item: loads what `used` says, then runs `body` for each row u of those that were loaded at once, between
+  // the texts `before` and `behind`.
+  void each_row(const compute_plugin_expression& used, const std::function<void()>& body, const Text& before = "",
+                const Text& behind = "") {
     std::vector<bool> is_used(r_.input_count());
     for (int32_t i = 0; i < used.node_count; ++i) {
       const auto input = static_cast<size_t>(used.nodes[i].value);
@@ -163,10 +165,11 @@ class ColumnsWriter {
       k_.out += c_.lanes > 1 && !c_.is_constant[t] ? load_run(dtype, name, row_place(t))
                                                    : name + "=" + load(dtype, row_place(t)) + ";";
     }
-    k_.out += "}\n[[unroll]] for(int u=0;u<" + count + ";++u){" + R + " r=s+" + R + "(u*" + h + ");if(r<terms){\n";
+    k_.out += "}\n" + before + "[[unroll]] for(int u=0;u<" + count + ";++u){" + R + " r=s+" + R + "(u*" + h +
+              ");if(r<terms){\n";
     if (r_.positions || &used == r_.final) k_.locate(reduced_, "r", "r", r_.positions);
     body();
-    k_.out += "}}}\n";
+    k_.out += "}}\n" + behind + "}\n";
   }
 
   void write() {
@@ -195,13 +198,24 @@ class ColumnsWriter {
     const Stage& stage = r_.stages[s];
     const Accumulator state = this->state(s);
     for (int lane = 0; lane < c_.lanes; ++lane) k_.out += state.declare(state_name(s, lane)) + "\n";
-    each_row(*stage.before, [&] {
+    // The rows that an item loads at once are added as a tree.
+    const bool adds_trees = state.is_compensated() && at_once() > 1;
+    const auto tree = [&](int lane) { return "v" + std::to_string(s) + "_" + text_of(lane); };
+    Text declared, added;
+    for (int lane = 0; lane < c_.lanes && adds_trees; ++lane) {
+      const Text T = type_of(stage.accumulator);
+      declared += T + " " + tree(lane) + "[" + text_of(at_once()) + "];[[unroll]] for(int u=0;u<" + text_of(at_once()) +
+                  ";++u)" + tree(lane) + "[u]=" + identity_text(stage.kind, stage.accumulator) + ";\n";
+      added += state.combine_array(tree(lane), at_once()) + state.add(state_name(s, lane), tree(lane) + "[0]") + "\n";
+    }
+    const auto add_row = [&] {
       for (int lane = 0; lane < c_.lanes; ++lane) {
         const Text prefix = "b" + std::to_string(s) + "_" + text_of(lane) + "_";
         const auto names = k_.source.emit(k_.out, *stage.before, prefix, leaves(stage.before_scalars, lane));
-        k_.out += state.add(state_name(s, lane), names[0]) + "\n";
+        k_.out += (adds_trees ? tree(lane) + "[u]=" + names[0] + ";" : state.add(state_name(s, lane), names[0])) + "\n";
       }
-    });
+    };
+    each_row(*stage.before, add_row, declared, added);
     if (c_.height() > 1) combine(s, state);
     if (c_.parts > 1) {
       k_.out += "if(ty==0u&&inside){";
