@@ -8,13 +8,15 @@
 namespace vulkan {
 namespace {
 
-// A tile of the result, the depth that is loaded at once, and the block of a work-item.
+// A tile of the result, the depth that is loaded at once, and the block of a work-item. Teams of items share the depth,
+// and add their blocks at the end.
 struct Tile {
-  int rows, columns, depth, item_rows, item_columns;
-  int items() const { return rows / item_rows * (columns / item_columns); }
+  int rows, columns, depth, item_rows, item_columns, teams = 1;
+  int team_items() const { return rows / item_rows * (columns / item_columns); }
+  int items() const { return team_items() * teams; }
 };
 constexpr Tile kLarge = {128, 128, 16, 8, 8}, kWide = {64, 128, 16, 8, 8}, kMiddle = {64, 64, 16, 4, 4},
-               kSmall = {32, 32, 16, 2, 2};
+               kSmall = {32, 32, 16, 2, 2}, kDeep = {32, 32, 64, 4, 4, 4};
 
 // Bytes of a value in shared memory and registers.
 int64_t held_bytes(int32_t dtype) { return bytes_of(dtype) < 4 ? 4 : bytes_of(dtype); }
@@ -26,13 +28,20 @@ bool fits(const Device& device, const Tile& tile, int32_t dtype) {
          tile.items() <= static_cast<int>(device.physical.features.group_size);
 }
 
+int64_t tiles_of(const Tile& tile, int64_t rows, int64_t columns) {
+  return (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns);
+}
+
 // The largest tile that leaves no unit of the device without work, as far as that is known.
-Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t batch, int32_t dtype) {
+Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t depth, int64_t batch, int32_t dtype) {
   constexpr int64_t kEnough = 128;
+  if (class_of(dtype) == 'f' && depth >= 2 * kDeep.depth && tiles_of(kMiddle, rows, columns) * batch < kEnough &&
+      fits(device, kDeep, dtype))
+    return kDeep;
   if (device.physical.kind == COMPUTE_DEVICE_KIND_CPU)
     return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 ? kMiddle : kSmall;
   for (const Tile& tile : {kLarge, kWide, kMiddle}) {
-    const int64_t tiles = (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns) * batch;
+    const int64_t tiles = tiles_of(tile, rows, columns) * batch;
     const bool wasteful = rows * 2 <= tile.rows || columns * 2 <= tile.columns;
     if (tiles >= kEnough && !wasteful && held_bytes(dtype) <= 8 && (tile.item_rows <= 4 || held_bytes(dtype) == 4) &&
         fits(device, tile, dtype))
@@ -93,12 +102,17 @@ int loads_of(const Product& p, const TileLoader& loader, int extent) {
   return extent * p.tile.depth / loader.vector / p.tile.items();
 }
 
-// The place of load number `i` of an item in its tile: declares r and d.
+// The place of load number `i` of an item in its tile: declares r and d. Of a deep tile the parts of teams come one by
+// one, so that few neighbours take the same row or column: their stores would wait for each other.
 std::string place_of_load(const Product& p, const TileLoader& loader, int extent) {
-  const int run = loader.vector, across = (loader.depth_is_contiguous ? p.tile.depth : extent) / run;
+  const int run = loader.vector, part = p.tile.depth / p.tile.teams;
+  const int across = (loader.depth_is_contiguous ? part : extent) / run;
   const std::string q = "uint q=lid+uint(i)*" + number(p.tile.items()) + "u,";
   const std::string along = "(q%" + number(across) + "u)*" + number(run) + "u", other = "q/" + number(across) + "u";
-  return q + (loader.depth_is_contiguous ? "r=" + other + ",d=" + along : "d=" + other + ",r=" + along) + ";";
+  if (!loader.depth_is_contiguous) return q + "d=" + other + ",r=" + along + ";";
+  if (p.tile.teams == 1) return q + "r=" + other + ",d=" + along + ";";
+  return q + "r=" + other + "%" + number(extent) + "u,d=" + along + "+q/" + number(across * extent) + "u*" +
+         number(part) + "u;";
 }
 
 // Loads a tile into registers: `name`, of which every item has its part. Elements beyond the operand are 0.
@@ -154,7 +168,8 @@ void write_product(KernelBuilder& k, const Product& p) {
            "u,band=8u*tiles_across,id=gl_WorkGroupID.x,group_row=id/"
            "band*8u,height=min(8u,tiles_down-group_row),within=id%band;\n" +
            "uint r0=(group_row+within%height)*" + number(t.rows) + "u,c0=within/height*" + number(t.columns) + "u;\n" +
-           "uint tr=lid/" + number(across) + "u,tc=lid%" + number(across) + "u;\n" + p.begin;
+           "uint team=lid/" + number(t.team_items()) + "u,item=lid%" + number(t.team_items()) + "u,tr=item/" +
+           number(across) + "u,tc=item%" + number(across) + "u;\n" + p.begin;
   k.out += T + " acc[" + number(t.item_rows) + "][" + number(t.item_columns) + "];\n[[unroll]] for(int i=0;i<" +
            number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)acc[i][j]=" + T +
            "(0);\n";
@@ -186,8 +201,9 @@ void write_product(KernelBuilder& k, const Product& p) {
   k.out += "barrier();\nif(d0+" + number(t.depth) + "u<depth){\n";
   write_fetch(k, p, p.a, "fa", t.rows, "r0", "rows", "d0+" + number(t.depth) + "u");
   write_fetch(k, p, p.b, "fb", t.columns, "c0", "columns", "d0+" + number(t.depth) + "u");
-  k.out += "}\n[[unroll]] for(int d=0;d<" + number(t.depth) + ";++d){\n" + T + " x[" + number(t.item_rows) + "],y[" +
-           number(t.item_columns) + "];\n";
+  k.out += "}\n[[unroll]] for(int u=0;u<" + number(t.depth / t.teams) + ";++u){int d=u" +
+           (t.teams > 1 ? "+int(team)*" + number(t.depth / t.teams) : "") + ";\n" + T + " x[" + number(t.item_rows) +
+           "],y[" + number(t.item_columns) + "];\n";
   // Blocks of four lie apart, so that neighbouring items read neighbouring words.
   const int row_part = std::min(t.item_rows, 4), column_part = std::min(t.item_columns, 4);
   const auto place = [](const std::string& item, int part, int count, const std::string& i) {
@@ -219,13 +235,19 @@ void write_product(KernelBuilder& k, const Product& p) {
   // The entries of the tile that is being multiplied are read no more.
   fill_table("(1u-turn)", "d0+" + number(2 * t.depth) + "u");
   k.out += std::string(p.b.table ? "turn=1u-turn;" : "") + "barrier();\n}\n";
+  // By halves: the blocks of the upper teams pass through the memory of the tiles.
+  for (int half = t.teams / 2; half > 0; half /= 2) {
+    const std::string n = number(half), each = "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)";
+    const std::string place =
+        "sa[(int(team%" + n + "u)*" + number(t.item_rows) + "+i)*" + number(t.team_items()) + "+int(item)]";
+    k.out += "if(team/" + n + "u==1u)" + each + place +
+             "=vec4(acc[i][0],acc[i][1],acc[i][2],acc[i][3]);\nbarrier();if(team<" + n + "u)" + each +
+             "[[unroll]] for(int j=0;j<4;++j)acc[i][j]+=" + place + "[j];\nbarrier();\n";
+  }
+  if (t.teams > 1) k.out += "if(team==0u)";
   k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i){uint r=r0+uint(" + row_of +
            ");if(r<rows){\n[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j){uint c=c0+uint(" + column_of +
            ");if(c<columns){\n" + T + " v=acc[i][j];\n" + p.store("r", "c", "v") + "}}}}}\n";
-}
-
-int64_t tiles_of(const Tile& tile, int64_t rows, int64_t columns) {
-  return (rows + tile.rows - 1) / tile.rows * ((columns + tile.columns - 1) / tile.columns);
 }
 
 constexpr int64_t kMostExtent = int64_t{1} << 30;
@@ -267,7 +289,7 @@ void contraction(const Request& request) {
   Product p;
   p.dtype = dtype;
   p.accumulator = accumulator;
-  p.tile = choose_tile(request.device, rows, columns, batches, accumulator);
+  p.tile = choose_tile(request.device, rows, columns, depth, batches, accumulator);
   p.has_vectors = has_vectors(p);
   KernelBuilder k(request.device, request.plan, request.query, "contraction");
   k.use_group_size(p.tile.items());
@@ -389,7 +411,7 @@ void convolution(const Request& request) {
     Product p;
     p.dtype = dtype;
     p.accumulator = accumulator;
-    p.tile = choose_tile(request.device, rows, columns, w.groups, accumulator);
+    p.tile = choose_tile(request.device, rows, columns, depth, w.groups, accumulator);
     p.has_vectors = has_vectors(p);
     KernelBuilder k(request.device, request.plan, request.query, "convolution");
     k.use_group_size(p.tile.items());
