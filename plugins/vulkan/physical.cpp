@@ -149,7 +149,8 @@ Physical describe(VkPhysicalDevice handle) {
     features.keeps_subnormals[1] = features.keeps_subnormals[0] &= features.keeps_subnormals[1];
   if (p12.roundingModeIndependence == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE)
     features.rounds_to_even[1] = features.rounds_to_even[0] &= features.rounds_to_even[1];
-  features.subgroup_size_min = features.subgroup_size_max = p11.subgroupSize;
+  features.ballot = (p11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_BALLOT_BIT) != 0;
+  features.subgroup_size = features.subgroup_size_min = features.subgroup_size_max = p11.subgroupSize;
   if (sizes.minSubgroupSize != 0) {
     features.subgroup_size_min = sizes.minSubgroupSize;
     features.subgroup_size_max = sizes.maxSubgroupSize;

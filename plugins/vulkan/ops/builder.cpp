@@ -316,6 +316,7 @@ std::string KernelBuilder::complete_text() const {
   if (features.float64) text += "#extension GL_EXT_shader_explicit_arithmetic_types_float64:require\n";
   if (shuffles_)
     text += "#extension GL_KHR_shader_subgroup_basic:require\n#extension GL_KHR_shader_subgroup_shuffle:require\n";
+  if (votes_) text += "#extension GL_KHR_shader_subgroup_ballot:require\n";
   if (features.int64_atomics) text += "#extension GL_EXT_shader_atomic_int64:require\n";
   text += "#define HAS_FLOAT64 " + std::string(features.float64 ? "1\n" : "0\n");
   text += "#define FUSED_32 " + std::string(device.is_fused[0] ? "1\n" : "0\n") + "#define FUSED_64 " +

@@ -122,6 +122,9 @@ class KernelBuilder {
   void finish(int64_t groups_x, const std::function<void()>& text, int64_t groups_y = 1, int64_t groups_z = 1);
   void finish_loop(int64_t count, const std::function<void()>& text);
   void use_group_size(int local) { local_ = local; }
+  // Operations of subgroups: Features::shuffle, and with votes also ballot.
+  void use_shuffles() { shuffles_ = true; }
+  void use_votes() { shuffles_ = votes_ = true; }
   void use_weight(int64_t of_group) { launch_.weight = static_cast<uint64_t>(std::max<int64_t>(of_group, 1)); }
   // Combines the values of an accumulator's state <q>0, <q>1, … over a group, and leaves the result in all items. The
   // group has shared arrays <h>0, <h>1, …, which declare_shared() declares.
@@ -140,7 +143,7 @@ class KernelBuilder {
   bool query_;
   std::string key_;
   int local_;
-  bool shuffles_ = false;
+  bool shuffles_ = false, votes_ = false;
   Launch launch_;
 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather and scatter.
+#include <algorithm>
+#include <bit>
+
 #include "ops.hpp"
 #include "sorting.hpp"
 
@@ -189,34 +192,58 @@ void scatter_ordered(const Request& request, const Scatter& s) {
   lines.shape.erase(lines.shape.begin() + static_cast<std::ptrdiff_t>(s.axis));
   lines = lines.collapsed(false);
   const int64_t line_count = lines.count();
-  SortBuffers buffers(request.plan, line_count, length, 4);
+  const int64_t count = line_count * length;
+  const int64_t keys_at = request.plan.reserve(count * 4), sorted_at = request.plan.reserve(count * 4),
+                order_at = request.plan.reserve(count * 4);
   {
     KernelBuilder k(request.device, request.plan, request.query, "scatter keys");
     k.sign(s.index_dtype);
-    const int indices = k.tensor(0), keys = k.workspace(buffers.keys), order = k.workspace(buffers.order);
-    const int count = k.word(line_count * length), length_slot = k.word(length), extent_slot = k.word(extent);
+    const int indices = k.tensor(0), keys = k.workspace(keys_at);
+    const int count_slot = k.word(count), length_slot = k.word(length), extent_slot = k.word(extent);
     const int step = k.word(along[0]), position_step = k.word(along[3]), fault = k.fault();
     const Axes axes = k.axes(lines);
-    k.finish_loop(line_count * length, [&] {
-      k.begin_loop(count, "uint");
+    k.finish_loop(count, [&] {
+      k.begin_loop(count_slot, "uint");
       k.out += "uint m=" + k.number(length_slot, "uint") + ",line=i/m,j=i-line*m;\n";
       k.locate(axes, "o", axes.index_type() + "(line)", false);
-      k.out += "B32(" + k.address(order, "int64_t(i)*4l") + ").v=j;B32(" + k.address(keys, "int64_t(i)*4l") +
-               ").v=0xffffffffu;\n";
+      k.out += "B32(" + k.address(keys, "int64_t(i)*4l") + ").v=0xffffffffu;\n";
       begin_checked(k, s.index_dtype, load(s.index_dtype, k.address(indices, "int64_t(o0)+int64_t(j)*" + k.at(step))),
                     extent_slot, fault, 0, "int64_t(o3)+int64_t(j)*" + k.at(position_step));
       k.out += "B32(" + k.address(keys, "int64_t(i)*4l") + ").v=uint(k);}\n";
       k.end_loop();
     });
   }
-  sort_keys(request, buffers);
+  // The digits tell the targets from each other, and from the key of indices out of range, which are all ones.
+  Sorting sorting;
+  sorting.lines = line_count;
+  sorting.length = length;
+  sorting.key_bytes = 4;
+  sorting.first_bit = 0;
+  sorting.digits = std::max((static_cast<int>(std::bit_width(static_cast<uint64_t>(extent))) + 7) / 8, 1);
+  int from = 0, to_keys = 0, to_order = 0, terms = 0;
+  const auto word_at = [](int slot, const std::string& i) {
+    return "B32(" + KernelBuilder::address(slot, "int64_t(" + i + ")*4l") + ").v";
+  };
+  sorting.add_arguments = [&](KernelBuilder& k) {
+    k.sign("scatter");
+    from = k.workspace(keys_at), to_keys = k.workspace(sorted_at), to_order = k.workspace(order_at),
+    terms = k.word(length);
+  };
+  sorting.locate = [&](KernelBuilder& k) { k.out += "uint line_begin=line*" + k.number(terms, "uint") + ";\n"; };
+  sorting.load = [&](KernelBuilder& k) { k.out += "key=" + word_at(from, "line_begin+j") + ";\n"; };
+  sorting.value_type = "uint";
+  sorting.fetch = [&](KernelBuilder& k) { k.out += "value=" + word_at(from, "line_begin+from") + ";\n"; };
+  sorting.store = [&](KernelBuilder& k) {
+    k.out += word_at(to_keys, "line_begin+j") + "=value;" + word_at(to_order, "line_begin+j") + "=from;\n";
+  };
+  sort_lines(request, sorting);
   KernelBuilder k(request.device, request.plan, request.query, "scatter sorted " + s.reduction);
   k.sign(s.dtype);
-  const int x = k.tensor(1), y = k.tensor(2), keys = k.workspace(buffers.keys), order = k.workspace(buffers.order);
-  const int count = k.word(line_count * length), length_slot = k.word(length);
+  const int x = k.tensor(1), y = k.tensor(2), keys = k.workspace(sorted_at), order = k.workspace(order_at);
+  const int count_slot = k.word(count), length_slot = k.word(length);
   const int x_step = k.word(along[1]), y_step = k.word(along[2]);
   const Axes axes = k.axes(lines);
-  k.finish_loop(line_count * length, [&] {
+  k.finish_loop(count, [&] {
     const int32_t wide = class_of(s.dtype) == 'h' ? COMPUTE_DTYPE_FLOAT32 : s.dtype;
     const auto update = [&](const std::string& at) {
       return k.source.convert(
@@ -225,7 +252,7 @@ void scatter_ordered(const Request& request, const Scatter& s) {
                                          k.at(x_step))));
     };
     const auto key = [&](const std::string& at) { return "B32(" + k.address(keys, "int64_t(" + at + ")*4l") + ").v"; };
-    k.begin_loop(count, "uint");
+    k.begin_loop(count_slot, "uint");
     k.out += "uint m=" + k.number(length_slot, "uint") + ",line=i/m,j=i-line*m,key=" + key("i") +
              ";\nif(key==0xffffffffu||(j>0u&&" + key("i-1u") + "==key))continue;\n";
     k.locate(axes, "o", axes.index_type() + "(line)", false);
