@@ -35,8 +35,10 @@ int64_t tiles_of(const Tile& tile, int64_t rows, int64_t columns) {
 // The largest tile that leaves no unit of the device without work, as far as that is known.
 Tile choose_tile(const Device& device, int64_t rows, int64_t columns, int64_t depth, int64_t batch, int32_t dtype) {
   constexpr int64_t kEnough = 128;
-  if (class_of(dtype) == 'f' && depth >= 2 * kDeep.depth && tiles_of(kMiddle, rows, columns) * batch < kEnough &&
-      fits(device, kDeep, dtype))
+  // Of narrow results a tile of any kind has few items that load the wide operand, unless they share the depth.
+  const bool is_narrow = std::min(rows, columns) <= kDeep.rows;
+  if (class_of(dtype) == 'f' && depth >= 2 * kDeep.depth &&
+      (is_narrow || tiles_of(kMiddle, rows, columns) * batch < kEnough) && fits(device, kDeep, dtype))
     return kDeep;
   if (device.physical.kind == COMPUTE_DEVICE_KIND_CPU)
     return fits(device, kMiddle, dtype) && rows > 32 && columns > 32 ? kMiddle : kSmall;
