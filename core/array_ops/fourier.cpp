@@ -261,10 +261,12 @@ int64_t length_of_convolution(int64_t length) {
   return longer;
 }
 
+// Which transforms of complex numbers along an axis are left to plugins.
+enum class ByPlugin { kNone, kSmallFactors, kAll };
+
 class Transform {
  public:
-  // `by_plugin`: plugins do the passes.
-  Transform(Steps& steps, compute_dtype complex, bool by_plugin)
+  Transform(Steps& steps, compute_dtype complex, ByPlugin by_plugin)
       : steps_(steps), complex_(complex), real_(real_part_dtype(complex)), by_plugin_(by_plugin) {}
 
   // `sign` is the sign of the exponent: -1 forward. src and dst do not share memory.
@@ -273,7 +275,7 @@ class Transform {
     const int64_t length = to.shape.back();
     if (length == 1) return steps_.map({scaled("x"), {real_term("f", scale)}}, {from}, to);
     const std::vector<int64_t> radices = radices_of(length);
-    if (!radices.empty()) return passes(from, to, radices, sign, scale);
+    if (!radices.empty() || by_plugin_ == ByPlugin::kAll) return passes(from, to, radices, sign, scale);
     // Bluestein: jk = (j^2 + k^2 - (j - k)^2) / 2 makes it a convolution of x times a chirp with the conjugate chirp.
     const int64_t longer = length_of_convolution(length);
     std::vector<int64_t> shape = to.shape;
@@ -327,7 +329,7 @@ class Transform {
   void passes(const StepOperand& src, const StepOperand& dst, const std::vector<int64_t>& radices, double sign,
               double scale) {
     const int64_t length = dst.shape.back();
-    if (by_plugin_) {
+    if (by_plugin_ != ByPlugin::kNone) {
       const auto axis = static_cast<int32_t>(dst.shape.size()) - 1;
       const bool is_inverse = sign > 0, divides = is_inverse && scale == 1 / static_cast<double>(length);
       const PluginTransform plugin{steps_, is_inverse && !divides ? "forward" : "backward", is_inverse};
@@ -400,7 +402,7 @@ class Transform {
 
   Steps& steps_;
   compute_dtype complex_, real_;
-  bool by_plugin_;
+  ByPlugin by_plugin_;
 };
 
 // Elements first, first - 1, … along `axis`.
@@ -427,15 +429,21 @@ enum class Form {
   kUnscaled,      // the op without a factor, which vendors' libraries do not have, and a map
   kAxes,          // axis by axis
   kAxesUnscaled,  // axis by axis without factors, and a map
+  kComplex,       // maps, and fft along an axis
   kMixed,         // maps, and fft along an axis for lengths that have passes
   kMaps
 };
+
+ByPlugin by_plugin(Form form) {
+  return form == Form::kComplex ? ByPlugin::kAll : form == Form::kMixed ? ByPlugin::kSmallFactors : ByPlugin::kNone;
+}
 
 std::vector<Form> forms_of(bool has_factor, bool has_axes) {
   std::vector<Form> forms = {Form::kWhole};
   if (has_factor) forms.push_back(Form::kUnscaled);
   if (has_axes) forms.push_back(Form::kAxes);
   if (has_axes && has_factor) forms.push_back(Form::kAxesUnscaled);
+  forms.push_back(Form::kComplex);
   forms.push_back(Form::kMixed);
   forms.push_back(Form::kMaps);
   return forms;
@@ -475,7 +483,8 @@ struct Lowered {
 
 std::optional<Lowering> lower_fft(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Lowered t(call, target, flag_attribute(call, "inverse"));
-  const std::vector<Form> forms = forms_of(t.factor != 1, t.axes.size() > 1);
+  std::vector<Form> forms = forms_of(t.factor != 1, t.axes.size() > 1);
+  std::erase(forms, Form::kComplex);  // kWhole or kAxes
   if (static_cast<size_t>(alternative) >= forms.size()) return std::nullopt;
   const Form form = forms[static_cast<size_t>(alternative)];
   const StepOperand x = t.steps.as_dtype(t.x, t.y.dtype);
@@ -492,9 +501,10 @@ std::optional<Lowering> lower_fft(const OpCall& call, const LoweringTarget& targ
         plugin("fft", src, dst, {&axis, 1});
       });
       break;
+    case Form::kComplex:
     case Form::kMixed:
     case Form::kMaps:
-      Transform transform(t.steps, t.y.dtype, form == Form::kMixed);
+      Transform transform(t.steps, t.y.dtype, by_plugin(form));
       each_axis(t.steps, t.axes, x, t.y, [&](const StepOperand& src, const StepOperand& dst, int32_t axis) {
         transform(src, dst, axis, t.sign(), t.factor_along(dst, axis));
       });
@@ -517,8 +527,8 @@ std::optional<Lowering> lower_rfft(const OpCall& call, const LoweringTarget& tar
   }
   const int32_t last = t.last();
   const StepOperand half = t.others().empty() ? t.y : t.steps.temporary(t.y.dtype, t.y.shape);
-  if (form == Form::kMixed || form == Form::kMaps) {
-    Transform transform(t.steps, t.y.dtype, form == Form::kMixed);
+  if (form == Form::kComplex || form == Form::kMixed || form == Form::kMaps) {
+    Transform transform(t.steps, t.y.dtype, by_plugin(form));
     const StepOperand whole = t.steps.temporary(t.y.dtype, t.x.shape);
     transform(t.steps.as_dtype(t.x, t.y.dtype), whole, last, -1, t.factor_along(t.x, last));
     t.steps.copy(narrowed(whole, last, 0, half.shape[static_cast<size_t>(last)]), half);
@@ -585,7 +595,7 @@ std::optional<Lowering> lower_irfft(const OpCall& call, const LoweringTarget& ta
     plugin("irfft", half, t.y, {&last, 1});
     return t.steps.take();
   }
-  Transform transform(t.steps, t.x.dtype, form == Form::kMixed);
+  Transform transform(t.steps, t.x.dtype, by_plugin(form));
   each_axis(t.steps, t.others(), t.x, half, [&](const StepOperand& src, const StepOperand& dst, int32_t axis) {
     transform(src, dst, axis, 1, t.factor_along(dst, axis));
   });
