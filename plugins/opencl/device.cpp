@@ -137,6 +137,14 @@ Memory Device::make_memory(int64_t size_bytes) const {
   return memory;
 }
 
+Memory Device::upload(const void* data, size_t size_bytes) const {
+  Memory memory = make_memory(static_cast<int64_t>(size_bytes));
+  const Queue queue = make_queue();
+  check(api().clEnqueueWriteBuffer(queue.get(), memory.get(), 1, 0, size_bytes, data, 0, nullptr, nullptr),
+        "clEnqueueWriteBuffer");
+  return memory;
+}
+
 std::unique_ptr<Buffer> Device::take_memory(cl_mem memory, int64_t size_bytes) const {
   const auto property = [&](cl_uint name, auto value) {
     check(api().clGetMemObjectInfo(memory, name, sizeof value, &value, nullptr), "clGetMemObjectInfo");

@@ -4,6 +4,7 @@
 
 #include <compute/plugin.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -59,6 +60,8 @@ class Device {
   // For commands without a stream; any thread may use it.
   cl_command_queue queue() const { return map_queue_.get(); }
   Memory make_memory(int64_t size_bytes) const;
+  // Memory with a copy of the data.
+  Memory upload(const void* data, size_t size_bytes) const;
   // The device's clock, by which events have times, and the host's, in nanoseconds. Waits for the device.
   void read_clock(int64_t* out_device_ns, int64_t* out_host_ns);
   // A buffer over another object's memory, at least `size_bytes` long. UNSUPPORTED if it belongs to another context.
@@ -82,6 +85,8 @@ class Device {
 
   // The results of warming up CLBlast's routines; see clblast_mutex().
   std::map<std::string, std::optional<cl_int>> clblast_status;
+
+  std::atomic<int64_t> filter_bytes{0};  // that plans of Fourier transforms keep
 
   // Whether CLBlast won the trial of a dtype, and with fast mathematics.
   std::mutex trials_mutex;

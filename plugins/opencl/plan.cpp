@@ -25,7 +25,7 @@ class GeneratedPlan final : public Plan {
     for (common::Launch& launch : plan.launches) {
       Step step;
       step.kernel = device.kernel(op, launch, &kernels_compiled);
-      if (!launch.table.empty()) step.table = upload(device, launch.table);
+      if (!launch.table.empty()) step.table = device.upload(launch.table.data(), launch.table.size() * sizeof(int64_t));
       step.launch = std::move(launch);
       steps_.push_back(std::move(step));
     }
@@ -94,15 +94,6 @@ class GeneratedPlan final : public Plan {
     const auto group_size = static_cast<size_t>(launch.group_size);
     const size_t global_size = static_cast<size_t>(launch.groups) * group_size;
     check(step.kernel->enqueue(queue, 1, &global_size, &group_size), "clEnqueueNDRangeKernel");
-  }
-
-  static Memory upload(Device& device, const std::vector<int64_t>& words) {
-    const size_t size = words.size() * sizeof(int64_t);
-    Memory memory = device.make_memory(static_cast<int64_t>(size));
-    const Queue queue = device.make_queue();
-    check(api().clEnqueueWriteBuffer(queue.get(), memory.get(), 1, 0, size, words.data(), 0, nullptr, nullptr),
-          "clEnqueueWriteBuffer");
-    return memory;
   }
 
   std::vector<Step> steps_;
