@@ -2,6 +2,7 @@
 // Commands that a layer refuses after other commands of the same plan have been queued, on any driver.
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <utility>
 #include <vector>
 
@@ -173,6 +174,34 @@ TEST_F(OpenclFailure, OfALaterKernelOfClblastFailsTheStream) {
     product.read(values.data(), size_bytes);
     EXPECT_EQ(values, expected);
   }
+}
+
+// VkFFT starts kernels between those of the plan.
+TEST_F(OpenclFailure, OfALaterKernelOfATransformFailsTheStream) {
+  const Tensor x = device_.full({11}, std::complex<float>(1)), y = device_.empty(COMPUTE_DTYPE_COMPLEX64, {11});
+  const auto transform = [&](const Stream& stream) {
+    return outcome_of(compute_fft_into(stream.get(), x.get(), nullptr, y.get()));
+  };
+  const Stream good(device_);
+  ASSERT_EQ(transform(good).code, COMPUTE_OK);  // kernels that preparing the plan runs do not count
+  compute_layer_fail(COMPUTE_LAYER_KERNEL, 0);
+  ASSERT_EQ(transform(good).code, COMPUTE_OK);
+  const int64_t count = compute_layer_calls(COMPUTE_LAYER_KERNEL);
+  ASSERT_GE(count, 2);
+  for (int64_t nth = 1; nth <= count; ++nth) {
+    SCOPED_TRACE(nth);
+    const Stream bad(device_);
+    compute_layer_fail(COMPUTE_LAYER_KERNEL, nth);
+    const Outcome refused = transform(bad);
+    EXPECT_EQ(refused.code, COMPUTE_ERROR_OUT_OF_DEVICE_MEMORY) << refused.message;
+    EXPECT_EQ(has(refused, kPart), nth > 1) << refused.message;
+    if (nth > 1) expect_failed(bad, transform(bad));
+  }
+  ASSERT_EQ(transform(good).code, COMPUTE_OK);
+  std::complex<float> values[11];
+  y.read(values, sizeof values);
+  EXPECT_NEAR(values[0].real(), 11, 1e-4);
+  EXPECT_NEAR(std::abs(values[1]), 0, 1e-4);
 }
 
 // Records of indices out of range are read and cleared when a stream is marked; ones that stay would be taken for those
