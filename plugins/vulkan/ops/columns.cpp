@@ -56,9 +56,8 @@ Columns choose(const Device& device, const Reduction& r) {
   // Many columns, or few rows, need no help by items below each other.
   while (c.width < kItems && (c.units / c.width > 4 * wanted || terms < 4 * c.height())) c.width *= 2;
   c.blocks = (c.units + c.width - 1) / c.width;
-  // More groups than a device takes at once: while some combine their states, others load.
-  if (!r.is_row && c.blocks < 2 * wanted)
-    c.parts = std::max<int64_t>(1, std::min((2 * wanted + c.blocks - 1) / c.blocks, terms / (c.height() * 8)));
+  if (!r.is_row && c.blocks < wanted)
+    c.parts = std::max<int64_t>(1, std::min((wanted + c.blocks - 1) / c.blocks, terms / (c.height() * 8)));
   c.per_part = (terms + c.parts - 1) / c.parts;
   c.parts = (terms + c.per_part - 1) / c.per_part;
   return c;
