@@ -47,9 +47,10 @@ TEST_P(CpuMatmul, EveryLayout) {
 
 TEST_P(CpuMatmul, SizesJustOffTheTiles) {
   // Around the register tiles and vectors of every instruction set, and around a packed block's depth.
-  static constexpr Shape kShapes[] = {{13, 31, 40},  {14, 32, 33}, {15, 33, 31},  {29, 65, 16}, {8, 16, 64},
-                                      {4, 130, 7},   {43, 15, 50}, {130, 70, 12}, {5, 7, 1300}, {16, 34, 641},
-                                      {210, 40, 19}, {2, 3, 2600}, {19, 531, 7},  {33, 1100, 8}};
+  static constexpr Shape kShapes[] = {{13, 31, 40},  {14, 32, 33}, {15, 33, 31},  {29, 65, 16},  {8, 16, 64},
+                                      {4, 130, 7},   {43, 15, 50}, {130, 70, 12}, {5, 7, 1300},  {16, 34, 641},
+                                      {210, 40, 19}, {2, 3, 2600}, {19, 531, 7},  {33, 1100, 8}, {8, 8, 8},
+                                      {11, 7, 5},    {6, 3, 90},   {2, 15, 40}};
   for (const Setting& setting : all_settings()) {
     for (const Shape& shape : kShapes) {
       for (const Layout layout : {Layout::row_major, Layout::transposed, Layout::strided}) {
@@ -225,7 +226,8 @@ TEST_P(CpuMatmul, ASingleProductHasTheSameBitsWithAnyNumberOfThreads) {
 TEST_P(CpuMatmul, TheSameBitsFromEveryLayout) {
   static constexpr Shape kShapes[] = {{3, 16, 20},  {4, 16, 1},      {5, 17, 149},   {7, 40, 150},
                                       {8, 48, 64},  {9, 49, 100},    {23, 64, 148},  {64, 100, 33},
-                                      {100, 7, 60}, {120, 130, 140}, {40, 1100, 40}, {21, 600, 6}};
+                                      {100, 7, 60}, {120, 130, 140}, {40, 1100, 40}, {21, 600, 6},
+                                      {8, 8, 8},    {13, 5, 100},    {3, 15, 20},    {5, 2, 3}};
   for (const Setting& setting : all_settings()) {
     for (size_t at = 0; at < 2 * std::size(kShapes); ++at) {
       const Shape& shape = kShapes[at / 2];

@@ -264,7 +264,7 @@ void MatmulPlan::cut(int64_t threads) {
   tiles_m_ = ceiling(m_, tile_m_);
   tiles_n_ = ceiling(n_, tile_n_);
   cut_batch(threads, kSerialWork, work());
-  if (k_ > 0) {
+  if (k_ > 0 && !(tiles_m_ * tiles_n_ == 1 && is_in_place())) {
     // The tiles at the ends are smaller, but may need more memory, because of rounding to packed
     // blocks.
     for (const int64_t m : {tile_m_, m_ - (tiles_m_ - 1) * tile_m_}) {

@@ -48,7 +48,8 @@ struct GemmKernel {
   /// which of b's elements are adjacent. NULL for dtypes that have no such kernel.
   void (*run_thin)(const GemmCall& call);
   int64_t (*scratch_bytes)(int64_t m, int64_t n, int64_t k);
-  /// Whether `run` multiplies without packing, which it does for small products. Reads no element.
+  /// Whether `run` multiplies without packing and without scratch memory, which it does for small products. Reads no
+  /// element.
   bool (*is_in_place)(const GemmCall& call);
   int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
 };
