@@ -179,8 +179,8 @@ class Transport:
 def _tell_at_exit(reference):
     """Notes that this rank leaves. Ending a process of a GPU takes seconds, and its group may only be closed afterwards."""
     transport = reference()
-    if transport is not None:
-        with contextlib.suppress(Exception):  # the rank that keeps the store may have ended
+    if transport is not None and transport._ended_process() is None:  # else that rank ends the group, and perhaps the store
+        with contextlib.suppress(Exception):  # the rank that keeps the store may be on another machine
             transport._note("")
 
 
