@@ -240,7 +240,6 @@ class FourierPlan final : public Plan {
 constexpr int64_t kMostFilterBytes = int64_t{64} << 20;  // that a plan may keep
 constexpr int64_t kShortRow = 64, kMostShortRows = 1024;
 constexpr int64_t kMostPackedBytes = int64_t{32} << 20;  // of the rows that are taken at a time, if they are several
-constexpr int64_t kMostPackedOnCores = 65536;            // elements of several rows
 
 // A plan takes so many rows at a time. VkFFT reads a filter for each of them.
 int64_t rows_at_once(const ChirpProblem& problem) {
@@ -253,11 +252,11 @@ int64_t kept_bytes(const ChirpProblem& problem) {
   return (rows_at_once(problem) * problem.longer + problem.length) * problem.element_bytes();
 }
 
-// False if core's maps around transforms by VkFFT are faster. On GPUs short rows do not fill the work-groups, of which
-// VkFFT gives each row its own. On processors its convolutions save launches, but take longer.
+// False if core's maps around transforms by VkFFT are used. On GPUs short rows do not fill the work-groups, of which
+// VkFFT gives each row its own. On processors convolutions of several rows take longer, and with Intel's driver their
+// results are wrong.
 bool is_worthwhile(const Device& device, const ChirpProblem& problem) {
-  if ((device.info().type & CL_DEVICE_TYPE_CPU) != 0)
-    return problem.rows == 1 || problem.rows * problem.longer <= kMostPackedOnCores;
+  if ((device.info().type & CL_DEVICE_TYPE_CPU) != 0) return false;
   return problem.length >= kShortRow || problem.rows <= kMostShortRows;
 }
 
