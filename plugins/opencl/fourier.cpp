@@ -97,7 +97,7 @@ std::variant<Problem, Refusal> describe(const Op& op) {
 // An application of VkFFT. Any number of threads may run it at once.
 class Transform {
  public:
-  // `filter` is that of a convolution; what the configuration does not use is empty.
+  // `filter` is for convolutions. Operands that the configuration does not use are empty.
   struct Operands {
     compute_plugin_operand src, dst, temporary;
     cl_mem filter;
@@ -203,7 +203,7 @@ class FourierPlan final : public Plan {
       const bool has_axis = i < problem.axes.size();
       how.size[i] = has_axis ? static_cast<uint64_t>(problem.axes[i].extent) : 1;
       how.omitDimension[i] = has_axis && !problem.axes[i].is_transformed ? 1 : 0;
-      // That of the next axis; from the last one on that of the batch.
+      // The stride of the next axis; from the last axis on, the stride of the batch.
       const Axis& next = i + 1 < problem.axes.size() ? problem.axes[i + 1] : problem.batch;
       const Axis& last = problem.axes.back();
       how.inputBufferStride[i] = static_cast<uint64_t>(next.extent > 1 ? next.src : last.src * last.extent);

@@ -18,7 +18,7 @@ struct Features {
   bool ballot = false;   // of the kind ballot
   // VK_KHR_shader_float_controls, by size of the floats: [0] float32, [1] float64.
   bool keeps_subnormals[2] = {}, rounds_to_even[2] = {}, keeps_special_values[2] = {};
-  uint32_t subgroup_size = 0, subgroup_size_min = 0, subgroup_size_max = 0;  // the first is that of our kernels
+  uint32_t subgroup_size = 0, subgroup_size_min = 0, subgroup_size_max = 0;  // the first: of our kernels
   uint32_t push_bytes = 128, shared_bytes = 16384, group_size = 128, group_count = 65535;
 };
 

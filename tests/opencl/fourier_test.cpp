@@ -26,7 +26,7 @@ class OpenclFourier : public testing::Test {
     return device_.from_host(values, {count, length});
   }
 
-  // Row r of the result is the transform of the row that `of(r)` states. `sign` is that of the exponent.
+  // Row r of the result is the transform of the row that `of(r)` states. `sign` is the sign of the exponent.
   template <class Of>
   static void expect(const Tensor& result, int64_t length, int sign, double scale, const Of& of) {
     const std::vector<Complex> values = result.to_vector<Complex>();
