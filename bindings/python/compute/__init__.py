@@ -21,7 +21,7 @@ from ._errors import (CancelledError, CompileError, DeviceError, Error, FileErro
                       PeerError, UnsupportedError)
 from ._version import __version__
 
-from . import _array, _functions, _indexing, _manipulation, _numpy
+from . import _array, _elementwise, _indexing, _manipulation, _numpy, _products, _reductions, _sorting
 from ._creation import (arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones,
                         ones_like, tril, triu, zeros, zeros_like)
 from ._devices import device, device_list, devices, set_default_device, stream, which
@@ -59,7 +59,7 @@ for _name, _row in _ops.ROWS.items():
     if _name not in vars(nn):
         globals().setdefault(_name, _row)
 
-_ops.document({_name: _value for _module in (_functions, _indexing, _manipulation, fft, linalg, nn)
+_ops.document({_name: _value for _module in (_elementwise, _reductions, _sorting, _products, _indexing, _manipulation, fft, linalg, nn)
                for _name, _value in vars(_module).items()
                if getattr(_value, "__module__", None) == _module.__name__ and _name[0] != "_"},
               {"linear": "affine", "embedding": "take"})

@@ -22,6 +22,7 @@ UNSIGNED = (uint8, uint16, uint32, uint64)
 INTEGERS = SIGNED + UNSIGNED
 FLOATS = (float16, bfloat16, float32, float64)
 COMPLEX = (complex64, complex128)
+INEXACT = frozenset(FLOATS + COMPLEX)
 FLOAT8 = (float8_e4m3fn, float8_e5m2)  # stored, moved, converted and multiplied; other ops refuse them
 ALL = (bool,) + INTEGERS + FLOATS + COMPLEX + FLOAT8
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _creation, _dtypes, _ops
+from . import _creation, _dtypes
 from ._creation import arrays_of
 
 Values = Any  # an array, a list, a tuple or an array of NumPy
 Axis = int | None
-_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
 
 
 def _number_or_array(value, x):
@@ -18,8 +17,3 @@ def _number_or_array(value, x):
     if isinstance(value, _dtypes.NUMBERS):
         return _creation.asarray(value, dtype=_dtypes._promote_number(x.dtype, value), device=x.device)
     return arrays_of(x, value)[1]
-
-
-def _inexact(x):
-    """`x`, or integers and bool as numbers of the default dtype."""
-    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)

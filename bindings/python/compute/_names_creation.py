@@ -9,9 +9,10 @@ from typing import Any, Callable, Iterable, Sequence
 from . import _core, _creation, _dtypes, _functions, _manipulation, _ops, linalg, random
 from ._core import Array, DType, array_of
 from ._creation import arrays_of, is_values
+from ._elementwise import _inexact
 from ._errors import no_gradient, renamed
 from ._manipulation import _flat
-from ._names_common import Values, _inexact, _number_or_array
+from ._names_common import Values, _number_or_array
 from ._names_hints import missing
 from ._names_properties import shape
 

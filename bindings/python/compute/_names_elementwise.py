@@ -10,9 +10,11 @@ from typing import Any, Callable
 from . import _core, _creation, _dtypes, _functions, _manipulation, _numeric, _ops
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
+from ._dtypes import INEXACT
+from ._elementwise import _inexact
 from ._errors import renamed
 from ._manipulation import _axis, _flat, _whole
-from ._names_common import Axis, Values, _INEXACT, _inexact, _number_or_array
+from ._names_common import Axis, Values, _number_or_array
 from ._names_indices import ndindex
 
 
@@ -194,10 +196,10 @@ def around(x: Values, decimals: int = 0, out: Array | None = None) -> Array:
     Array([1.2, 2.7], dtype=float32)
     """
     x = array_of(x)
-    if decimals == 0 or (x.dtype not in _INEXACT and decimals > 0):
+    if decimals == 0 or (x.dtype not in INEXACT and decimals > 0):
         return _ops.TABLE["round"]["run"](x, out=out)
     scale = 10.0 ** builtins.abs(decimals)
-    if x.dtype not in _INEXACT:
+    if x.dtype not in INEXACT:
         scale = int(scale)
         low = x // scale * scale
         far, half = x - low, scale // 2
@@ -240,7 +242,7 @@ def _divide(x1, x2=_MISSING, *out, rounding_mode=None, other=_MISSING, **options
     if rounding_mode != "trunc":
         return _with_options("divide" if rounding_mode is None else "floor_divide", (x1, x2, *out), options)
     x1, x2 = arrays_of(x1, x2)
-    if _dtypes.result_type(x1, x2) in _INEXACT:
+    if _dtypes.result_type(x1, x2) in INEXACT:
         return _ops.trunc(_with_options("divide", (x1, x2, *out), options))
     down = _ops.floor_divide(x1, x2)
     is_negative = _ops.logical_and(_ops.not_equal(down * x2, x1), _ops.not_equal(_ops.less(x1, 0), _ops.less(x2, 0)))

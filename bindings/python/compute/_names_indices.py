@@ -7,9 +7,10 @@ from typing import Any, Iterable, Sequence
 from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _ops, linalg
 from ._core import Array, array_of
 from ._creation import arrays_of, is_values
+from ._dtypes import INEXACT
 from ._errors import renamed
 from ._manipulation import _axis, _flat
-from ._names_common import Axis, Values, _INEXACT, _number_or_array
+from ._names_common import Axis, Values, _number_or_array
 from ._names_creation import tri
 from ._names_properties import ndim, shape
 
@@ -103,7 +104,7 @@ def unique(x: Values, return_index: bool = False, return_inverse: bool = False, 
         values, first, inverse, counts = _functions.unique_all(x)
     else:
         values, first, inverse, counts = _unique_along(x, _axis(axis, x.ndim, "unique"))
-    if axis is None and equal_nan and x.dtype in _INEXACT and values.size:
+    if axis is None and equal_nan and x.dtype in INEXACT and values.size:
         nans = int(_functions.count_nonzero(_ops.isnan(values)))
         if nans > 1:  # they come last, each with a count
             kept = values.size - nans + 1

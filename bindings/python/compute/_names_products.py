@@ -9,10 +9,12 @@ from typing import Any, Sequence
 from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _numeric, _ops, linalg, nn
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
+from ._dtypes import INEXACT
+from ._elementwise import _inexact
 from ._errors import renamed
 from ._manipulation import _axes, _axis, _flat
 from ._names_axes import append, atleast_1d
-from ._names_common import Values, _INEXACT, _inexact
+from ._names_common import Values
 from ._names_creation import _has_float64
 from ._names_indices import flatnonzero
 from ._names_properties import ndim
@@ -281,8 +283,8 @@ def polyfit(x: Values, y: Values, deg: int, rcond: None = None, full: bool = Fal
     x, y, w = arrays_of(x, y, w)
     if x.ndim != 1 or y.shape[:1] != x.shape or y.ndim > 2:
         raise ValueError(f"polyfit: points of the shapes {x.shape} and {y.shape}")
-    result = _dtypes.DEFAULT_FLOAT if x.dtype not in _INEXACT else x.dtype
-    result = _dtypes.promote(result, y.dtype) if y.dtype in _INEXACT else result
+    result = _dtypes.DEFAULT_FLOAT if x.dtype not in INEXACT else x.dtype
+    result = _dtypes.promote(result, y.dtype) if y.dtype in INEXACT else result
     dtype = _dtypes.float64 if _has_float64(x.device) else _dtypes.float32
     x, y = (_ops.cast(one, dtype=dtype) for one in (x, y))
     columns = [_creation.ones_like(x)]

@@ -10,8 +10,9 @@ from typing import Any, Sequence
 from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _ops, grad, linalg
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
+from ._elementwise import _inexact
 from ._manipulation import _axis, _flat
-from ._names_common import Axis, Values, _inexact
+from ._names_common import Axis, Values
 from ._names_creation import _window
 
 

@@ -9,26 +9,22 @@ import operator
 from . import _core, _creation, _dtypes, _functions, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of
+from ._dtypes import INEXACT
+from ._elementwise import _inexact
 from ._errors import no_integers, renamed
 from ._manipulation import _axes, _axis, concat, reshape
+from ._reductions import _stored
 from .expressions import expression
 from .grad import constant
 from .linalg import vector_norm
 
 _HALVES = (_dtypes.float16, _dtypes.bfloat16)
-_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
-
-
-def _inexact(x):
-    """`x`, or integers and bool as numbers of the default dtype."""
-    x = array_of(x)
-    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
 
 
 def _common(*arrays):
     """The arrays as floating-point or complex numbers of one dtype. Integers have none of their own."""
     arrays = arrays_of(*arrays)
-    kinds = [x.dtype for x in arrays if x.dtype in _INEXACT]
+    kinds = [x.dtype for x in arrays if x.dtype in INEXACT]
     dtype = _dtypes.DEFAULT_FLOAT if not kinds else kinds[0]
     for kind in kinds:
         dtype = _dtypes.promote(dtype, kind)
@@ -169,7 +165,7 @@ def nanprod(x, /, axis=None, dtype=None, keepdims=False):
 
 
 def _filled(x, value):
-    return _ops.where(_ops.isnan(x), value, x) if x.dtype in _INEXACT else x
+    return _ops.where(_ops.isnan(x), value, x) if x.dtype in INEXACT else x
 
 
 def _nan_extreme(name, function, x, axis, keepdims, least):
@@ -260,7 +256,7 @@ def nanmean(x, /, axis=None, keepdims=False, **names):
     if names:
         return renamed(nanmean, names, x, axis=axis, keepdims=keepdims)
     x = array_of(x)
-    if x.dtype not in _INEXACT:
+    if x.dtype not in INEXACT:
         _reduced("nanmean", x, axis)
         return _functions.mean(x, axis=axis, keepdims=keepdims)
     counts, filled, _ = _counted("nanmean", x, axis)
@@ -349,7 +345,7 @@ def percentile(x, /, q, axis=None, keepdims=False, *, out=None, overwrite_input=
     >>> compute.percentile([1.0, 2.0, 4.0], 50)
     Array(2., dtype=float32)
     """
-    return _functions._stored(_functions.quantiles("percentile", x, q, 100, axis, keepdims), out)
+    return _stored(_functions.quantiles("percentile", x, q, 100, axis, keepdims), out)
 
 
 def nanquantile(x, /, q, axis=None, keepdims=False):
@@ -628,7 +624,7 @@ def _correlated(name, x, kernel, mode):
                                  _ops.copy(_core.reshape_view(kernel, (1, 1, n))), pads_begin=[before],
                                  pads_end=[behind])
         found = _core.reshape_view(found, (-1,))
-    if before + behind == 0 or x.dtype not in _INEXACT:
+    if before + behind == 0 or x.dtype not in INEXACT:
         return found
     # Products of zeros at the ends with NaN and infinities of the kernel are NaN. They are none of the sums.
     x, kernel = constant(x), constant(kernel)

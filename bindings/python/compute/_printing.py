@@ -35,7 +35,7 @@ def _empty_lists(shape):
 def flat_list(x):
     """The elements in row-major order, as numbers of Python."""
     if x.dtype in _NARROW:
-        from ._functions import astype
+        from ._elementwise import astype
 
         x = astype(x, _dtypes.float32)
     data = bytearray(x.nbytes)

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from . import _creation, _dtypes, _ops
 from ._core import Array as _Array, array_of as _array_of
-from ._manipulation import _axes, _axis, _whole
+from ._elementwise import _inexact
+from ._manipulation import _axes, _whole
 from .expressions import Expression as _Expression
 
 __all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
            "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
 
 _EXCHANGED = {"backward": "forward", "forward": "backward", None: "forward"}
-
-
-def _numbers(x):
-    x = _array_of(x)
-    return x if x.dtype in _dtypes.FLOATS + _dtypes.COMPLEX else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
 
 
 def _as_complex(x):
@@ -57,7 +53,7 @@ def _several(x, s, axes, name):
 
 
 def _complex(x, s, axes, norm, inverse, name):
-    x = _numbers(x)
+    x = _inexact(x)
     axes, lengths = _several(x, s, axes, name)
     if not axes:
         return _as_complex(_ops.copy(x))
@@ -66,13 +62,13 @@ def _complex(x, s, axes, norm, inverse, name):
 
 
 def _to_half(x, s, axes, norm, name):
-    x = _numbers(x)
+    x = _inexact(x)
     axes, lengths = _several(x, s, axes, name)
     return _ops.rfft(_sized(x, {axis: n for axis, n in zip(axes, lengths) if n is not None}), axes=axes, norm=norm)
 
 
 def _from_half(x, s, axes, norm, name):
-    x = _as_complex(_numbers(x))
+    x = _as_complex(_inexact(x))
     axes, lengths = _several(x, s, axes, name)
     if not axes:
         raise ValueError(f"{name}: there are no axes to transform")
@@ -227,7 +223,7 @@ def hfft(x, /, n=None, axis=-1, norm="backward"):
     >>> compute.fft.hfft([1.0, 2.0, 3.0])
     Array([ 8., -2.,  0., -2.], dtype=float32)
     """
-    return _from_half(_conjugate(_numbers(x)), _one(n), (_whole(axis, "hfft"),), _EXCHANGED.get(norm, norm), "hfft")
+    return _from_half(_conjugate(_inexact(x)), _one(n), (_whole(axis, "hfft"),), _EXCHANGED.get(norm, norm), "hfft")
 
 
 def ihfft(x, /, n=None, axis=-1, norm="backward"):

@@ -24,6 +24,7 @@ import threading
 
 from . import _core, _creation, _dtypes, _numpy, _ops
 from ._core import Array
+from ._dtypes import INEXACT as _INEXACT
 from ._errors import _said, called, hint
 
 
@@ -159,7 +160,6 @@ for _name, _method in _numpy.METHODS.items():
 
 # ---- Gradients of elementwise ops, views and indices -----------------------------------------------------------------
 
-_INEXACT = frozenset(_dtypes.FLOATS + _dtypes.COMPLEX)
 _TERMS = ("add", "subtract", "positive")
 _derived = {}
 

@@ -15,23 +15,15 @@ from collections import namedtuple
 from . import _core, _creation, _dtypes, _ops, grad
 from ._core import array_of as _array_of
 from ._creation import arrays_of as _arrays_of
+from ._elementwise import _inexact
 from ._errors import renamed as _renamed, resolved as _resolved
 from ._functions import matmul, tensordot, vecdot
-from ._manipulation import _axes, _axis, _flat, _whole, expand_dims, matrix_transpose, moveaxis
+from ._manipulation import _axes, _whole, expand_dims, matrix_transpose, moveaxis
 from .expressions import expression as _expression
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "gemm", "inv", "lstsq", "lu", "matmul",
            "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd",
            "svdvals", "tensordot", "trace", "triangular_solve", "vecdot", "vector_norm"]
-
-
-_INEXACT = _dtypes.FLOATS + _dtypes.COMPLEX
-
-
-def _inexact(x):
-    """`x`, or integers and bool as numbers of the default dtype."""
-    x = _array_of(x)
-    return x if x.dtype in _INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
 
 
 def _both_inexact(x1, x2):
