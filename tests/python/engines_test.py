@@ -211,6 +211,29 @@ class Engines(unittest.TestCase):
         """, "torch")
         self.assertRegex(text, "all_reduce: call 2 of the group failed on rank 0 of 2: rank 1 has left the group in time")
 
+    def test_torch_ends_beside_a_message_that_never_came(self):
+        # Both ranks end at the same time: a thread of rank 0 that still waited for the message would abort its process.
+        text = self.run_program("""
+            import subprocess, sys
+
+            if len(sys.argv) == 1:
+                ranks = [subprocess.Popen([sys.executable, sys.argv[0], str(number)]) for number in range(2)]
+                sys.exit(max(abs(rank.wait()) for rank in ranks))
+            from torch import distributed
+            distributed.init_process_group("gloo", init_method="file://" + sys.argv[0] + ".store", rank=int(sys.argv[1]), world_size=2)
+            distributed.barrier()
+            compute.config("COMPUTE_COLLECTIVE_TIMEOUT", 5)
+            group = compute.distributed.init("cpu")
+            try:
+                if group.rank == 0:
+                    group.recv((9,), compute.float32, 1).tolist()
+                else:
+                    group.barrier()
+            except compute.PeerError as failure:
+                print(failure)
+        """, "torch")
+        self.assertRegex(text, "recv: call 1 of the group failed on rank 0 of 2: ")
+
     def test_dask(self):
         text = self.run_program("""
             import distributed, compute.dask

@@ -25,7 +25,7 @@ from . import _array, _elementwise, _indexing, _manipulation, _numpy, _products,
 from ._creation import (arange, asarray, empty, empty_like, eye, from_dlpack, full, full_like, linspace, meshgrid, ones,
                         ones_like, tril, triu, zeros, zeros_like)
 from ._devices import device, device_list, devices, set_default_device, stream, which
-from ._process import Profile, config, load_report, placement_report, profile, scope
+from ._process import Profile, _run_after_end, config, load_report, placement_report, profile, scope
 from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type, set_default_dtype
 from ._files import load, save
 from ._functions import (all, allclose, any, argmax, argmin, argsort, astype, bincount, clip, conj, count_nonzero,
@@ -85,4 +85,5 @@ def __dir__():
 
 
 _core.begin()
-_atexit.register(_core.end)
+_atexit.register(_run_after_end)
+_atexit.register(_core.end)  # runs first

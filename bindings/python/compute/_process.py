@@ -13,7 +13,13 @@ _TEXT, _JSON = 0, 1
 
 # Called when memory is short: arrays that only cycles keep alive are freed, also where collection is disabled.
 _core.hooks["collect"] = gc.collect
+after_end = []  # functions for the end of the interpreter, which run after the library's own end
 _core.hooks["folder"] = os.path.join(os.path.dirname(__file__), "")  # a profile names lines outside of it
+
+
+def _run_after_end():
+    for function in after_end:
+        function()
 
 
 def _parsed(text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import datetime
 import functools
 import hashlib
 import os
@@ -13,6 +14,9 @@ import time
 import warnings
 import weakref
 
+from ._process import after_end
+
+_NO_MESSAGE = 1  # a tag that nobody sends
 _made = 0  # transports of this process
 
 
@@ -40,8 +44,10 @@ class Transport:
         # A group of its own: the program's calls do not come between ours.
         self._group = distributed.ProcessGroupGloo(distributed.PrefixStore(name, store), rank, size)
         self._processes, self._poll = {}, select.poll()  # ranks on this machine by the descriptors of their processes
+        self._waiting = weakref.WeakSet()  # threads
         self._watch_processes()
         atexit.register(_tell_at_exit, weakref.ref(self))
+        after_end.append(functools.partial(_end_waits, weakref.ref(self)))
 
     def __str__(self):
         return f"torch.distributed (gloo, PyTorch {self._torch.__version__})"
@@ -76,6 +82,7 @@ class Transport:
                 failures.append(failure)
 
         thread = threading.Thread(target=wait, daemon=True)
+        self._waiting.add(thread)
         thread.start()
 
         def has_ended():
@@ -182,6 +189,19 @@ def _tell_at_exit(reference):
     if transport is not None and transport._ended_process() is None:  # else that rank ends the group, and perhaps the store
         with contextlib.suppress(Exception):  # the rank that keeps the store may be on another machine
             transport._note("")
+
+
+def _end_waits(reference):
+    """Ends the waits for messages that never came. If PyTorch returns while the interpreter ends, it aborts the process."""
+    transport = reference()
+    if transport is None or not any(thread.is_alive() for thread in transport._waiting):
+        return
+    # A wait that times out closes the connections of the group, and with them ends all others.
+    message = transport._group.recv([transport._torch.empty(1)], (transport.rank + 1) % transport.size, _NO_MESSAGE)
+    with contextlib.suppress(RuntimeError):
+        message.wait(datetime.timedelta(milliseconds=1))
+    for thread in transport._waiting:
+        thread.join(1)
 
 
 @functools.cache
