@@ -101,7 +101,8 @@ foreach(name libdnnl.so.2 libclblast.so.1 libclblast.so)
   file(WRITE "${WORK}/libraries/${name}" "")
 endforeach()
 set(ENV{LD_LIBRARY_PATH} "${WORK}/libraries")
-expect("" "\n    missing +oneDNN: ${WORK}/libraries/libdnnl.so" "\n    remedy +install version 2 of oneDNN")
+expect("" "\n    missing +oneDNN: ${WORK}/libraries/libdnnl.so" "\n    remedy +install version 2 of oneDNN"
+       "\n    (found|missing) +OpenBLAS: ")
 expect("--env" "\nVariables\nPATH +/" "\nLD_LIBRARY_PATH +${WORK}/libraries\n" "\n  C[+][+] compiler +/[^\n ]+: [^\n]*[0-9]+[.][0-9]")
 unset(ENV{LD_LIBRARY_PATH})
 

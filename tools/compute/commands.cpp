@@ -327,9 +327,15 @@ int attempt_device(const std::string& selector) {
   const compute::Tensor matrix = device.full({64, 64}, 1.f);
   const bool multiplies = compute::matmul(matrix, matrix).to_vector<float>()[0] == 64.f;
   bool convolves = true;
-  if (device.info().plugin == "cpu") {  // the load report names oneDNN once a convolution has looked for it
+  if (device.info().plugin == "cpu") {
+    // The load report names oneDNN and OpenBLAS once a convolution and a decomposition have looked for them.
     const compute::Tensor image = device.full({1, 16, 14, 14}, 1.f), weight = device.full({16, 16, 3, 3}, 1.f);
     convolves = compute::convolution(image, weight).to_vector<float>()[0] == 144.f;
+    try {
+      static_cast<void>(compute::svdvals(matrix));
+    } catch (const compute::Error& error) {
+      if (error.code() != COMPUTE_ERROR_UNSUPPORTED) throw;  // the report says what is missing
+    }
   }
   if (works(device) && multiplies && convolves) return 0;
   fmt::print(stderr, "compute: {} is wrong\n",

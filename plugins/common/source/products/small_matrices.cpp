@@ -194,6 +194,8 @@ std::optional<Refusal> refuse_small_matrices(const Op& op, const Dialect& dialec
 
 std::optional<Refusal> refuse_small_reflections(const Op& op, const Dialect& dialect) {
   if (std::optional<Refusal> refusal = refuse_type(op)) return refusal;
+  if (dialect.is_host)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "qr: the generated kernel is one for GPUs", ""};
   if (team_of_reflections(op, dialect).items == 0)
     return refused_shape(op, "too many rows or columns for a generated kernel");
   return std::nullopt;
