@@ -11,6 +11,12 @@
 namespace compute::common {
 namespace {
 
+bool ends_within_its_patience() {
+  const auto begin = std::chrono::steady_clock::now();
+  end_polling();
+  return std::chrono::steady_clock::now() - begin < kPollingPatience;
+}
+
 [[noreturn]] void end_beside_a_thread_that_polls() {
   static std::atomic<int> asked{0};
   std::thread([] {
@@ -18,17 +24,32 @@ namespace {
     for (;; ++asked) polling.sleep(std::chrono::microseconds(10));
   }).detach();
   while (asked < 10) std::this_thread::yield();
-  end_polling();
+  const bool has_waited = ends_within_its_patience();
   const int before = asked;
   const Polling own;  // the exiting thread continues
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  // On a busy machine the thread can be in the middle of a query for longer than end_polling waits.
-  std::_Exit(asked <= before + 1 ? 0 : 1);
+  // Without a processor for so long, the thread has yet to end the query that it was in.
+  std::_Exit(asked - before <= (has_waited ? 0 : 1) ? 0 : 1);
+}
+
+[[noreturn]] void end_beside_a_query() {
+  static std::atomic<bool> has_begun{false}, has_ended{false};
+  std::thread([] {
+    const Polling polling;
+    has_begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    has_ended = true;
+  }).detach();
+  while (!has_begun) std::this_thread::yield();
+  const bool has_waited = ends_within_its_patience();
+  std::_Exit(has_ended || !has_waited ? 0 : 1);
 }
 
 TEST(PollingDeathTest, OthersStayOnceTheProcessEnds) {
   EXPECT_EXIT(end_beside_a_thread_that_polls(), testing::ExitedWithCode(0), "");
 }
+
+TEST(PollingDeathTest, AQueryEndsBefore) { EXPECT_EXIT(end_beside_a_query(), testing::ExitedWithCode(0), ""); }
 
 }  // namespace
 }  // namespace compute::common

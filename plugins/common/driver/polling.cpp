@@ -9,8 +9,6 @@
 namespace compute::common {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(100);
-
 std::atomic<int> polling{0};
 std::atomic<bool> is_ending{false};
 constinit thread_local bool is_own = false;
@@ -36,7 +34,7 @@ void Polling::sleep(std::chrono::nanoseconds duration) {
 void end_polling() {
   is_own = true;
   is_ending.store(true);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = std::chrono::steady_clock::now() + kPollingPatience;
   while (polling.load() > 0 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::microseconds(20));
 }

@@ -21,7 +21,10 @@ class Polling {
   void sleep(std::chrono::nanoseconds duration);
 };
 
-// Returns when no other thread queries the driver any more, or after 100 ms if the driver does not respond.
+// What end_polling waits at most: a driver may not respond, and a thread may get no processor on a busy machine.
+constexpr std::chrono::seconds kPollingPatience(2);
+
+// Returns when no other thread queries the driver any more, or after kPollingPatience.
 void end_polling();
 
 }  // namespace compute::common
