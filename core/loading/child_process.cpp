@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxOutputBytes = 1 << 16;
 constexpr size_t kUsualOutputBytes = 1 << 10;
-constexpr std::chrono::seconds kDeathTakes(1);
+constexpr std::chrono::seconds kDeathTakes(5);  // on a busy machine
 
 // A file in memory that cannot grow, for the first kMaxOutputBytes that a child writes to stderr. Its number is above
 // those that the child is given.
