@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -463,8 +464,9 @@ TEST(MinimalPluginLibrary, ClosesWithoutTrace) {
     table->close(device);
     if (round == 0) after_first = threads();
   }
-  // A thread that was joined may stay in the list for a moment.
-  for (int looks = 0; looks < 1000 && threads() > after_first; ++looks) std::this_thread::yield();
+  // A thread that was joined stays in the list until it has got a processor once more.
+  for (int looks = 0; looks < 6000 && threads() > after_first; ++looks)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_LE(threads(), after_first);
 }
 
