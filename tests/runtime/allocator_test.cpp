@@ -6,12 +6,13 @@
 #include <thread>
 
 #include "../dlpack/dlpack.hpp"
-#include "gate.hpp"
 #include "runtime.hpp"
+#include "tests/gate/gate.hpp"
 
 namespace {
 
 using compute::Device;
+using compute::Gate;
 using compute::Graph;
 using compute::Stream;
 using compute::Tensor;

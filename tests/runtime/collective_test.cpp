@@ -321,6 +321,9 @@ TEST_P(Collectives, CanBeSplit) {
   });
 }
 
+// Within it a rank is told that another has failed, which takes milliseconds; the limit of time is 600 s by default.
+constexpr auto kTold = std::chrono::seconds(30);
+
 TEST_P(Collectives, EndOnAllRanksIfOneFails) {
   const std::vector<Group> all = groups();
   on_all_ranks(all, [&](const Group& group) {
@@ -341,7 +344,7 @@ TEST_P(Collectives, EndOnAllRanksIfOneFails) {
       EXPECT_NE(failure.message.find("all_reduce: call 2 of the group failed on rank"), std::string::npos)
           << failure.message;
       EXPECT_NE(failure.message.find("rank 0 has ended the group"), std::string::npos) << failure.message;
-      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, kTold);
     }
     // Later calls fail at once, and other work goes on.
     EXPECT_EQ(thrown_by([&] { static_cast<void>(group.all_reduce(x)); }).code, COMPUTE_ERROR_PEER_FAILED);
@@ -374,8 +377,9 @@ class Setting {
   const char* name_;
 };
 
+// Limits of time are longer than the ranks take to make a group on a busy machine.
 TEST_P(Collectives, EndAfterTheTimeout) {
-  const Setting limit("COMPUTE_COLLECTIVE_TIMEOUT", "1");
+  const Setting limit("COMPUTE_COLLECTIVE_TIMEOUT", "3");
   const std::vector<Group> all = groups();
   const Group& group = all[1];
   const Tensor x = group.device().full({1000}, 1.0f);
@@ -388,11 +392,12 @@ TEST_P(Collectives, EndAfterTheTimeout) {
 }
 
 TEST_P(Collectives, EndAfterTheTimeoutOfTheGroup) {
-  const std::vector<Group> all = Group::over_devices(GetParam().devices(), {.timeout = std::chrono::milliseconds(300)});
+  const std::vector<Group> all =
+      Group::over_devices(GetParam().devices(), {.timeout = std::chrono::milliseconds(2500)});
   const Tensor x = all[1].device().full({1000}, 1.0f);
   const Thrown failure = thrown_by([&] { finish(all[1].all_reduce(x)); });
   EXPECT_EQ(failure.code, COMPUTE_ERROR_PEER_FAILED);
-  EXPECT_NE(failure.message.find("within 0.3 s"), std::string::npos) << failure.message;
+  EXPECT_NE(failure.message.find("within 2.5 s"), std::string::npos) << failure.message;
 }
 
 TEST(Collective, RefusesOptionsOfAGroup) {
@@ -705,7 +710,7 @@ TEST(LibraryCollectives, AreMadeByThePlugin) {
 // The streams fail whose work waits for the other rank.
 TEST(LibraryCollectives, EndOnAllRanksIfOneFails) {
   for (const bool hangs : {false, true}) {
-    const Setting limit("COMPUTE_COLLECTIVE_TIMEOUT", hangs ? "1" : "0");
+    const Setting limit("COMPUTE_COLLECTIVE_TIMEOUT", hangs ? "3" : "0");
     on_all_ranks(over({remote(), Device::open("minimal1")}), [&](const Group& group) {
       const Stream stream(group.device()), other(group.device());
       const Tensor x = group.device().full({1000}, int32_t{1});
@@ -718,7 +723,7 @@ TEST(LibraryCollectives, EndOnAllRanksIfOneFails) {
       const Thrown failure = thrown_by([&] { finish(group.all_reduce(x, Reduction::sum, {}, stream)); });
       EXPECT_EQ(failure.code, COMPUTE_ERROR_PEER_FAILED) << failure.message;
       EXPECT_NE(failure.message.find("all_reduce: call 2"), std::string::npos) << failure.message;
-      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, kTold);
       EXPECT_EQ(thrown_by([&] { finish(group.all_reduce(x, Reduction::sum, {}, other)); }).code,
                 COMPUTE_ERROR_PEER_FAILED);
       EXPECT_EQ(compute::negative(x, other).to_vector<int32_t>()[0], -1);

@@ -5,11 +5,12 @@
 #include <optional>
 
 #include "../dlpack/dlpack.hpp"
-#include "gate.hpp"
 #include "runtime.hpp"
+#include "tests/gate/gate.hpp"
 
 namespace {
 
+using compute::Gate;
 using compute::Graph;
 using compute::Stream;
 using compute::Tensor;

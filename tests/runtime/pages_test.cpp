@@ -31,10 +31,15 @@ TEST(Pages, ASteadyLoopTouchesNoFreshOnes) {
     compute_tensor_release(z);
     compute_tensor_release(y);
   };
-  for (int i = 0; i < 5; ++i) round();
-  const int64_t before = pages_touched();
-  for (int i = 0; i < 100; ++i) round();
-  EXPECT_LT(pages_touched() - before, 256);  // a thread's stack and the like; once through the results would be 204800
+  // A thread touches its stack and the like when it first takes part, which may be late on a busy machine, and the
+  // system moves pages. Once through the results would be 204800, or 400 huge ones, every time.
+  int64_t least = INT64_MAX;
+  for (int stretch = 0; stretch < 10 && least >= 256; ++stretch) {
+    const int64_t before = pages_touched();
+    for (int i = 0; i < 100; ++i) round();
+    least = std::min(least, pages_touched() - before);
+  }
+  EXPECT_LT(least, 256);
 }
 
 // Two rows of every step-th element; the last element is at the end of its page.

@@ -8,12 +8,13 @@
 #include <random>
 #include <thread>
 
-#include "gate.hpp"
 #include "runtime.hpp"
 #include "sanitizer.hpp"
+#include "tests/gate/gate.hpp"
 
 namespace {
 
+using compute::Gate;
 using compute::kSanitizer;
 using compute::Stream;
 using compute::Tensor;

@@ -2,18 +2,19 @@
 // Holds a stream up: reading its page blocks until the gate is opened.
 #pragma once
 
+#include <compute/compute.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <compute/compute.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <new>
 #include <thread>
 
-namespace runtime {
+namespace compute {
 
 // The source of a copy that is queued on a stream. One at a time.
 class Gate {
@@ -36,13 +37,19 @@ class Gate {
     if (opener_.joinable()) opener_.join();
     sigaction(SIGSEGV, &before_, nullptr);
     current().store(nullptr);
+    compute_tensor_release(target_);
     munmap(page_, kBytes);
   }
 
   // Queues work that ends when the gate is opened.
-  void hold(const compute::Stream& stream, const compute::Device& device) {
-    if (!target_.defined()) target_ = device.empty(COMPUTE_DTYPE_UINT8, {static_cast<int64_t>(kBytes)});
-    compute::check(compute_tensor_write_async(target_.get(), page_, kBytes, stream.get()));
+  void hold(compute_stream* stream, compute_device* device) {
+    const int64_t shape[] = {kBytes};
+    if (target_ == nullptr) succeed(compute_tensor_empty(device, COMPUTE_DTYPE_UINT8, 1, shape, &target_));
+    succeed(compute_tensor_write_async(target_, page_, kBytes, stream));
+  }
+  template <class Stream, class Device>
+  void hold(const Stream& stream, const Device& device) {
+    hold(stream.get(), device.get());
   }
 
   void open() {
@@ -51,14 +58,19 @@ class Gate {
   }
 
   // For what blocks until then.
-  void open_soon() {
-    opener_ = std::thread([this] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  void open_soon(std::chrono::milliseconds delay = std::chrono::milliseconds(30)) {
+    opener_ = std::thread([this, delay] {
+      std::this_thread::sleep_for(delay);
       open();
     });
   }
 
  private:
+  static void succeed(compute_error* error) {
+    if (error != nullptr) ADD_FAILURE() << compute_error_message(error);
+    compute_error_free(error);
+  }
+
   static std::atomic<Gate*>& current() {
     static std::atomic<Gate*> gate{nullptr};
     return gate;
@@ -79,7 +91,7 @@ class Gate {
   std::atomic<bool> is_open_{false};
   struct sigaction before_ {};
   std::thread opener_;
-  compute::Tensor target_;
+  compute_tensor* target_ = nullptr;
 };
 
-}  // namespace runtime
+}  // namespace compute
