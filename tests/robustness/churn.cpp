@@ -71,8 +71,9 @@ class Worker {
     constexpr std::array<void (Worker::*)(), 8> kRounds = {&Worker::op,         &Worker::chain,    &Worker::new_graph,
                                                            &Worker::own_graph,  &Worker::take,     &Worker::slow,
                                                            &Worker::in_a_queue, &Worker::untouched};
-    while (std::chrono::steady_clock::now() < end && wrong < 20) {
-      const size_t which = pick(kRounds.size());
+    // Each kind once, however long that takes.
+    for (size_t count = 0; (count < kRounds.size() || std::chrono::steady_clock::now() < end) && wrong < 20; ++count) {
+      const size_t which = count < kRounds.size() ? count : pick(kRounds.size());
       round_ = kNames[which];
       (this->*kRounds[which])();
       ++rounds[which];

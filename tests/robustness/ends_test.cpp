@@ -313,7 +313,7 @@ TEST_P(Ends, ForkBetweenCalls) {
       work.queue(2);
       const pid_t child = fork();
       if (child == 0) {
-        alarm(60);
+        alarm(120);
         _exit(use_device_in_child(name, work));
       }
       int status = 0;

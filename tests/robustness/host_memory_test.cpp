@@ -99,8 +99,11 @@ void fail_without_trace(const char* what, compute_device* device, F&& call) {
   const int64_t used_before = used(), live_before = live_allocations.load();
   const int64_t failures = fail_each_allocation(call);
   EXPECT_EQ(used(), used_before) << what;
-  EXPECT_LE(live_allocations.load() - live_before, 2 + failures / 4)
-      << what << ", which failed " << failures << " times";
+  const auto has_trace = [&] { return live_allocations.load() - live_before > 2 + failures / 4; };
+  // A thread that called back frees memory afterwards, on a busy machine late.
+  for (int i = 0; i < 6000 && has_trace(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_FALSE(has_trace()) << live_allocations.load() - live_before << " allocations are left of " << what
+                            << ", which failed " << failures << " times";
 }
 
 // As run_op, but without allocating anything itself.
@@ -295,7 +298,7 @@ TEST_P(HostMemory, NothingIsHandedOverTwiceOrNotAtAll) {
     called = 0;
     int accepted = 0;
     const auto wait_for_calls = [&] {
-      for (int i = 0; i < 1000 && called < accepted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      for (int i = 0; i < 6000 && called < accepted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       std::this_thread::sleep_for(std::chrono::milliseconds(5));  // for the callback's thread to free memory
     };
     in_turn("notify", [&] {

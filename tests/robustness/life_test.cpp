@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "robustness.hpp"
+#include "tests/gate/gate.hpp"
 
 namespace robustness {
 namespace {
@@ -84,10 +86,13 @@ ISOLATED_TEST(Life, ShutdownWaitsNoLongerThanItIsTold) {
   use_plugins({"minimal"});
   const Device device = open("minimal0");
   const Stream stream = make_stream(device);
-  queue_long_work(device, stream, 4000);
+  auto* const gate = new compute::Gate;  // which exit may still need
+  gate->hold(stream, device);
+  queue_long_work(device, stream, 100);
   int32_t drained = -1;
   EXPECT_OK(compute_shutdown(1'000'000, &drained));
   EXPECT_EQ(drained, 0);
+  gate->open();
 }
 
 ISOLATED_TEST(Life, ShutdownWaitsNoLongerForACallbackEither) {
@@ -111,21 +116,32 @@ ISOLATED_TEST(Life, ShutdownWaitsNoLongerForACallbackEither) {
   may_end.notify_all();
 }
 
-ISOLATED_TEST(Life, CallbacksRunBeforeTheProcessEnds) {
-  use_plugins({"minimal"});
-  static std::atomic<bool> called = false;
-  std::atexit([] {
-    if (!called) _exit(3);
-  });
-  const Device device = open("minimal0");
-  const Stream stream = make_stream(device);
-  EXPECT_OK(compute_stream_notify(
-      stream,
-      [](const compute_error*, void*) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        called = true;
-      },
-      nullptr));
+// Exit waits two seconds for them. Where a busy machine let the callback's thread wait as long, the process exits with
+// 4 and is run again.
+TEST(Life, CallbacksRunBeforeTheProcessEnds) {
+  Outcome outcome;
+  for (int i = 0; i < 5 && (i == 0 || outcome.exited(4)); ++i) {
+    outcome = run_in_child([] {
+      use_plugins({"minimal"});
+      using Clock = std::chrono::steady_clock;
+      static std::atomic<bool> called = false;
+      static Clock::time_point end;
+      std::atexit([] {
+        if (!called) _exit(Clock::now() - end < std::chrono::seconds(2) ? 3 : 4);
+      });
+      const Device device = open("minimal0");
+      const Stream stream = make_stream(device);
+      EXPECT_OK(compute_stream_notify(
+          stream,
+          [](const compute_error*, void*) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            called = true;
+          },
+          nullptr));
+      end = Clock::now();
+    });
+  }
+  EXPECT_TRUE(outcome.exited(0)) << outcome.status << "\n" << outcome.output;
 }
 
 ISOLATED_TEST(Life, ShutdownInsideACallbackIsRefused) {
@@ -182,7 +198,7 @@ TEST(Life, ShutdownClosesLostDevicesToo) {
     Tensor y;
     EXPECT_FAILS(run_op("square", nullptr, {x}, y.out()), COMPUTE_ERROR_CONTEXT_LOST);
     int32_t drained = 0;
-    EXPECT_OK(compute_shutdown(5'000'000'000, &drained));
+    EXPECT_OK(compute_shutdown(60'000'000'000, &drained));
     set_faults("memory_info=crash");  // it is closed: nothing is asked any more
     compute_device_statistics statistics = {};
     statistics.struct_size = sizeof statistics;
@@ -270,7 +286,7 @@ void expect_in_fork(const std::function<void()>& body) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(30);
+    alarm(120);
     body();
     std::fflush(nullptr);
     _exit(testing::Test::HasFailure() ? 1 : 0);

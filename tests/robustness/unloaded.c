@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that opens the library at run time and closes it while work and a notification are pending: unloaded
-// LIBRARY DEVICE. Exits with 0 if the notification came, 77 if there is no such device.
+// LIBRARY DEVICE. Exits with 0 if the notification came, 77 if there is no such device. Exit waits two seconds for it:
+// where a busy machine let the threads wait as long, the program runs again.
+#define _POSIX_C_SOURCE 200809L
 #include <compute/compute.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { kAgain = 10 };
 
 static atomic_int notified;
 
@@ -18,13 +23,30 @@ static void notify(const compute_error* error, void* user_data) {
   atomic_store(&notified, error == NULL ? 1 : 2);
 }
 
+static struct timespec ended;
+
 /* Registered before the library's own handler, which runs callbacks that are due. */
 static void judge(void) {
-  if (atomic_load(&notified) != 1) _exit(3);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const double waited = difftime(now.tv_sec, ended.tv_sec) + 1e-9 * (double)(now.tv_nsec - ended.tv_nsec);
+  if (atomic_load(&notified) != 1) _exit(waited < 2 ? 3 : kAgain);
+}
+
+/* Returns in a child process; this one ends as it does. */
+static void go_on_in_child(void) {
+  int status = 0;
+  for (int i = 0; i < 5 && (i == 0 || (WIFEXITED(status) && WEXITSTATUS(status) == kAgain)); ++i) {
+    const pid_t child = fork();
+    if (child == 0) return;
+    if (child < 0 || waitpid(child, &status, 0) != child) _exit(8);
+  }
+  _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 9);
 }
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
+  go_on_in_child();
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return 4;
 #define FUNCTION(name) __typeof__(name)* const call_##name = (__typeof__(name)*)dlsym(library, #name)
@@ -38,11 +60,7 @@ int main(int argc, char** argv) {
   compute_device* device = NULL;
   compute_stream* stream = NULL;
   compute_tensor *x = NULL, *y = NULL;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  const int64_t shape[] = {20000};  // exit waits for the work for two seconds
-#else
-  const int64_t shape[] = {300000};
-#endif
+  const int64_t shape[] = {20000};
   const float value = 0.5f;
   compute_error* error = call_compute_device_open(argv[2], &device);
   if (error != NULL) {
@@ -60,5 +78,6 @@ int main(int argc, char** argv) {
     puts(call_compute_error_message(error));
     _exit(5);
   }
+  clock_gettime(CLOCK_MONOTONIC, &ended);
   return dlclose(library) == 0 ? 0 : 6;
 }
