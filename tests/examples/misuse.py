@@ -74,7 +74,7 @@ def main():
         for program, arguments, status, text in [*helps, *asked]:
             if not (programs / program).exists():
                 continue
-            result = subprocess.run([programs / program, *arguments], capture_output=True, text=True, timeout=100)
+            result = subprocess.run([programs / program, *arguments], capture_output=True, text=True, timeout=600)
             if result.returncode != status or text not in (result.stderr if status else result.stdout):
                 wrong.append(f"{program} {' '.join(arguments)} ended with {result.returncode}, not {status} and {text!r}:\n"
                              f"{result.stdout}{result.stderr}")

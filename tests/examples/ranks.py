@@ -14,7 +14,7 @@ import run
 
 def losses(ranks, options):
     done = subprocess.run([sys.argv[1], "-n", str(ranks), sys.argv[2], "--compute-device=cpu", "--ranks=1", *options], capture_output=True, text=True,
-                          timeout=100, check=False)
+                          timeout=600, check=False)
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
     return [float(loss) for loss in re.findall(r"^loss \d+: (\S+)$", done.stdout, re.M)]

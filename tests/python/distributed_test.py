@@ -162,7 +162,7 @@ def find_mpiexec():
 class Processes(unittest.TestCase):
     def test_two_processes(self):
         done = subprocess.run([find_mpiexec(), "-n", "2", sys.executable, "-c", PROGRAM], capture_output=True, text=True,
-                              timeout=100)
+                              timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(sorted(re.findall(r"rank \d of 2", done.stdout)), ["rank 0 of 2", "rank 1 of 2"])  # which may share a line
 
@@ -174,7 +174,7 @@ class Processes(unittest.TestCase):
 
         def losses(ranks, name, *arguments):
             command = [find_mpiexec(), "-n", str(ranks), sys.executable, ROOT / "examples/python" / name, *map(str, arguments)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             return [float(loss) for loss in re.findall(r"^loss \d+: (\S+)$", done.stdout, re.M)]
 

@@ -149,7 +149,7 @@ class Engines(unittest.TestCase):
         path = os.path.join(self.enterContext(__import__("tempfile").TemporaryDirectory()), "program.py")
         with open(path, "w", encoding="utf-8") as file:
             file.write(BODY + textwrap.dedent(program))
-        done = subprocess.run([sys.executable, *launcher, path], capture_output=True, text=True, timeout=150, check=False,
+        done = subprocess.run([sys.executable, *launcher, path], capture_output=True, text=True, timeout=600, check=False,
                               env={**os.environ, "COMPUTE_DEVICE": "cpu", "COMPUTE_LOG": "error", "OMP_NUM_THREADS": "1"})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
@@ -159,7 +159,7 @@ class Engines(unittest.TestCase):
             group = compute.distributed.init("cpu")
             part = group.split(group.rank % 2, -group.rank)
             print(check(group) + f", {part.rank} of {part.size}\\n", end="")
-        """, "torch", launcher=["-m", "torch.distributed.run", "--nproc-per-node", "3"])
+        """, "torch", launcher=["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"])
         self.assertRegex("".join(sorted(text.splitlines(True))), "(?s)rank 0 of 3 over torch.distributed .*, 1 of 2\n"
                          "rank 1 of 3 over torch.distributed .*, 0 of 1\nrank 2 of 3 over torch.distributed .*, 0 of 2\n")
 
@@ -192,22 +192,34 @@ class Engines(unittest.TestCase):
 
     def test_torch_tells_of_a_rank_that_exits(self):
         text = self.run_program("""
-            import atexit, subprocess, sys, time
+            import atexit, os, subprocess, sys, time
+
+            told, late = sys.argv[0] + ".told", sys.argv[0] + ".late"
+
+            def stay():  # until rank 0 has told
+                end = time.monotonic() + 60
+                while not os.path.exists(told):
+                    if time.monotonic() > end:
+                        open(late, "w").close()
+                        return
+                    time.sleep(0.1)
 
             if len(sys.argv) == 1:
                 ranks = [subprocess.Popen([sys.executable, sys.argv[0], str(number)]) for number in range(2)]
                 sys.exit(max(rank.wait() for rank in ranks))
-            atexit.register(time.sleep, 6 * int(sys.argv[1]))  # what is registered first runs last
+            if sys.argv[1] == "1":
+                atexit.register(stay)  # what is registered first runs last
             from torch import distributed
             distributed.init_process_group("gloo", init_method="file://" + sys.argv[0] + ".store", rank=int(sys.argv[1]), world_size=2)
             group = compute.distributed.init("cpu")
             group.barrier()
-            begin = time.monotonic()
             if group.rank == 0:
                 try:
                     group.all_reduce(compute.ones(9, device="cpu"))
                 except compute.PeerError as failure:
-                    print(failure, "in time" if time.monotonic() < begin + 4 else "late")
+                    print(failure, "late" if os.path.exists(late) else "in time")
+                finally:
+                    open(told, "w").close()
         """, "torch")
         self.assertRegex(text, "all_reduce: call 2 of the group failed on rank 0 of 2: rank 1 has left the group in time")
 

@@ -27,7 +27,7 @@ class Examples(Case):
         return dict.fromkeys(["cpu", os.environ.get("COMPUTE_DEVICE", "cpu")])
 
     def output(self, device, name, *arguments, **variables):
-        result = subprocess.run([sys.executable, ROOT / "examples/python" / name, *map(str, arguments)], timeout=150,
+        result = subprocess.run([sys.executable, ROOT / "examples/python" / name, *map(str, arguments)], timeout=600,
                                 capture_output=True, text=True, check=False,
                                 env={**os.environ, "COMPUTE_DEVICE": device, "COMPUTE_LOG": "error", **variables})
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
@@ -137,7 +137,7 @@ class Examples(Case):
             for text in ("", "a few words"):
                 file.write_text(text)
                 for name, problem in (("imdb_cnn.py", "line 1: expected 0 or 1"), ("transformer.py", "too short")):
-                    result = subprocess.run([sys.executable, ROOT / "examples/python" / name, file], timeout=150,
+                    result = subprocess.run([sys.executable, ROOT / "examples/python" / name, file], timeout=600,
                                             capture_output=True, text=True, check=False)
                     self.assertEqual(result.returncode, 1, result.stderr)
                     self.assertRegex(result.stderr, rf"\A{re.escape(str(file))}.*{problem}.*\n\Z")

@@ -490,7 +490,7 @@ class Twin(Case):
 
     def run_program(self, path, prompt, *options):
         done = subprocess.run([PROGRAM, f"--model={path}", f"--text={prompt}", "--numbers=1", *options], capture_output=True,
-                              timeout=120, text=True, check=False)
+                              timeout=600, text=True, check=False)
         return done
 
     def tokens(self, path, prompt, *options):

@@ -19,7 +19,7 @@ from case import Case
 
 
 def run_python(code, **settings):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, env=os.environ | settings)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False, env=os.environ | settings)
 
 
 class Promotion(Case):
@@ -346,10 +346,9 @@ class Process(Case):
         code = ("import compute as cp, signal, threading, _thread, time\n"
                 "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # which a process in the background ignores
                 "x = cp.ones((64,))\n"
-                "threading.Timer(0.5, _thread.interrupt_main).start()\n"
                 "try:\n"
-                "    y = x\n"
-                "    while True: float(cp.sum(y))\n"
+                "    threading.Timer(0.5, _thread.interrupt_main).start()\n"
+                "    while True: float(cp.sum(x))\n"
                 "except KeyboardInterrupt:\n"
                 "    print('interrupted', float(cp.sum(x)))\n")
         result = run_python(code)
@@ -360,8 +359,9 @@ class Process(Case):
                 "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                 "x = cp.full((1 << 24,), 2.5, dtype=cp.float64, device='cpu')\n"
                 "long = cp.expression('lgamma(x) + digamma(x) + erfinv(1 / x) + lgamma(x + 1) + digamma(x + 1)')\n"
-                "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+                "y = None\n"
                 "try:\n"
+                "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
                 "    while True:\n"
                 "        y = None\n"
                 "        y = long(x)\n"
@@ -378,8 +378,8 @@ class Process(Case):
                 "while not waiting:\n"  # until the work is longer than the time before the interrupt
                 "    y, n, waiting = x, n * 2, True\n"
                 "    for _ in range(n): y = cp.sin(y)\n"
-                "    threading.Timer(0.2, _thread.interrupt_main).start()\n"
                 "    try:\n"
+                "        threading.Timer(0.2, _thread.interrupt_main).start()\n"
                 "        float(y[-1])\n"
                 "        waiting = False\n"
                 "        time.sleep(30)\n"

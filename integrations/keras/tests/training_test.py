@@ -272,7 +272,7 @@ class Programs(unittest.TestCase):
             arguments = [path if one == "program" else one for one in arguments]
             names = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
             return subprocess.run([sys.executable, "-B", *arguments], env={**names, **environment}, capture_output=True, text=True,
-                                  timeout=120, check=False)
+                                  timeout=600, check=False)
 
     def test_launcher(self):
         found = self.run_program("-m", "keras_compute", "program", "--epochs")
