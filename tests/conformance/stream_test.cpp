@@ -170,10 +170,10 @@ void notify(const Session& session) {
     session.run("exp", {}, std::span(&x, 1), stream);
     check(compute_stream_notify(stream, callback, &notified));
   }
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (notified.count < 5 && std::chrono::steady_clock::now() < limit)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  ASSERT_EQ(notified.count, 5) << "callbacks of finished work did not come within 30 s";
+  ASSERT_EQ(notified.count, 5) << "callbacks of finished work did not come within 2 min";
   EXPECT_FALSE(notified.failed);
 }
 
