@@ -224,9 +224,9 @@ class Engines(unittest.TestCase):
         self.assertRegex(text, "all_reduce: call 2 of the group failed on rank 0 of 2: rank 1 has left the group in time")
 
     def test_torch_ends_beside_a_message_that_never_came(self):
-        # Both ranks end at the same time: a thread of rank 0 that still waited for the message would abort its process.
+        # Rank 1 leaves while rank 0 ends: a thread of rank 0 that still waited for the message would abort its process.
         text = self.run_program("""
-            import subprocess, sys
+            import os, subprocess, sys
 
             if len(sys.argv) == 1:
                 ranks = [subprocess.Popen([sys.executable, sys.argv[0], str(number)]) for number in range(2)]
@@ -242,7 +242,9 @@ class Engines(unittest.TestCase):
                 else:
                     group.barrier()
             except compute.PeerError as failure:
-                print(failure)
+                print(failure, flush=True)
+            if group.rank == 1:
+                os._exit(0)
         """, "torch")
         self.assertRegex(text, "recv: call 1 of the group failed on rank 0 of 2: ")
 

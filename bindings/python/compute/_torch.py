@@ -196,10 +196,12 @@ def _end_waits(reference):
     transport = reference()
     if transport is None or not any(thread.is_alive() for thread in transport._waiting):
         return
-    # A wait that times out closes the connections of the group, and with them ends all others.
-    message = transport._group.recv([transport._torch.empty(1)], (transport.rank + 1) % transport.size, _NO_MESSAGE)
-    with contextlib.suppress(RuntimeError):
-        message.wait(datetime.timedelta(milliseconds=1))
+    # A wait that times out closes the connections of the group, and with them ends all others. A rank that has left
+    # refuses it, so each is asked.
+    for peer in range(transport.size):
+        with contextlib.suppress(RuntimeError):
+            if peer != transport.rank:
+                transport._group.recv([transport._torch.empty(1)], peer, _NO_MESSAGE).wait(datetime.timedelta(milliseconds=1))
     for thread in transport._waiting:
         thread.join(1)
 
