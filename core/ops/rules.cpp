@@ -131,7 +131,8 @@ compute_dtype common_in_class(std::string_view op, std::span<const PromotionOper
   }
   const compute_dtype common = dtype_in_class(result_type(op, operands), wanted, mixes);
   for (const PromotionOperand& x : operands) {
-    if (!in_class(common, wanted) && kind_of(x.dtype) == kind_of(common)) refuse_operand(x);
+    const bool adapts = x.weak && in_class(x.dtype, wanted);  // the operand that it adapts to is at fault
+    if (!in_class(common, wanted) && kind_of(x.dtype) == kind_of(common) && !adapts) refuse_operand(x);
   }
   return common;
 }

@@ -65,6 +65,8 @@ TEST(Infer, ElementwiseRefusals) {
             "bitwise_left_shift: y is float64; bitwise_left_shift takes integer dtypes");
   EXPECT_EQ(refused("bitwise_left_shift", {like(kBool, {2}), like(kBool, {2})}),
             "bitwise_left_shift: x is bool; bitwise_left_shift takes integer dtypes; cast it (cast(x, uint8))");
+  EXPECT_EQ(refused("subtract", {scalar_like(COMPUTE_DTYPE_FLOAT64, true), like(COMPUTE_DTYPE_FLOAT8_E5M2, {2})}),
+            "subtract: y is float8_e5m2; subtract takes numeric dtypes; cast it (cast(y, float32))");
   // The faulty operand's number goes with the message.
   try {
     TestCall("add", {like(kFloat, {2}), like(kFloat, {3})}).infer();
