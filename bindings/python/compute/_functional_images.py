@@ -7,6 +7,7 @@ from typing import Any, Sequence
 from . import _creation, _dtypes, _functions, _indexing, _manipulation, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of
+from ._elementwise import _inexact
 from ._names_axes import sliding_window_view
 from ._names_common import Values
 
@@ -24,7 +25,7 @@ def _windows(extent, count):
 
 def _averaged(x, axis, count):
     """The means of so many windows along an axis: a product with a matrix."""
-    extent = x.shape[axis]
+    x, extent = _inexact(x), x.shape[axis]
     rows = [[1 / (end - start) if start <= k < end else 0.0 for k in range(extent)] for start, end in _windows(extent, count)]
     means = _functions.matmul(_manipulation.moveaxis(x, axis, -1), _creation.asarray(rows, dtype=x.dtype, device=x.device).T)
     return _manipulation.moveaxis(means, -1, axis)
