@@ -367,6 +367,12 @@ class Indexing(Case):
 
     def test_messages_name_the_index(self):
         x = cp.zeros((5, 4))
+
+        def assigned(key):
+            y = cp.zeros((5, 4))
+            y[key] = 1.0
+            return y
+
         for index, expected in (
                 (lambda: cp.take(x, cp.asarray([[0, 1, 2], [1, 2, 7]]), axis=0),
                  r"index 7 .* axis 0 of extent 5, at indices\[1, 2\]"),
@@ -385,7 +391,12 @@ class Indexing(Case):
                  r"index 5 .* axis 0 of extent 5, at indices\[1, 0, 0\]"),
                 (lambda: cp.scatter_nd(x, cp.asarray([[4], [6]]), 1.0),
                  r"index 6 .* axis 0 of extent 5, at indices\[1, 0\]"),
-                (lambda: x[cp.asarray([0, 3]), cp.asarray([1, 4])], r"axes of extents \[5,4\], at indices\[1, :\]")):
+                (lambda: x[cp.asarray([0, 3]), cp.asarray([1, 4])],
+                 r"^x\[\.\.\.\] \(gather_nd\): .* axes of extents \[5,4\], at indices\[1, :\]"),
+                (lambda: assigned(cp.asarray([4, 6])),
+                 r"^x\[\.\.\.\] = y \(scatter_nd\): index 6 .* axis 0 of extent 5, at indices\[1, 0\]"),
+                (lambda: assigned((cp.asarray([4, 6]), cp.asarray([0, 1]))),
+                 r"^x\[\.\.\.\] = y \(scatter_nd\): .* axes of extents \[5,4\], at indices\[1, :\]")):
             with self.assertRaisesRegex(IndexError, expected):
                 index().tolist()
         with cp.graph.record(cp.device()) as step:
