@@ -2,6 +2,7 @@
 """float8: numbers of Python, limits, printing, promotion, files, NumPy with ml_dtypes, and what is refused."""
 import io
 import math
+import unittest
 
 import compute as cp
 import numpy as np
@@ -58,7 +59,7 @@ class Float8(Case):
 
     def test_refusals_name_the_remedy(self):
         x = cp.ones((2, 2), dtype=cp.float8_e4m3fn)
-        for call in (lambda: x + x, lambda: x * 2, lambda: cp.exp(x), lambda: cp.sum(x), lambda: x < x, lambda: cp.sort(x), lambda: cp.max(x)):
+        for call in (lambda: x + x, lambda: x * 2, lambda: 0.5 - x, lambda: cp.exp(x), lambda: cp.sum(x), lambda: x < x, lambda: cp.sort(x), lambda: cp.max(x)):
             with self.assertRaises(TypeError) as caught:
                 call()
             self.assertRegex(str(caught.exception), r"float8_e4m3fn.*astype\(\w+, float32\)")
@@ -67,6 +68,48 @@ class Float8(Case):
         self.assertEqual(cp.sum(x, dtype=cp.float32).item(), 4.0)
         with self.assertRaises(TypeError):
             cp.save(io.BytesIO(), x)
+
+    @unittest.skipIf(cp.device().name != "cpu", "of the package, not of devices")
+    def test_nothing_converts_silently(self):
+        """Of every function that takes arrays: what computes with float32 refuses float8, and the rest does not widen it."""
+        wide = {cp.float16, cp.bfloat16, cp.float32, cp.float64, cp.complex64, cp.complex128}
+        said = ("matmul", "mm", "bmm", "mv", "multi_dot", "float", "double", "half", "single", "cfloat", "cdouble", "float_")
+        values = cp.asarray([[1.0, 2.0], [2.0, 5.0]])
+        refused = set()
+        for place in (cp, cp.linalg, cp.fft, cp.nn, cp.nn.functional):
+            for name, function in vars(place).items():
+                if name.startswith(("_", "set")) or name.endswith("Tensor") or name in said or isinstance(function, (type, cp.DType)) or not callable(function):
+                    continue
+                for more in (), (0.5,), (1,), (values,), (values, values):
+                    try:
+                        function(cp.copy(values), *more)
+                    except Exception:
+                        continue
+                    for dtype in BOTH:
+                        x, others = values.astype(dtype), [one.astype(dtype) if isinstance(one, cp.Array) else one for one in more]
+                        with self.subTest(name=name, dtype=dtype.name):
+                            try:
+                                found = function(x, *others)
+                            except (TypeError, BufferError) as error:
+                                self.assertIn("float8", str(error))
+                                refused.add(name)
+                            else:
+                                found = found if isinstance(found, (tuple, list)) else [found]
+                                self.assertFalse(wide & {one.dtype for one in found if isinstance(one, cp.Array)})
+                    break
+        statistics = """sum prod max min mean var std median quantile percentile average nansum nanprod nanmax nanmin nanmean nanvar nanstd
+            nanmedian nanquantile nanpercentile nanargmax nanargmin argmax argmin amax amin ptp var_mean std_mean cov corrcoef histogram
+            histc cumulative_sum cumulative_prod cumulative_max cumulative_min cumsum cumprod logcumsumexp logsumexp
+            trapezoid cumulative_trapezoid gradient diff norm vector_norm matrix_norm trace isclose allclose adaptive_avg_pool1d"""
+        self.assertEqual(set(statistics.split()) - refused, set())
+        x = values.astype(BOTH[0])
+        for call in (lambda: cp.mean(x, where=x == x), lambda: cp.std(x, axis=0, keepdims=True), lambda: x.mean(), lambda: x.var(0), lambda: cp.median(x, dim=0),
+                     lambda: cp.polyfit(x[0], x[1], 1), lambda: cp.polyfit([0, 1], x[0], 1), lambda: cp.interp(x[0], [1, 2], [3, 4]),
+                     lambda: cp.average(x, weights=x), lambda: cp.average(cp.ones((2, 2)), weights=x), lambda: cp.nan_to_num(x),
+                     lambda: cp.histogram(x, bins=[0.0, 2.0], weights=cp.ones((2, 2))), lambda: cp.digitize(x, [1, 2]), lambda: cp.histogram2d(x[0], x[1]), lambda: cp.bincount([0, 1], weights=x[0])):
+            with self.assertRaisesRegex(TypeError, "float8"):
+                call()
+        self.assertEqual((cp.mean(x, dtype=cp.float32).item(), cp.var(x, dtype=cp.float32).item()), (2.5, 2.25))
 
     def test_moves_and_products(self):
         for dtype in BOTH:

@@ -23,6 +23,7 @@ INTEGERS = SIGNED + UNSIGNED
 FLOATS = (float16, bfloat16, float32, float64)
 COMPLEX = (complex64, complex128)
 INEXACT = frozenset(FLOATS + COMPLEX)
+EXACT = frozenset((bool,) + INTEGERS)  # which functions of floating-point numbers convert to the default dtype
 FLOAT8 = (float8_e4m3fn, float8_e5m2)  # stored, moved, converted and multiplied; other ops refuse them
 ALL = (bool,) + INTEGERS + FLOATS + COMPLEX + FLOAT8
 

@@ -11,9 +11,17 @@ from ._creation import arrays_of, device_of
 from ._dtypes import INEXACT
 
 
+def _computed(x, name="x"):
+    """`x`, unless it is of float8, which casts and expressions would convert silently."""
+    x = array_of(x)
+    if x.dtype in _dtypes.FLOAT8:
+        raise TypeError(f"{name} is {x.dtype.name}, which is not computed with; convert it (astype(x, float32))")
+    return x
+
+
 def _inexact(x):
     """`x`, or integers and bool as numbers of the default dtype."""
-    x = array_of(x)
+    x = _computed(x)
     return x if x.dtype in INEXACT else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
 
 
@@ -127,8 +135,7 @@ def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     Array([ True, False], dtype=bool)
     """
     x1, x2 = arrays_of(x1, x2)
-    x1, x2 = (_ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT) if isinstance(x, Array) and x.dtype not in INEXACT else x
-              for x in (x1, x2))
+    x1, x2 = (_inexact(x) if isinstance(x, Array) else x for x in (x1, x2))
     size = _ops.abs(x2) if not isinstance(x2, (int, float, complex)) else abs(x2)
     near = _ops.less_equal(_ops.abs(_ops.subtract(x1, x2)), atol + rtol * size)
     finite = math.isfinite(size) if isinstance(size, (int, float)) else _ops.isfinite(size)

@@ -11,7 +11,7 @@ from . import _core, _creation, _dtypes, _functions, _manipulation, _numeric, _o
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
 from ._dtypes import INEXACT
-from ._elementwise import _inexact
+from ._elementwise import _computed, _inexact
 from ._errors import renamed
 from ._manipulation import _axis, _flat, _whole
 from ._names_common import Axis, Values, _number_or_array
@@ -465,7 +465,7 @@ def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | N
         found = x if not copy else _ops.copy(x)
         found.real, found.imag = (nan_to_num(part, True, nan, posinf, neginf) for part in (_ops.real(x), _ops.imag(x)))
         return found
-    if x.dtype not in _dtypes.FLOATS:
+    if _computed(x).dtype not in _dtypes.FLOATS:
         return _ops.copy(x) if copy else x
     limits = _dtypes.finfo(x.dtype)
     found = _ops.where(_ops.isnan(x), nan, x)

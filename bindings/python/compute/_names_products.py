@@ -10,7 +10,7 @@ from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
 from ._dtypes import INEXACT
-from ._elementwise import _inexact
+from ._elementwise import _computed, _inexact
 from ._errors import renamed
 from ._manipulation import _axes, _axis, _flat
 from ._names_axes import append, atleast_1d
@@ -286,12 +286,12 @@ def polyfit(x: Values, y: Values, deg: int, rcond: None = None, full: bool = Fal
     result = _dtypes.DEFAULT_FLOAT if x.dtype not in INEXACT else x.dtype
     result = _dtypes.promote(result, y.dtype) if y.dtype in INEXACT else result
     dtype = _dtypes.float64 if _has_float64(x.device) else _dtypes.float32
-    x, y = (_ops.cast(one, dtype=dtype) for one in (x, y))
+    x, y = (_ops.cast(_computed(one), dtype=dtype) for one in (x, y))
     columns = [_creation.ones_like(x)]
     for _ in range(deg):
         columns.insert(0, columns[0] * x)
     if w is not None:
-        w = _ops.cast(w, dtype=dtype)
+        w = _ops.cast(_computed(w), dtype=dtype)
         columns, y = [one * w for one in columns], y * (w if y.ndim == 1 else _core.reshape_view(w, (w.size, 1)))
     return _ops.cast(_least_squares(columns, y), dtype=result)
 

@@ -10,7 +10,7 @@ from . import _core, _creation, _dtypes, _functions, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of
 from ._dtypes import INEXACT
-from ._elementwise import _inexact
+from ._elementwise import _computed, _inexact
 from ._errors import no_integers, renamed
 from ._manipulation import _axes, _axis, concat, reshape
 from ._reductions import _stored
@@ -23,7 +23,7 @@ _HALVES = (_dtypes.float16, _dtypes.bfloat16)
 
 def _common(*arrays):
     """The arrays as floating-point or complex numbers of one dtype. Integers have none of their own."""
-    arrays = arrays_of(*arrays)
+    arrays = [_computed(x) for x in arrays_of(*arrays)]
     kinds = [x.dtype for x in arrays if x.dtype in INEXACT]
     dtype = _dtypes.DEFAULT_FLOAT if not kinds else kinds[0]
     for kind in kinds:

@@ -9,7 +9,7 @@ from . import _core, _creation, _dtypes, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of
 from ._dtypes import INEXACT
-from ._elementwise import astype, conj, isclose, real
+from ._elementwise import _computed, astype, conj, isclose, real
 from ._errors import renamed, resolved
 from ._manipulation import _axes, _whole, concat
 
@@ -41,7 +41,7 @@ def _renamed(function, names, x, /, **known):
 
 def _masked_moment(name, x, where, axis, dtype, out, keepdims, correction=0):
     """The mean, var or std of the elements where a mask is true."""
-    x = _inexact(x, dtype)
+    x = _computed(_inexact(x, dtype))
     result = x.dtype if name == "mean" else real(x).dtype
     if x.dtype in (_dtypes.float16, _dtypes.bfloat16):  # whose sums would overflow
         x = _ops.cast(x, dtype=_dtypes.float32)
@@ -194,7 +194,7 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False, **names):
         if isinstance(dtype, builtins.bool):  # PyTorch's third argument is keepdim
             return mean(x, axis, None, out, dtype)
         x = astype(x, dtype, copy=False)
-    if x.dtype in INEXACT:
+    if x.dtype not in _dtypes.EXACT:
         return _reduction(_ops.mean, x, axis, keepdims, out)
     if x.dtype in (_dtypes.int64, _dtypes.uint64):  # their sum might not fit
         return _reduction(_ops.mean, _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT), axis, keepdims, out)
@@ -207,7 +207,7 @@ def _inexact(x, dtype):
     """`x` with a dtype, by default the default dtype for integers and bool."""
     if type(x) is not Array:
         x = array_of(x)
-    if dtype is None and x.dtype not in INEXACT and _dtypes.kinds_mix():
+    if dtype is None and x.dtype in _dtypes.EXACT and _dtypes.kinds_mix():
         dtype = _dtypes.DEFAULT_FLOAT
     return x if dtype is None else astype(x, dtype, copy=False)
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 from . import _core, _creation, _dtypes, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of, is_values
-from ._elementwise import astype
+from ._elementwise import _computed, _inexact, astype
 from ._errors import renamed, resolved
 from ._manipulation import _axes, _flat, _whole, reshape
 from ._reductions import Selected, _stored, all, any
@@ -161,10 +161,9 @@ def nan_quantiles(name, x, q, whole, axis, keepdims):
 
 def _rows(name, x, axis, keepdims):
     """Floating-point numbers with a single axis in the place of those that are reduced, this axis, and the result's shape."""
-    x = array_of(x)
+    x = _inexact(x)
     if x.dtype in _dtypes.COMPLEX:
         raise TypeError(f"{name}: {x.dtype} is not a real dtype")
-    x = x if x.dtype in _dtypes.FLOATS else _ops.cast(x, dtype=_dtypes.DEFAULT_FLOAT)
     axes = list(range(x.ndim)) if axis is None else _axes(axis, x.ndim, name)
     shape = [1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes]
     if len(axes) == 1:
@@ -287,12 +286,12 @@ def _weights(weights, x):
     weights, = arrays_of(weights, device=x.device)
     if weights.shape != x.shape:
         raise ValueError(f"weights of the shape {weights.shape} for elements of the shape {x.shape}")
-    return _flat(weights)
+    return _flat(_computed(weights, "weights"))
 
 
 def _counted(x, edges, weights):
     """The sums of the weights, or without them the numbers, of the elements of a vector between edges."""
-    floats = [one.dtype for one in (x, edges) if one.dtype in _dtypes.FLOATS]
+    floats = [one.dtype for one in map(_computed, (x, edges)) if one.dtype in _dtypes.FLOATS]
     dtype = floats[0] if len(floats) == 1 else _dtypes.promote(x.dtype, edges.dtype)
     x, edges = (one if one.dtype is dtype else _ops.cast(one, dtype=dtype) for one in (x, edges))
     bins = edges.size - 1
