@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import datetime
 import functools
@@ -18,6 +19,9 @@ from ._process import after_end
 
 _NO_MESSAGE = 1  # a tag that nobody sends
 _made = 0  # transports of this process
+# The latest requests. PyTorch's thread must not be the last to let go of one: it would ask for the interpreter, and abort
+# the process if that ends just then.
+_latest = collections.deque(maxlen=16)
 
 
 class Transport:
@@ -60,6 +64,8 @@ class Transport:
             return self._torch.frombuffer(view, dtype=self._torch.uint8)
 
     def _ended(self, work):
+        _latest.append(work)
+
         def has_ended():
             if work.is_completed():
                 try:
