@@ -106,10 +106,10 @@ int loads_of(const Product& p, const TileLoader& loader, int extent) {
 
 // The place of load number `i` of an item in its tile: declares r and d. Of a deep tile the parts of teams come one by
 // one, so that few neighbours take the same row or column: their stores would wait for each other.
-std::string place_of_load(const Product& p, const TileLoader& loader, int extent) {
+std::string place_of_load(const Product& p, const TileLoader& loader, int extent, int i) {
   const int run = loader.vector, part = p.tile.depth / p.tile.teams;
   const int across = (loader.depth_is_contiguous ? part : extent) / run;
-  const std::string q = "uint q=lid+uint(i)*" + number(p.tile.items()) + "u,";
+  const std::string q = "uint q=lid+" + number(i * p.tile.items()) + "u,";
   const std::string along = "(q%" + number(across) + "u)*" + number(run) + "u", other = "q/" + number(across) + "u";
   if (!loader.depth_is_contiguous) return q + "d=" + other + ",r=" + along + ";";
   if (p.tile.teams == 1) return q + "r=" + other + ",d=" + along + ";";
@@ -121,14 +121,15 @@ std::string place_of_load(const Product& p, const TileLoader& loader, int extent
 void write_fetch(KernelBuilder& k, const Product& p, const TileLoader& loader, const std::string& name, int extent,
                  const std::string& first, const std::string& limit, const std::string& depth_first) {
   const std::string T = type_of(p.accumulator);
-  k.out += "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" +
-           place_of_load(p, loader, extent) + "uint rr=" + first + "+r,dd=" + depth_first + "+d;";
-  if (loader.vector == 4) {
-    k.out += name + "[i]=uvec4(0u);if(rr<" + limit + "&&dd<depth)" + name + "[i]=W4(" + loader.address("rr", "dd") +
-             ").v;}\n";
-  } else {
-    k.out +=
-        T + " x=" + T + "(0);if(rr<" + limit + "&&dd<depth){" + loader.value("rr", "dd") + "}" + name + "[i]=x;}\n";
+  for (int i = 0; i < loads_of(p, loader, extent); ++i) {
+    const std::string held = name + number(i);
+    k.out += "{" + place_of_load(p, loader, extent, i) + "uint rr=" + first + "+r,dd=" + depth_first + "+d;";
+    if (loader.vector == 4) {
+      k.out +=
+          held + "=uvec4(0u);if(rr<" + limit + "&&dd<depth)" + held + "=W4(" + loader.address("rr", "dd") + ").v;}\n";
+    } else {
+      k.out += T + " x=" + T + "(0);if(rr<" + limit + "&&dd<depth){" + loader.value("rr", "dd") + "}" + held + "=x;}\n";
+    }
   }
 }
 
@@ -140,15 +141,18 @@ void write_put(KernelBuilder& k, const Product& p, const TileLoader& loader, con
   const auto target = [&](const std::string& at) {
     return p.has_vectors ? shared + "[(" + at + ")>>2][(" + at + ")&3u]" : shared + "[" + at + "]";
   };
-  k.out +=
-      "[[unroll]] for(int i=0;i<" + number(loads_of(p, loader, extent)) + ";++i){" + place_of_load(p, loader, extent);
-  if (loader.vector == 1) {
-    k.out += target("d*" + step + "+r") + "=" + name + "[i];}\n";
-  } else if (loader.depth_is_contiguous) {
-    k.out += "[[unroll]] for(int e=0;e<4;++e)" + target("(d+uint(e))*" + step + "+r") + "=uintBitsToFloat(" + name +
-             "[i][e]);}\n";
-  } else {
-    k.out += shared + "[(d*" + step + "+r)>>2]=uintBitsToFloat(" + name + "[i]);}\n";
+  for (int i = 0; i < loads_of(p, loader, extent); ++i) {
+    const std::string held = name + number(i);
+    k.out += "{" + place_of_load(p, loader, extent, i);
+    if (loader.vector == 1) {
+      k.out += target("d*" + step + "+r") + "=" + held + ";";
+    } else if (loader.depth_is_contiguous) {
+      for (int e = 0; e < 4; ++e)
+        k.out += target("(d+" + number(e) + "u)*" + step + "+r") + "=uintBitsToFloat(" + held + "[" + number(e) + "]);";
+    } else {
+      k.out += shared + "[(d*" + step + "+r)>>2]=uintBitsToFloat(" + held + ");";
+    }
+    k.out += "}\n";
   }
 }
 
@@ -172,11 +176,15 @@ void write_product(KernelBuilder& k, const Product& p) {
            "uint r0=(group_row+within%height)*" + number(t.rows) + "u,c0=within/height*" + number(t.columns) + "u;\n" +
            "uint team=lid/" + number(t.team_items()) + "u,item=lid%" + number(t.team_items()) + "u,tr=item/" +
            number(across) + "u,tc=item%" + number(across) + "u;\n" + p.begin;
-  k.out += T + " acc[" + number(t.item_rows) + "][" + number(t.item_columns) + "];\n[[unroll]] for(int i=0;i<" +
-           number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j)acc[i][j]=" + T +
-           "(0);\n";
+  // Every register has a name of its own: some drivers leave arrays in memory, and take long to compile loops that are
+  // unrolled.
+  const auto sum = [](int i, int j) { return "c" + number(i) + "_" + number(j); };
+  for (int i = 0; i < t.item_rows; ++i)
+    for (int j = 0; j < t.item_columns; ++j) k.out += T + " " + sum(i, j) + "=" + T + "(0);";
+  k.out += "\n";
   const auto declare = [&](const TileLoader& loader, const std::string& name, int extent) {
-    k.out += (loader.vector == 4 ? "uvec4 " : T + " ") + name + "[" + number(loads_of(p, loader, extent)) + "];\n";
+    for (int i = 0; i < loads_of(p, loader, extent); ++i)
+      k.out += (loader.vector == 4 ? "uvec4 " : T + " ") + name + number(i) + ";";
   };
   if (p.b.prepare) k.out += p.b.prepare("(c0+lid%" + number(t.columns) + "u)") + "\n";
   declare(p.a, "fa", t.rows);
@@ -204,52 +212,58 @@ void write_product(KernelBuilder& k, const Product& p) {
   write_fetch(k, p, p.a, "fa", t.rows, "r0", "rows", "d0+" + number(t.depth) + "u");
   write_fetch(k, p, p.b, "fb", t.columns, "c0", "columns", "d0+" + number(t.depth) + "u");
   k.out += "}\n[[unroll]] for(int u=0;u<" + number(t.depth / t.teams) + ";++u){int d=u" +
-           (t.teams > 1 ? "+int(team)*" + number(t.depth / t.teams) : "") + ";\n" + T + " x[" + number(t.item_rows) +
-           "],y[" + number(t.item_columns) + "];\n";
+           (t.teams > 1 ? "+int(team)*" + number(t.depth / t.teams) : "") + ";\n";
   // Blocks of four lie apart, so that neighbouring items read neighbouring words.
-  const int row_part = std::min(t.item_rows, 4), column_part = std::min(t.item_columns, 4);
-  const auto place = [](const std::string& item, int part, int count, const std::string& i) {
-    return "(" + i + "/" + number(part) + ")*" + number(part * count) + "+int(" + item + ")*" + number(part) + "+" + i +
-           "%" + number(part);
+  const auto place = [](const std::string& item, int count, int length, int i) {
+    const int part = std::min(length, 4);
+    return number(i / part * part * count + i % part) + "+int(" + item + ")*" + number(part);
   };
-  const std::string row_of = place("tr", row_part, down, "i"), column_of = place("tc", column_part, across, "j");
-  const auto read = [&](const std::string& to, const std::string& from, int count, int step, const std::string& item,
+  const auto row_of = [&](int i) { return place("tr", down, t.item_rows, i); };
+  const auto column_of = [&](int j) { return place("tc", across, t.item_columns, j); };
+  const auto factor = [&](const std::string& name, int i) {
+    return p.has_vectors ? name + number(i / 4) + "." + "xyzw"[i % 4] : name + number(i);
+  };
+  const auto read = [&](const std::string& to, const std::string& from, int length, int step, const std::string& item,
                         int items) {
-    if (p.has_vectors) {
-      for (int i = 0; i < count / 4; ++i) {
-        const std::string v = to + number(i);
-        k.out += "vec4 " + v + "=" + from + "[d*" + number(step / 4) + "+" + number(i * items) + "+int(" + item + ")];";
-        for (int e = 0; e < 4; ++e) k.out += to + "[" + number(4 * i + e) + "]=" + v + "[" + number(e) + "];";
-      }
-      k.out += "\n";
-      return;
-    }
-    const bool is_row = to == "x";
-    const std::string n = is_row ? "i" : "j";
-    k.out += "[[unroll]] for(int " + n + "=0;" + n + "<" + number(count) + ";++" + n + ")" + to + "[" + n +
-             "]=" + from + "[d*" + number(step) + "+" + (is_row ? row_of : column_of) + "];\n";
+    for (int i = 0; i < length / (p.has_vectors ? 4 : 1); ++i)
+      k.out += (p.has_vectors ? "vec4 " : T + " ") + to + number(i) + "=" + from + "[d*" +
+               (p.has_vectors ? number(step / 4) + "+" + number(i * items) + "+int(" + item + ")"
+                              : number(step) + "+" + place(item, items, length, i)) +
+               "];";
+    k.out += "\n";
   };
   read("x", "sa", t.item_rows, a_step, "tr", down);
   read("y", "sb", t.item_columns, b_step, "tc", across);
-  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)[[unroll]] for(int j=0;j<" +
-           number(t.item_columns) + ";++j){" + multiply_add(k.source, p.accumulator, "x[i]", "y[j]", "acc[i][j]") +
-           "}\n}\n";
+  for (int i = 0; i < t.item_rows; ++i) {
+    for (int j = 0; j < t.item_columns; ++j)
+      k.out += multiply_add(k.source, p.accumulator, factor("x", i), factor("y", j), sum(i, j));
+    k.out += "\n";
+  }
+  k.out += "}\n";
   // The entries of the tile that is being multiplied are read no more.
   fill_table("(1u-turn)", "d0+" + number(2 * t.depth) + "u");
   k.out += std::string(p.b.table ? "turn=1u-turn;" : "") + "barrier();\n}\n";
   // By halves: the blocks of the upper teams pass through the memory of the tiles.
   for (int half = t.teams / 2; half > 0; half /= 2) {
-    const std::string n = number(half), each = "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i)";
-    const std::string place =
-        "sa[(int(team%" + n + "u)*" + number(t.item_rows) + "+i)*" + number(t.team_items()) + "+int(item)]";
-    k.out += "if(team/" + n + "u==1u)" + each + place +
-             "=vec4(acc[i][0],acc[i][1],acc[i][2],acc[i][3]);\nbarrier();if(team<" + n + "u)" + each +
-             "[[unroll]] for(int j=0;j<4;++j)acc[i][j]+=" + place + "[j];\nbarrier();\n";
+    const std::string n = number(half);
+    std::string put, take;
+    for (int i = 0; i < t.item_rows; ++i) {
+      const std::string block = "sa[(int(team%" + n + "u)*" + number(t.item_rows) + "+" + number(i) + ")*" +
+                                number(t.team_items()) + "+int(item)]";
+      put += block + "=vec4(" + sum(i, 0) + "," + sum(i, 1) + "," + sum(i, 2) + "," + sum(i, 3) + ");";
+      for (int j = 0; j < 4; ++j) take += sum(i, j) + "+=" + block + "[" + number(j) + "];";
+    }
+    k.out += "if(team/" + n + "u==1u){" + put + "}\nbarrier();if(team<" + n + "u){" + take + "}\nbarrier();\n";
   }
-  if (t.teams > 1) k.out += "if(team==0u)";
-  k.out += "[[unroll]] for(int i=0;i<" + number(t.item_rows) + ";++i){uint r=r0+uint(" + row_of +
-           ");if(r<rows){\n[[unroll]] for(int j=0;j<" + number(t.item_columns) + ";++j){uint c=c0+uint(" + column_of +
-           ");if(c<columns){\n" + T + " v=acc[i][j];\n" + p.store("r", "c", "v") + "}}}}}\n";
+  if (t.teams > 1) k.out += "if(team==0u){\n";
+  for (int i = 0; i < t.item_rows; ++i) {
+    k.out += "{uint r=r0+uint(" + row_of(i) + ");if(r<rows){\n";
+    for (int j = 0; j < t.item_columns; ++j)
+      k.out += "{uint c=c0+uint(" + column_of(j) + ");if(c<columns){" + T + " v=" + sum(i, j) + ";" +
+               p.store("r", "c", "v") + "}}\n";
+    k.out += "}}\n";
+  }
+  k.out += t.teams > 1 ? "}}\n" : "}\n";
 }
 
 constexpr int64_t kMostExtent = int64_t{1} << 30;
@@ -297,6 +311,7 @@ void contraction(const Request& request) {
   k.use_group_size(p.tile.items());
   k.sign(p.tile.rows);
   k.sign(p.tile.columns);
+  k.sign(p.tile.depth);
   std::vector<int> slots;
   for (size_t t = 0; t < op.tensors().size(); ++t) {
     const Tensor& tensor = op.tensors()[t];
@@ -419,6 +434,7 @@ void convolution(const Request& request) {
     k.use_group_size(p.tile.items());
     k.sign(p.tile.rows);
     k.sign(p.tile.columns);
+    k.sign(p.tile.depth);
     k.sign(dtype);
     const int a = k.tensor(operands.a), b = k.tensor(operands.b), c = k.tensor(operands.c);
     const int bias = operands.bias >= 0 ? k.tensor(operands.bias) : -1;

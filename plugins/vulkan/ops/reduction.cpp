@@ -73,10 +73,19 @@ bool reduces_along_memory(const Reduction& r) {
   return along_reduced >= along_kept;
 }
 
+// Whether input t differs from row to row and within one. Others, as the weights of a norm, stay in caches.
+bool is_worth_holding(const Reduction& r, const Layout& layout, size_t t) {
+  const auto moves = [](const Shape& strides) {
+    return std::any_of(strides.begin(), strides.end(), [](int64_t stride) { return stride != 0; });
+  };
+  return (r.kept.count() == 1 || moves(r.kept.strides[t])) &&
+         (layout.takes_runs ? layout.is_run[t] : moves(r.reduced.strides[t]));
+}
+
 // An item keeps its part of a short row in registers.
 void choose_held(const Device& device, const Reduction& r, Layout& layout) {
   const bool is_processor = device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
-  if (!r.is_row || !layout.by_group || (r.final != nullptr && is_heavy(*r.final))) return;
+  if (!layout.by_group || (r.final != nullptr && is_heavy(*r.final))) return;
   for (const Stage& stage : r.stages)
     if (is_heavy(*stage.before)) return;
   const int run = layout.takes_runs ? kRun : 1;
@@ -88,7 +97,7 @@ void choose_held(const Device& device, const Reduction& r, Layout& layout) {
   while (held < most && terms > local * held) held *= 2;
   int64_t bytes = 0;
   for (size_t t = 0; t < r.input_count(); ++t)
-    bytes += held * run * std::max<int64_t>(bytes_of(r.op.tensors()[t].dtype), 4);
+    if (is_worth_holding(r, layout, t)) bytes += held * run * std::max<int64_t>(bytes_of(r.op.tensors()[t].dtype), 4);
   if (terms > local * held || bytes > 128) return;
   layout.local = local;
   layout.held = held;
@@ -102,11 +111,11 @@ Layout choose_layout(const Device& device, const Reduction& r) {
   const bool along_memory = reduces_along_memory(r);
   layout.by_group = terms >= 64 && (along_memory || points < 2048);
   if (layout.by_group) layout.local = terms >= 1024 && !is_processor ? 256 : 64;
+  constexpr int64_t kGroups = 1024;
   choose_runs(r, layout);
-  choose_held(device, r, layout);
+  if (r.is_row || points >= kGroups) choose_held(device, r, layout);
   if (r.is_row) return layout;
   if (layout.by_group) {
-    constexpr int64_t kGroups = 1024;
     if (points < kGroups) layout.parts = std::min((kGroups + points - 1) / points, terms / (layout.local * 16));
   } else {
     constexpr int64_t kItems = 1 << 18;
@@ -122,7 +131,9 @@ class ReductionWriter {
       : request_(request),
         r_(r),
         layout_(layout),
-        k_(request.device, request.plan, request.query, r.is_row ? "row" : "reduce") {}
+        k_(request.device, request.plan, request.query, r.is_row ? "row" : "reduce") {
+    for (size_t t = 0; t < r.input_count(); ++t) is_held_.push_back(is_worth_holding(r, layout, t));
+  }
 
   void write() {
     sign_reduction(k_, r_);
@@ -172,7 +183,7 @@ class ReductionWriter {
     made.input = [this, in_loop](int32_t i, int32_t dtype) -> std::string {
       const auto t = static_cast<size_t>(i);
       if (t >= r_.input_count()) return "result" + std::to_string(t - r_.input_count());
-      if (in_loop && layout_.held > 0 && is_held(t))
+      if (in_loop && layout_.held > 0 && is_held_[t])
         return layout_.takes_runs ? from_run(dtype, held_name(t), "k") : held_name(t);
       if (in_loop && layout_.takes_runs)
         return layout_.is_run[t] ? from_run(dtype, "w" + std::to_string(t), "k") : "e" + std::to_string(t);
@@ -195,8 +206,6 @@ class ReductionWriter {
     return k_.address(slots_[t], "int64_t(k" + n + ")" + (in_loop ? "+int64_t(r" + n + ")" : ""));
   }
 
-  // Inputs in registers: those that move along the row.
-  bool is_held(size_t t) const { return layout_.takes_runs ? layout_.is_run[t] : !reduced_.is_zero[t]; }
   static std::string held_name(size_t t) { return "x" + std::to_string(t) + "[u]"; }
   std::string held_place() const { return layout_.takes_runs ? "4*u+k" : "u"; }
   std::string kept_value(size_t s) const { return "y" + std::to_string(s) + "[" + held_place() + "]"; }
@@ -226,7 +235,7 @@ class ReductionWriter {
     for (size_t t = 0; t < r_.input_count(); ++t) {
       const int32_t dtype = r_.op.tensors()[t].dtype;
       const std::string x = "x" + std::to_string(t);
-      if (!is_held(t)) continue;
+      if (!is_held_[t]) continue;
       k_.out += layout_.takes_runs ? "uint " + x + "[" + count + "][" + std::to_string(words_of_run(dtype)) + "];"
                                    : type_of(dtype) + " " + x + "[" + count + "];";
     }
@@ -241,7 +250,7 @@ class ReductionWriter {
     k_.locate(reduced_, "r", "r", false);
     for (size_t t = 0; t < r_.input_count(); ++t) {
       const int32_t dtype = r_.op.tensors()[t].dtype;
-      if (!is_held(t)) continue;
+      if (!is_held_[t]) continue;
       k_.out += layout_.takes_runs ? load_run(dtype, held_name(t), place(t, true))
                                    : held_name(t) + "=" + load(dtype, place(t, true)) + ";";
     }
@@ -263,7 +272,7 @@ class ReductionWriter {
       if (!is_used[t]) continue;
       const int32_t dtype = r_.op.tensors()[t].dtype;
       const std::string n = std::to_string(t);
-      if (layout_.held > 0 && is_held(t)) continue;
+      if (layout_.held > 0 && is_held_[t]) continue;
       if (layout_.is_run[t])
         k_.out += "uint w" + n + "[" + std::to_string(words_of_run(dtype)) + "];" +
                   load_run(dtype, "w" + n, place(t, true)) + "\n";
@@ -435,6 +444,7 @@ class ReductionWriter {
   Layout layout_;
   KernelBuilder k_;
   std::vector<int> slots_;
+  std::vector<bool> is_held_;  // inputs in registers
   PartStates part_states_;
   int scalars_ = 0, points_slot_ = 0, terms_slot_ = 0, parts_slot_ = 0, per_part_slot_ = 0;
   bool long_ = false;
