@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated kernels of products, convolutions and attention: which form they take, and that their texts compile.
+#include <map>
+
 #include "plugins/common/source/products/matrix_units.hpp"
 #include "plugins/common/source/products/ops.hpp"
 #include "tests/unit/generated_kernels.hpp"
@@ -148,17 +150,20 @@ TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   EXPECT_FALSE(other(4, 512, {512, 1}));
   EXPECT_FALSE(other(4, 510, {1, 510}));
   EXPECT_FALSE(other(4, 64, {1, 64}));
-  // Devices with small groups, and with less local memory than the sums take in OpenCL C.
-  TestOp few("contraction");
-  few.tensor(kF32, {8, 512}).tensor(kF32, {512, 300}, {1, 512}).output(kF32, {8, 300});
+  // In OpenCL C the sums pass through local memory in parts that fit; devices with small groups.
   Dialect opencl = opencl_gpu();
-  opencl.local_memory_bytes = 16 << 10;
-  EXPECT_TRUE(has_few_lines(few.view(), opencl));
-  opencl.local_memory_bytes = 15 << 10;
-  EXPECT_FALSE(has_few_lines(few.view(), opencl));
-  opencl.local_memory_bytes = 16 << 10;
-  opencl.group_size = 16;
-  EXPECT_FALSE(has_few_lines(few.view(), opencl));
+  opencl.local_memory_bytes = 4 << 10;
+  for (const auto& [lines, at_once] : std::map<int64_t, int>{{1, 1}, {5, 2}, {9, 4}, {16, 4}}) {
+    TestOp few("contraction");
+    few.tensor(kF32, {lines, 512}).tensor(kF32, {512, 5000}, {1, 512}).output(kF32, {lines, 5000});
+    EXPECT_TRUE(has_few_lines(few.view(), opencl)) << lines;
+    const LaunchPlan plan = plan_launches(few.view(), opencl);
+    const std::string text = kernel_source(few.view(), opencl, plan.launches.at(0)).text;
+    EXPECT_NE(text.find("sums[" + std::to_string(at_once) + "][256]"), std::string::npos) << text;
+    Dialect small = opencl;
+    small.group_size = 16;
+    EXPECT_FALSE(has_few_lines(few.view(), small));
+  }
 }
 
 // Quantised weights: each width, group and dtype, with and without offsets, of matrices and rows of several sizes.

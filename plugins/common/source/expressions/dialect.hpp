@@ -79,9 +79,9 @@ struct Dialect {
   bool has_tile_units = false;     // wgmma of TF32 and halves, and local memory of Launch::local_bytes
   bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
   int32_t item_registers = 64;      // that the variables of a work item may fill
-  int32_t few_rows = 8;             // of a product, up to which generated kernels are faster than the plugin's library
+  int32_t few_rows = 16;            // of a product, up to which generated kernels are faster than the plugin's library
   int32_t few_rows_of_float64 = 8;  // the same for float64
-  int32_t few_rows_of_halves = 8;   // the same for float16 and bfloat16
+  int32_t few_rows_of_halves = 16;  // the same for float16 and bfloat16
   int32_t group_size = 256;         // work items of every launch: a power of two, at most the device's limit
   int32_t compute_units = 1;        // multiprocessors
   int32_t groups_per_unit = 8;      // groups that one compute unit runs at a time

@@ -80,11 +80,14 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   form.along = kWarp;
   int first = few == 1 ? dialect.group_size : std::max(dialect.group_size / 2, kWarp), widest = first;
   int64_t least_groups = 2 * dialect.compute_units;
-  if (few > 4 && dialect.has_warps) {
+  if (few > 4) {
+    const bool is_batch = std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; });
     // Libraries are faster in batches, and with the units of TF32.
-    if (op.allows_tf32()) return Lines();
-    if (std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; })) return Lines();
-    form.lines = few > 8 && many >= int64_t{32} * dialect.compute_units ? 8 : 4;
+    if (dialect.has_warps && (is_batch || op.allows_tf32())) return Lines();
+    const bool is_large = many >= int64_t{32} * dialect.compute_units;
+    form.lines = few > 8 && is_large ? 8 : 4;
+    // Without warps sums are added up in local memory, which takes long beside a small matrix.
+    if (!dialect.has_warps && (few < 6 || !is_large)) form.lines = 2;
     first = std::min(2 * kWarp, dialect.group_size);
     widest = dialect.group_size;
     least_groups = dialect.compute_units;
@@ -92,10 +95,7 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   const auto groups = [&] { return divide_up(many, int64_t{dialect.group_size} / form.along * form.lines); };
   while (form.along < first && words > int64_t{form.along} * form.steps) form.along *= 2;
   while (form.along < widest && words > form.along && groups() < least_groups) form.along *= 2;
-  // Without warps the sums of all work items are in local memory.
-  const int64_t sums = form.lines * few * dialect.group_size;
-  const bool fits = sums * dtype_size(computed_in(dtype)) <= dialect.local_memory_bytes;
-  return fits || dialect.has_warps ? form : Lines();
+  return form;
 }
 
 // The form of many small products: a right side of at most kMostSmall by kMostSmall. A group has `slots` pieces of
@@ -576,7 +576,18 @@ class ContractionBuilder {
                                     {"warp", kWarp},
                                     {"group_size", dialect_.group_size},
                                     {"warps", lines_.along / kWarp},
-                                    {"has_warps", lines_.along > kWarp}});
+                                    {"has_warps", lines_.along > kWarp},
+                                    {"at_once", sums_at_once()}});
+  }
+
+  // Of the results of a work item, how many are added up at once in local memory: a divisor of their number.
+  int sums_at_once() const {
+    const int all = side_m() * side_n();
+    const int64_t bytes = std::min<int64_t>(16 << 10, dialect_.local_memory_bytes);
+    const int64_t most = std::max<int64_t>(bytes / (int64_t{dialect_.group_size} * dtype_size(wide_)), 1);
+    int at_once = all;
+    while (at_once > most || all % at_once != 0) --at_once;
+    return at_once;
   }
 
   // ---- units
