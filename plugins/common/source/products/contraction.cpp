@@ -78,7 +78,8 @@ Lines choose_lines(const Op& op, const Dialect& dialect) {
   form.lines = few == 1 ? 1 : 2;
   form.steps = few == 1 ? 4 : few <= 4 ? 2 : 1;
   form.along = kWarp;
-  int first = few == 1 ? dialect.group_size : std::max(dialect.group_size / 2, kWarp), widest = first;
+  const bool is_whole = few == 1 && dialect.has_warps;  // group; else adding up its sums takes too long
+  int first = is_whole ? dialect.group_size : std::max(dialect.group_size / 2, kWarp), widest = first;
   int64_t least_groups = 2 * dialect.compute_units;
   if (few > 4) {
     const bool is_batch = std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; });
