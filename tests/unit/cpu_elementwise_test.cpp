@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/map/elementwise.hpp"
 #include "tests/unit/expression_builder.hpp"
 
@@ -393,6 +394,27 @@ TEST(Map, CopiesEveryDtype) {
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t c = 0; c < columns; ++c)
         ASSERT_EQ(std::memcmp(&x[(r * columns + c) * size], &y[(c * rows + r) * size], size), 0) << dtype;
+  }
+}
+
+// Few rows, whole squares, several stretches, and what is left of each; rows of either side lie apart.
+TEST(CopyKernels, TransposeAnyShape) {
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (size_t size_class = 0; size_class < std::size(CopyKernels{}.transpose); ++size_class) {
+      const int64_t size = int64_t{1} << size_class;
+      for (const int64_t rows : {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 33, 70, 600}) {
+        for (const int64_t columns : {1, 3, 4, 7, 8, 11, 16, 21, 40}) {
+          const int64_t src_stride = (columns + 3) * size, dst_stride = (rows + 2) * size;
+          std::vector<char> x(rows * src_stride), y(columns * dst_stride, 0x55), expected = y;
+          for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<char>(i * 31 % 127);
+          for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < columns; ++j)
+              std::memcpy(&expected[j * dst_stride + i * size], &x[i * src_stride + j * size], size);
+          select_isa(isa)->copy->transpose[size_class](x.data(), src_stride, y.data(), dst_stride, rows, columns);
+          ASSERT_EQ(y, expected) << isa << ", " << rows << " x " << columns << " of " << size << " bytes";
+        }
+      }
+    }
   }
 }
 
