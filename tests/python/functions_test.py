@@ -195,6 +195,10 @@ class Reductions(Case):
             self.assert_same(cp.diff(a, axis=0), np.diff(x, axis=0))
         with self.assertRaises(ValueError):
             cp.max(cp.zeros((0,)))
+        empty = np.zeros((2, 0, 3), np.float32)
+        for options in ({}, {"axis": 1}, {"axis": (0, 1), "keepdims": True}, {"axis": 0}):
+            self.assert_same(cp.max(self.device_array(empty), initial=-7, **options), np.max(empty, initial=-7, **options))
+            self.assert_same(cp.min(self.device_array(empty), where=empty > 0, initial=7, **options), np.min(empty, where=empty > 0, initial=7, **options))
 
     def test_searching(self):
         x = self.numbers("int32", (4, 5))
@@ -386,9 +390,10 @@ class Statistics(Case):
                                      np.median(x, axis, keepdims=keepdims), 1e-6)
         self.assert_same(cp.median(cp.asarray([[1.0, np.nan], [2.0, 3.0]]), axis=1), np.float32([np.nan, 2.5]))
         self.assert_same(cp.median(cp.asarray([1, 2])), np.float32(1.5))
+        self.assert_same(cp.median(cp.zeros((2, 0, 3, 4)), axis=(2, 3)), np.zeros((2, 0), np.float32))
         x = self.numbers("float32", (3, 4, 5))
         for q in (0.25, np.array([0.1, 0.5]), [[0.1, 0.2], [0.3, 1.0]], []):
-            for axis in ((0, 2), (1,), None):
+            for axis in ((0, 2), (1,), (), None):
                 for keepdims in (False, True):
                     actual = cp.quantile(self.device_array(x), q, axis=axis, keepdims=keepdims)
                     self.assert_same(actual, np.quantile(x, q, axis=axis, keepdims=keepdims).astype(np.float32), 1e-6)

@@ -315,6 +315,8 @@ class Indexing(Case):
         for key in (5, (0, 0, 0), (0, -4), cp.asarray([True]), "a", cp.asarray([0.5])):
             with self.assertRaises(IndexError, msg=str(key)):
                 x[key]
+        with self.assertRaisesRegex(IndexError, "3 indices for an array with 2 axes"):
+            x[cp.ones((2, 3, 1), dtype=cp.bool)] = 1
         with self.assertRaises(ValueError):
             x[0] = cp.zeros((4,))
         with self.assertRaises(TypeError):

@@ -15,7 +15,7 @@ import compute as cp
 import numpy as np
 from compute import _names, grad, linalg, nn, random
 
-from case import NARROW, Case
+from case import INTEGERS, NARROW, Case
 
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guides/names.md"
 SETUP = """
@@ -259,6 +259,25 @@ class Statements(Case):
         x = cp.full((70000,), 3.0, dtype=cp.float16)
         self.assert_same(cp.mean(x, where=x > 0), np.float16(3))
         self.assert_same(cp.var(x, where=x > 0), np.float16(0))
+
+    def test_extremes_of_integers(self):
+        for dtype in INTEGERS:
+            limits = np.iinfo(dtype)
+            x = np.array([0, 1, 6, limits.max, limits.min, limits.min], dtype)
+            y = np.array([3, 0, 4, 2, 6, limits.max], dtype)
+            for name in ("fmin", "fmax", "gcd"):
+                self.assert_same(getattr(cp, name)(self.device_array(x), self.device_array(y)), getattr(np, name)(x, y), note=f"{name} {dtype}")
+            self.assert_same(cp.gcd(self.device_array(x), 6), np.gcd(x, np.array(6, dtype)))
+            self.assert_same(cp.lcm(6, self.device_array(x[:3])), np.lcm(x[:3], np.array(6, dtype)))
+        for function in (cp.gcd, cp.lcm):
+            for wrong in (2.5, [1.0, 2.0], cp.asarray([True, False]), [1j]):
+                for arguments in ((wrong, 4), (4, wrong), (cp.asarray([4, 6]), wrong)):
+                    with self.assertRaisesRegex(TypeError, "not an integer dtype"):
+                        function(*arguments)
+
+    def test_parts_of_flags(self):
+        self.assert_same(cp.isreal([True, False]), np.array([True, True]))
+        self.assert_same(cp.iscomplex(cp.asarray([True, False])), np.array([False, False]))
 
     def test_order_of_arguments(self):
         for wrong in (lambda: random.uniform(-1, 0, 100), lambda: random.normal(0.5, 2.0, 10), lambda: random.normal(0, 1, 5)):

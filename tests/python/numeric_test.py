@@ -150,6 +150,7 @@ class Numeric(Case):
                 self.assert_all(cp.cov(a[0], a[1]), np.cov(x[0], x[1]), result)
                 self.assert_all(cp.corrcoef(a), np.corrcoef(x), result)
                 self.assert_all(cp.corrcoef(a[0], a[1]), np.corrcoef(x[0], x[1]), result)
+        self.assert_same(cp.corrcoef(cp.zeros((2, 0))), np.full((2, 2), np.nan, np.float32))
         x, weights = self.numbers("float32", (3, 4)), self.numbers("float32", (3, 4), 1, 5)
         for a in self.layouts(x):
             w = self.device_array(weights)

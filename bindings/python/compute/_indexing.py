@@ -63,6 +63,8 @@ def _positions(mask):
 
 
 def _check_mask(mask, x, axis):
+    if axis + mask.ndim > x.ndim:
+        raise IndexError(f"{axis + mask.ndim} indices for an array with {x.ndim} axes")
     for i, extent in enumerate(mask.shape):
         if extent not in (0, x.shape[axis + i]):  # NumPy and the standard let 0 stand for no element
             raise IndexError(f"a mask of the shape {mask.shape} does not fit axis {axis + i} of extent "

@@ -275,15 +275,19 @@ def _with_options(name, inputs, options):
     return out
 
 
+def _extreme_number(op, x1, x2):
+    """The result of maximum or minimum, but the number where the other one of the two is NaN."""
+    return _functions.where(_ops.not_equal(x1, x1) if isinstance(x1, Array) else x1 != x1, x2,
+                            _functions.where(_ops.not_equal(x2, x2) if isinstance(x2, Array) else x2 != x2, x1, op(x1, x2)))
+
+
 def fmax(x1: Values, x2: Values) -> Array:
     """The greater of two elements; of NaN and a number, the number.
 
     >>> compute.fmax([1.0, compute.nan], [0.0, 2.0])
     Array([1., 2.], dtype=float32)
     """
-    x1, x2 = arrays_of(x1, x2)
-    return _functions.where(_ops.not_equal(x1, x1) if isinstance(x1, Array) else x1 != x1, x2,
-                            _functions.where(_ops.not_equal(x2, x2) if isinstance(x2, Array) else x2 != x2, x1, _ops.maximum(x1, x2)))
+    return _extreme_number(_ops.maximum, *arrays_of(x1, x2))
 
 
 def fmin(x1: Values, x2: Values) -> Array:
@@ -292,8 +296,7 @@ def fmin(x1: Values, x2: Values) -> Array:
     >>> compute.fmin([1.0, compute.nan], [0.0, 2.0])
     Array([0., 2.], dtype=float32)
     """
-    return _ops.negative(fmax(_ops.negative(array_of(x1)) if not isinstance(x1, _dtypes.NUMBERS) else -x1,
-                              _ops.negative(array_of(x2)) if not isinstance(x2, _dtypes.NUMBERS) else -x2))
+    return _extreme_number(_ops.minimum, *arrays_of(x1, x2))
 
 
 def _reflected_divmod(x2, x1):
@@ -310,25 +313,40 @@ def divmod(x1: Values, x2: Values) -> tuple[Array, Array]:
     return _ops.floor_divide(x1, x2), _ops.remainder(x1, x2)
 
 
+def _integers(name, x1, x2):
+    """Two arrays of integers; numbers take the dtype of an array. Of other dtypes the divisions of gcd need not end."""
+    x1, x2 = arrays_of(x1, x2)
+    x1 = _number_or_array(x1, x2) if isinstance(x2, Array) else _creation.asarray(x1)
+    x2 = _number_or_array(x2, x1)
+    for x in (x1, x2):
+        if x.dtype not in _dtypes.INTEGERS:
+            raise TypeError(f"{name}: {x.dtype.name} is not an integer dtype; convert it")
+    return x1, x2
+
+
 def gcd(x1: Values, x2: Values) -> Array:
     """The greatest common divisors of integers. Waits for them.
+
+    Raises TypeError for other dtypes.
 
     >>> compute.gcd([12, 7, 0], 18)
     Array([ 6,  1, 18], dtype=int64)
     """
-    x1, x2 = (_ops.abs(_creation.asarray(x)) for x in arrays_of(x1, x2))
+    x1, x2 = _integers("gcd", x1, x2)
     while bool(_functions.any(x2 != 0)):
         x1, x2 = _functions.where(x2 != 0, x2, x1), _functions.where(x2 != 0, x1 % x2, 0)
-    return x1
+    return _ops.abs(x1)  # at the end, because the least integer has no positive counterpart
 
 
 def lcm(x1: Values, x2: Values) -> Array:
     """The least common multiples of integers. Waits for them.
 
+    Raises TypeError for other dtypes.
+
     >>> compute.lcm(4, [6, 0])
     Array([12,  0], dtype=int64)
     """
-    x1, x2 = (_creation.asarray(x) for x in arrays_of(x1, x2))
+    x1, x2 = _integers("lcm", x1, x2)
     return _ops.abs(x1 // gcd(x1, x2) * x2)
 
 
@@ -480,7 +498,8 @@ def isreal(x: Values) -> Array:
     >>> compute.isreal([1 + 0j, 1j])
     Array([ True, False], dtype=bool)
     """
-    return _ops.equal(_functions.imag(x), 0)
+    x = array_of(x)
+    return _ops.equal(_ops.imag(x), 0) if x.dtype in _dtypes.COMPLEX else _creation.ones_like(x, dtype=_dtypes.bool)
 
 
 def iscomplex(x: Values) -> Array:
@@ -489,7 +508,8 @@ def iscomplex(x: Values) -> Array:
     >>> compute.iscomplex([1 + 0j, 1j])
     Array([False,  True], dtype=bool)
     """
-    return _ops.not_equal(_functions.imag(x), 0)
+    x = array_of(x)
+    return _ops.not_equal(_ops.imag(x), 0) if x.dtype in _dtypes.COMPLEX else _creation.zeros_like(x, dtype=_dtypes.bool)
 
 
 def isrealobj(x: Values) -> bool:

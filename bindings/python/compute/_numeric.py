@@ -431,7 +431,7 @@ def corrcoef(x, y=None, /, rowvar=True):
            [0.99999994, 0.99999994]], dtype=float32)
     """
     rows, dtype = _distances(x, y, rowvar)
-    found = _products(rows / vector_norm(rows, axis=1, keepdims=True), 1, dtype)
+    found = _products(rows / vector_norm(rows, axis=1, keepdims=True), 1 if rows.shape[1] else math.nan, dtype)
     if found.ndim == 0:
         return found / found
     return found if found.dtype in _dtypes.COMPLEX else _functions.clip(found, -1, 1)

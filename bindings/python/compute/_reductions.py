@@ -36,6 +36,9 @@ def _renamed(function, names, x, /, **known):
     if initial is None:
         return function(x, **known)
     out = known.pop("out")
+    if name in ("max", "min") and array_of(x).size == 0:  # of no elements the result is the further number
+        x = array_of(x)
+        return _stored(_creation.full(any(x, **known).shape, initial, dtype=x.dtype, device=x.device), out)
     return _ops.TABLE[_COMBINED[name]]["run"](function(x, **known), initial, out=out)
 
 

@@ -169,8 +169,9 @@ def _rows(name, x, axis, keepdims):
     if len(axes) == 1:
         rows, axis = x, axes[0]
     else:
-        order = [i for i in range(x.ndim) if i not in axes] + axes
-        rows, axis = reshape(_core.permute_view(x, order), (*(x.shape[i] for i in order[:-len(axes)]), -1)) if x.size and axes else _flat(x), -1
+        kept = [i for i in range(x.ndim) if i not in axes]
+        extents = [x.shape[i] for i in kept] + [math.prod(x.shape[i] for i in axes)]
+        rows, axis = reshape(_core.permute_view(x, kept + axes), extents), -1
     if rows.ndim == 0 or rows.shape[axis] == 0:
         raise ValueError(f"{name}: there are no elements")
     return rows, axis, shape
