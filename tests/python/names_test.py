@@ -15,7 +15,7 @@ import compute as cp
 import numpy as np
 from compute import _names, grad, linalg, nn, random
 
-from case import INTEGERS, NARROW, Case
+from case import FLOATS, INTEGERS, NARROW, Case
 
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guides/names.md"
 SETUP = """
@@ -274,6 +274,27 @@ class Statements(Case):
                 for arguments in ((wrong, 4), (4, wrong), (cp.asarray([4, 6]), wrong)):
                     with self.assertRaisesRegex(TypeError, "not an integer dtype"):
                         function(*arguments)
+
+    def test_powers_of_two(self):
+        places = np.array([-5000, -1100, -150, -30, 0, 14, 40, 149, 270, 2097, 5000], np.int32)
+        for dtype in FLOATS + ("float16",):
+            x = np.array([[0], [-1.5], [np.inf], [np.finfo(dtype).max], [np.finfo(dtype).tiny]], dtype)
+            with np.errstate(over="ignore"):
+                self.assert_same(cp.ldexp(self.device_array(x), self.device_array(places)), np.ldexp(x, places), note=dtype)
+        x = cp.asarray([0.5, -3.0, np.inf], dtype=cp.float16)
+        self.assert_same(cp.logaddexp2(x, 1.5), np.logaddexp2(np.asarray(x, np.float64), 1.5).astype(np.float16))
+        for pair in ([1.0, 1.0], [np.inf, np.inf], [-2.0, -2.0]):
+            found = grad.gradients(lambda x: cp.logaddexp2(x[0], x[1]))(cp.asarray(pair, dtype=cp.float64))
+            self.assert_same(found, np.float64([0.5, 0.5]))
+
+    def test_halves_are_rounded_once(self):
+        x, y, z = ((self.random.normal(size=200) * 3).astype(np.float16) for _ in range(3))
+        a, b, c = map(self.device_array, (x, y, z))
+        wide = [values.astype(np.float64) for values in (x, y, z)]
+        for found, expected in ((cp.logaddexp2(a, b), np.logaddexp2(*wide[:2])), (cp.lerp(a, b, 0.3), wide[0] + 0.3 * (wide[1] - wide[0])), (cp.addcmul(a, b, c, value=0.5), wide[0] + wide[1] * wide[2] * 0.5),
+                                (cp.addcdiv(a, b, c), wide[0] + wide[1] / wide[2]), (cp.median(a), np.median(wide[0])), (cp.nanquantile(a, 0.3), np.quantile(wide[0], 0.3))):
+            self.assertIs(found.dtype, cp.float16)
+            np.testing.assert_allclose(np.asarray(found, np.float64), expected, rtol=2.0 ** -11 * 1.02, atol=1e-5)
 
     def test_parts_of_flags(self):
         self.assert_same(cp.isreal([True, False]), np.array([True, True]))

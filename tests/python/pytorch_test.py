@@ -150,6 +150,10 @@ class Others(Case):
                 slope = (float(function(cp.asarray(at + moved))) - float(function(cp.asarray(at - moved)))) / 2e-6
                 self.assertAlmostEqual(found[index], slope, delta=1e-6)
 
+    def test_gradients_where_parts_meet(self):
+        for function in (lambda v: cp.sum(F.celu(v, 2.0)), lambda v: cp.sum(cp.celu(v)), lambda v: cp.sum(F.elu(v))):
+            self.assertEqual(cp.grad.gradients(function)(cp.zeros(2)).tolist(), [1, 1])
+
     def test_refusals(self):
         x = cp.ones((2, 3))
         for call, message in ((lambda: x.requires_grad_(), "value_and_gradients"), (lambda: setattr(x, "requires_grad", True), "value_and_gradients"), (lambda: x.type(), "x.dtype"), (lambda: cp.zeros(), "needs a shape"),

@@ -70,7 +70,7 @@ def celu(input: Values, alpha: float = 1.0, inplace: bool = False) -> Array:
     Array([-1.,  2.], dtype=float32)
     """
     x = _array_of(input)
-    return _stored(_functions.where(x > 0, x, alpha * _ops.expm1(_ops.minimum(x, 0) / alpha)), input, inplace)
+    return _stored(_functions.where(x >= 0, x, alpha * _ops.expm1(_ops.minimum(x, 0) / alpha)), input, inplace)
 
 
 def _stored(found, x, inplace):

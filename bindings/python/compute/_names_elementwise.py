@@ -378,7 +378,24 @@ def ldexp(x1: Values, x2: Values) -> Array:
     Array([4. , 1.5], dtype=float32)
     """
     x1, x2 = arrays_of(x1, x2)
-    return _ops.multiply(x1, exp2(x2))
+    x1 = _inexact(x1 if isinstance(x2, _dtypes.NUMBERS) or not isinstance(x1, _dtypes.NUMBERS) else _creation.asarray(x1, device=x2.device))
+    dtype = _dtypes.finfo(x1.dtype).dtype  # the real one of complex numbers
+    # In three steps, because the power may be out of range where the product is not.
+    limit = 3 * (math.frexp(_dtypes.finfo(dtype).max)[1] - 2)
+    x2 = _functions.astype(_functions.clip(x2, -limit, limit), dtype, copy=False)
+    third = _ops.trunc(x2 / 3)
+    step = exp2(third)
+    return x1 * step * step * exp2(x2 - 2 * third)
+
+
+def _rounded_once(function, *values):
+    """A function of arrays and numbers. Halves are computed in float32 and rounded once, as ops do."""
+    arrays = [x for x in values if not isinstance(x, _dtypes.NUMBERS)]
+    dtypes = {x.dtype for x in arrays}
+    if len(dtypes) != 1 or not dtypes <= {_dtypes.float16, _dtypes.bfloat16}:
+        return function(*values)
+    wide = [x if isinstance(x, _dtypes.NUMBERS) else _ops.cast(x, dtype=_dtypes.float32) for x in values]
+    return _ops.cast(function(*wide), dtype=dtypes.pop())
 
 
 def logaddexp2(x1: Values, x2: Values) -> Array:
@@ -387,9 +404,13 @@ def logaddexp2(x1: Values, x2: Values) -> Array:
     >>> compute.logaddexp2([1.0, 3.0], [1.0, 3.0])
     Array([2., 4.], dtype=float32)
     """
-    x1, x2 = (_inexact(array_of(x)) for x in arrays_of(x1, x2))
-    greater = _ops.maximum(x1, x2)
-    return _functions.where(_ops.equal(x1, x2), x1 + 1, greater + _ops.log1p(exp2(-_ops.abs(x1 - x2))) * (1 / math.log(2)))
+    def sum_of_powers(x1, x2):
+        distance = _functions.where(_ops.equal(x1, x2), 0, x1 - x2)  # which is NaN between infinities
+        return _ops.maximum(x1, x2) + _ops.log1p(exp2(-_ops.abs(distance))) * (1 / math.log(2))
+
+    x1, x2 = arrays_of(x1, x2)
+    x1 = _inexact(_number_or_array(x1, x2) if isinstance(x2, Array) else array_of(x1))
+    return _rounded_once(sum_of_powers, x1, _inexact(_number_or_array(x2, x1)))
 
 
 def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
@@ -398,8 +419,7 @@ def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcmul([1.0], [2.0], [3.0], value=0.5)
     Array([4.], dtype=float32)
     """
-    x, a, b = arrays_of(x, a, b)
-    return x + _ops.multiply(a, b) * value
+    return _rounded_once(lambda x, a, b: x + _ops.multiply(a, b) * value, *arrays_of(x, a, b))
 
 
 def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
@@ -408,8 +428,7 @@ def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcdiv([1.0], [3.0], [2.0])
     Array([2.5], dtype=float32)
     """
-    x, a, b = arrays_of(x, a, b)
-    return x + _ops.divide(a, b) * value
+    return _rounded_once(lambda x, a, b: x + _ops.divide(a, b) * value, *arrays_of(x, a, b))
 
 
 def unwrap(p: Values, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
@@ -554,8 +573,7 @@ def lerp(start: Values, end: Values, weight: Values) -> Array:
     >>> compute.lerp(compute.asarray([0.0, 10.0]), [10.0, 20.0], 0.5)
     Array([ 5., 15.], dtype=float32)
     """
-    start, end, weight = arrays_of(start, end, weight)
-    return start + weight * (end - start)
+    return _rounded_once(lambda start, end, weight: start + weight * (end - start), *arrays_of(start, end, weight))
 
 
 def clamp_min(x: Values, min: Any) -> Array:

@@ -153,7 +153,7 @@ def nan_quantiles(name, x, q, whole, axis, keepdims):
         place = _ops.cast(last, dtype=wide) * one
         below = _ops.minimum(_ops.cast(_ops.floor(place), dtype=_dtypes.int64), last)
         low, high = (_ops.take_along_axis(rows, at, axis=axis) for at in (below, _ops.minimum(below + 1, last)))
-        share = _ops.cast(place - _ops.cast(below, dtype=wide), dtype=rows.dtype)
+        share = place - _ops.cast(below, dtype=wide)
         return _ops.where(_ops.equal(share, 0), low, _between(low, high, share))
 
     return _of_each(name, value, q, whole, rows, shape)
@@ -194,7 +194,10 @@ def _of_each(name, value, q, whole, rows, shape):
 
 
 def _between(low, high, share):
-    """The value that is `share` of the way from one array to another."""
+    """The value that is `share` of the way from one array to another. That of halves is rounded once."""
+    dtype = low.dtype
+    if dtype in (_dtypes.float16, _dtypes.bfloat16):
+        return _ops.cast(_between(*(_ops.cast(x, dtype=_dtypes.float32) for x in (low, high)), share), dtype=dtype)
     way = low + (high - low) * share
     # Their distance may be too great for the dtype, and NaN between infinities.
     return _ops.where(_ops.isfinite(high - low), way, _ops.where(_ops.equal(low, high), low,
