@@ -437,7 +437,8 @@ class Indexing(Case):
                 x, y = x[::-1], y[::-1]
             keys, leading = [], int(self.random.integers(0, len(shape)))
             for axis, extent in enumerate(shape):
-                positions = self.random.integers(-extent, extent, (2, count) if self.random.random() < 0.2 else count)
+                extents = ((count,), (count,), (count,), (2, count), (count, 1), (1, count), (1,), ())[int(self.random.integers(0, 8))]
+                positions = np.asarray(self.random.integers(-extent, extent, extents))
                 keys.append(slice(None) if axis < leading else (int(positions.flat[0]), slice(None), positions, positions.tolist(), positions.astype(np.int32))[
                     int(self.random.integers(0, 5))])
             if not any(isinstance(one, (list, np.ndarray)) for one in keys):

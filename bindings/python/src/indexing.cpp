@@ -455,13 +455,14 @@ struct FewRows {
     return true;
   }
   bool add(const Elements& at, int64_t extent) {
-    if (has_shape ? at.count != count || !std::equal(at.extents, at.extents + at.rank, key_extents)
+    if (has_shape ? at.rank != key_rank || !std::equal(at.extents, at.extents + at.rank, key_extents)
                   : rank + at.rank > COMPUTE_MAX_RANK) {
       return false;
     }
     if (!has_shape) {
       std::copy_n(at.extents, at.rank, shape + rank);
       std::copy_n(at.extents, at.rank, key_extents);
+      key_rank = at.rank;
       rank += at.rank;
       count = at.count;
       for (int64_t i = 1; i < count; ++i) places[i] = places[0];
@@ -489,6 +490,7 @@ struct FewRows {
   int32_t axes = 0;        // of x, that the keys replace
   int32_t rank = 0;        // of the result
   int64_t shape[2 * COMPUTE_MAX_RANK];
+  int32_t key_rank = 0;
   int64_t key_extents[COMPUTE_MAX_RANK];
   int64_t inner = 1;  // elements of the axes with integers
   int64_t row_bytes = 0;
