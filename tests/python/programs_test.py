@@ -600,6 +600,8 @@ class Programs(Case):
                             (ValueError, lambda: cp.random.bernoulli(3, np.float32(1.5))),
                             (ValueError, lambda: cp.random.bernoulli(3, cp.nan)),
                             (ValueError, lambda: cp.random.truncated_normal(3, lower=2.0, upper=-2.0)),
+                            (ValueError, lambda: cp.random.normal(3, 0.0, -1.0)),
+                            (ValueError, lambda: cp.random.truncated_normal(3, deviation=-1)),
                             (ValueError, lambda: cp.random.truncated_normal(3, lower=cp.nan)),
                             (OverflowError, lambda: cp.random.uniform(3, -3e38, 3e38)),
                             (OverflowError, lambda: cp.random.uniform(3, 0, cp.inf)),

@@ -44,6 +44,13 @@ def _check_bounds(name, lower, upper):
         raise ValueError(f"{name}: [{lower}, {upper}] is not a range")
 
 
+def _check_deviation(name, deviation):
+    """Raises ValueError if `deviation` is a negative number. Checking an array would wait for it."""
+    deviation = _dtypes.number(deviation)
+    if isinstance(deviation, (int, float)) and deviation < 0:
+        raise ValueError(f"{name}: the deviation is {deviation}, which is negative")
+
+
 def _numpys(function, names, keys, defaults, shape, first, second):
     """The shape and two numbers of a call with NumPy's keywords, such as uniform(-1, 1, size=3): numbers come first there."""
     for name in names:
@@ -148,11 +155,13 @@ class Generator:
         if names:
             shape, mean, deviation = _numpys("normal", names, ("loc", "scale"), _UNIT, shape, mean, deviation)
         shape, mean, deviation = _in_order("normal", shape, mean, deviation, _UNIT)
+        _check_deviation("normal", deviation)
         return self._draw(_ops.random_normal, shape, dtype, device, mean=mean, deviation=deviation)
 
     def truncated_normal(self, shape=(), mean=0.0, deviation=1.0, lower=-2.0, upper=2.0, *, dtype=None,
                          device=None):
         """Normally distributed numbers between `lower` and `upper` deviations of the mean."""
+        _check_deviation("truncated_normal", deviation)
         _check_bounds("truncated_normal", lower, upper)
         return self._draw(_ops.random_truncated_normal, shape, dtype, device, mean=mean, deviation=deviation,
                           lower=lower, upper=upper)
