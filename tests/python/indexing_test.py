@@ -407,6 +407,24 @@ class Indexing(Case):
             step.run()
             taken.tolist()
 
+    def test_assigned_parts_of_the_array_itself(self):
+        x = np.arange(6, dtype=np.float32)
+        for assign in (lambda x: x.__setitem__(x > 2, x[1]), lambda x: x.__setitem__(x > 2, x[1:2]),
+                       lambda x: x.__setitem__(slice(None), x[4])):
+            a, y = self.device_array(x), x.copy()
+            assign(a)
+            assign(y)
+            self.assert_same(a, y)
+        flags = np.asarray([[True, False], [True, True], [False, False]])
+        for mask in (lambda x: x, lambda x: x[::-1], lambda x: x[:, 0], lambda x: x[::-1, 1]):
+            a, y = self.device_array(flags), flags.copy()
+            a[mask(a)] = False
+            y[mask(y)] = False
+            self.assert_same(a, y)
+            one = self.device_array(flags[:1])  # extents of 1 may have any strides
+            one[one] = False
+            self.assert_same(one, np.zeros((1, 2), bool))
+
     def test_few_elements(self):
         for dtype in ("float32", "int64", "bool", "complex128", "int8"):
             for shape in ((7,), (6, 3), (2, 3, 4), (1,)):

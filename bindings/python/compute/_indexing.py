@@ -195,10 +195,23 @@ def _assign(view, value):
     while value.ndim > view.ndim and value.shape[0] == 1:
         value = value[0]
     if value.shape != view.shape:
-        value = _core.broadcast_view(value, view.shape)
-    if _core.shares_memory(value, view):
-        value = _ops.copy(value)
-    _ops.copy(value, out=view)
+        value = _spread(value, view.shape)
+    _ops.copy(_apart(value, view), out=view)
+
+
+def _spread(value, shape):
+    """A value to assign, broadcast to a shape."""
+    try:
+        return _core.broadcast_view(value, shape)
+    except ValueError:
+        if value.ndim:
+            raise
+    return _core.broadcast_view(_ops.copy(value), shape)  # a slot of a graph, which has no views
+
+
+def _apart(value, target):
+    """A value that shares no memory with what it is written to."""
+    return _ops.copy(value) if _core.shares_memory(value, target) else value
 
 
 def _setitem(x, key, value):
@@ -207,9 +220,9 @@ def _setitem(x, key, value):
         _check_mask(key, x, 0)
         if key.size == 0:
             return
-        mask = _core.reshape_view(_row_major(key), key.shape + (1,) * (x.ndim - key.ndim))
+        mask = _core.reshape_view(_row_major(_apart(key, x)), key.shape + (1,) * (x.ndim - key.ndim))
         if isinstance(value, Array):
-            value = _core.broadcast_view(value, x.shape)
+            value = _spread(_apart(value, x), x.shape)
         _ops.where(mask, value, x, out=x)
         return
     keys = _expand(x, key)
@@ -223,12 +236,10 @@ def _setitem(x, key, value):
     shape = rest[:plan.target] + plan.indices[0].shape + rest[plan.target:]
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value[0]
-    updates = plan.unplace(_core.broadcast_view(value, shape))
+    updates = plan.unplace(_spread(value, shape))
     if updates.size == 0:
         return
-    if _core.shares_memory(updates, x):
-        updates = _ops.copy(updates)
-    _ops.scatter_nd(plan.moved, plan.stacked(), updates, out=plan.moved)
+    _ops.scatter_nd(plan.moved, plan.stacked(), _apart(updates, x), out=plan.moved)
 
 
 def _row_major(x):
