@@ -6,6 +6,7 @@ import ctypes
 import gc
 import json
 import multiprocessing
+import os
 import pathlib
 import pickle
 import struct
@@ -331,6 +332,12 @@ class Exchange(Case):
         out = cp.zeros_like(a)
         self.assertIs(np.add(a, a, out=out), out)
         self.assert_same(out, x + x)
+        out = self.device_array(x)
+        self.assertIs(np.add(out, 1, out=out, where=flags), out)
+        self.assert_same(out, np.where(mask, x + 1, x))  # the other elements stay
+        out = self.device_array(x)
+        np.add(out[1:], out[:-1], out=out[1:])
+        self.assert_same(out, np.concatenate([x[:1], x[1:] + x[:-1]]))
         for mixed in (x + a, a + x, np.add(a, x), np.add(x, a)):
             self.assert_same(mixed, x + x)
         for wrong in (lambda: np.exp2(a, out=np.zeros_like(x)),
@@ -396,6 +403,10 @@ class Exchange(Case):
                     cp.save(path, wrong)
             cp.save(f"{folder}/a", np.ones(2))  # as NumPy names the file
             self.assertEqual(cp.load(f"{folder}/a.npy").tolist(), [1, 1])
+            for name, save in ((b"b.npy", cp.save), (b"c", cp.save), (b"d", cp.savez), (b"e.npz", cp.savez_compressed)):
+                save(os.path.join(os.fsencode(folder), name), cp.ones(2))
+            self.assertEqual(cp.load(os.fsencode(f"{folder}/c.npy")).tolist(), [1, 1])
+            self.assertLessEqual({"b.npy", "c.npy", "d.npz", "e.npz"}, set(os.listdir(folder)))
             with self.assertRaisesRegex(TypeError, "not a compute.Array but of the type set"):
                 cp.save(f"{folder}/a.npy", {1, 2})
             with self.assertRaisesRegex(ValueError, "__metadata__"):
@@ -444,7 +455,7 @@ class Exchange(Case):
             data, tensors = whole.read_bytes(), safe.read_bytes()
             for content in (b"", b"hello", *(data[:n] for n in (6, 9, 30, 127, len(data) - 1)),
                             data.replace(b"descr", b"descx"), data.replace(b"{", b"("),
-                            data.replace(b"(2, 3)", b"'twos'"),
+                            data.replace(b"(2, 3)", b"'twos'"), data.replace(b"(2, 3)}" + 21 * b" ", b"(9223372036854775807, 3, 0)}"),
                             *(tensors[:n] for n in (7, 20, len(tensors) - 1)), tensors.replace(b'"a"', b'"a '),
                             tensors.replace(b"shape", b"shapx"), tensors.replace(b"24]", b"20]")):
                 cut.write_bytes(content)

@@ -38,6 +38,11 @@ def _is_file(path):
     return hasattr(path, "read") or hasattr(path, "write")
 
 
+def _text_of(path):
+    """A path as a str, and a file as it is."""
+    return path if _is_file(path) else os.fsdecode(path)
+
+
 def save(path, arrays, /):
     """Writes an array to a .npy file, or a dict of arrays to a .safetensors file.
 
@@ -55,13 +60,14 @@ def save(path, arrays, /):
         path, arrays = arrays, path  # PyTorch's order
     if not isinstance(path, (str, bytes, os.PathLike)) and not _is_file(path):
         raise TypeError(f"save: the first argument is {type(path).__name__}; expected a path or a file, and then what is saved")
+    path = _text_of(path)
     if isinstance(arrays, dict):
         arrays = {name: asarray(x) if is_values(x) else x for name, x in arrays.items()}
     else:
         arrays = asarray(arrays) if is_values(arrays) else arrays
     suffix = (".npy" if not isinstance(arrays, dict) else ".safetensors") if _is_file(path) else os.path.splitext(path)[1]
     if suffix == "" and not isinstance(arrays, dict):
-        path, suffix = os.fspath(path) + ".npy", ".npy"
+        path, suffix = path + ".npy", ".npy"
     for name, x in (arrays if isinstance(arrays, dict) else {"the second argument": arrays}).items():
         if not isinstance(name, str):
             raise TypeError(f"save: the name {name!r} is not a str")
@@ -94,8 +100,9 @@ def _npy_header(x):
 def _save_npz(path, arrays, is_compressed):
     import zipfile
 
-    if not _is_file(path) and not os.fspath(path).endswith(".npz"):
-        path = os.fspath(path) + ".npz"
+    path = _text_of(path)
+    if not _is_file(path) and not path.endswith(".npz"):
+        path += ".npz"
     method = zipfile.ZIP_DEFLATED if is_compressed else zipfile.ZIP_STORED
     headers = {name: _npy_header(x) for name, x in arrays.items()}
     with zipfile.ZipFile(path, "w", method) as archive:
@@ -213,6 +220,13 @@ def _extents(shape, what):
     return tuple(shape)
 
 
+def _size(shape, dtype):
+    """The bytes of an array. The library multiplies the extents even if one of them is 0."""
+    if math.prod(n for n in shape if n) * dtype.itemsize >= 2 ** 63:
+        raise _Damaged(f"no array of {dtype.name} has the shape {shape!r}")
+    return math.prod(shape) * dtype.itemsize
+
+
 def _load_npy(data, device):
     """The array, and the position behind it."""
     version = bytes(data[6:8])
@@ -238,7 +252,7 @@ def _load_npy(data, device):
     if not isinstance(code, str) or code not in _FROM_NPY:
         raise _UnknownDtype(f"the dtype {code!r}")
     dtype = _FROM_NPY[code]
-    size = math.prod(shape) * dtype.itemsize
+    size = _size(shape, dtype)
     if len(data) - end < size:  # there may be more: NumPy writes several arrays to one file
         raise _Damaged(f"the array has {size} bytes, the file {len(data) - end}")
     content = data[end:end + size]
@@ -295,7 +309,7 @@ def _entry(name, entry):
     if not is_range or not 0 <= offsets[0] <= offsets[1]:
         raise _Damaged(f"{name} has the data_offsets {offsets!r}")
     dtype = _FROM_SAFE[code]
-    size = math.prod(shape) * dtype.itemsize
+    size = _size(shape, dtype)
     if offsets[1] - offsets[0] != size:
         raise _Damaged(f"{name} has {offsets[1] - offsets[0]} bytes; {code} of the shape {list(shape)} has {size}")
     return shape, dtype, *offsets

@@ -31,6 +31,8 @@ def _array_ufunc(self, ufunc, method, *inputs, out=None, dtype=None, **options):
     if method != "__call__" or options or not known:
         if dtype is not None:
             options["dtype"] = dtype
+        if out is not None:  # the elements that `where` leaves out keep their values
+            options["out"] = tuple(numpy.array(x) for x in out)
         found = getattr(ufunc, method)(*_on_host(inputs), **_on_host(options))
         return found if out is None else _written(out, found)
     inputs = [x.item() if isinstance(x, numpy.generic) else x for x in inputs]
@@ -38,6 +40,7 @@ def _array_ufunc(self, ufunc, method, *inputs, out=None, dtype=None, **options):
         inputs = [_functions.astype(x, dtype, copy=False) if isinstance(x, Array) else x for x in inputs]
     if out is None:
         return _ops.ROWS[name](*inputs) if name in _ops.ROWS else _ops.matmul(*inputs)
+    inputs = [_ops.copy(x) if isinstance(x, Array) and x is not out[0] and _core.shares_memory(x, out[0]) else x for x in inputs]
     _ops.TABLE[name]["run"](*inputs, out=out[0])
     return out[0]
 
