@@ -89,6 +89,9 @@ class Creation(Case):
             self.assert_same(cp.zeros(3, dtype=kind), np.zeros(3, dtype))
             self.assert_same(cp.full_like(cp.zeros(2, dtype=kind), 1), np.ones(2, dtype))
         self.assert_same(cp.full((2,), 7), np.int64([7, 7]))
+        for value in (cp.asarray(7, dtype=cp.int8), cp.asarray([[7]], dtype=cp.int8)):
+            self.assert_same(cp.full((2,), value), np.int8([7, 7]))
+            self.assert_same(cp.full((2,), value, dtype=cp.float32), np.float32([7, 7]))
         self.assert_same(cp.eye(2, 3, k=1), np.eye(2, 3, k=1, dtype=np.float32))
         self.assert_same(cp.eye(2, k=2 ** 63), np.zeros((2, 2), np.float32))
 

@@ -484,8 +484,52 @@ class Programs(Case):
         self.assert_same(y, np.float32([16, 19]))
         self.assertGreater(recorded.info["nodes"], 0)
         with self.assertRaises(ZeroDivisionError):
-            with cp.graph.record(x.device):
+            with cp.graph.record(x.device) as broken:
                 1 / 0
+        for use in (broken.run, lambda: broken.set(slot, 1), lambda: broken.info):
+            with self.assertRaisesRegex(RuntimeError, "has not been recorded"):
+                use()
+
+    def test_slots_as_values(self):
+        slot, number, x, w = cp.graph.slot(cp.float32), cp.graph.slot(cp.int32), cp.zeros((2, 3)), cp.zeros(3)
+        with cp.graph.record() as recorded:
+            x[0] = slot
+            x[1, [0, 2]] = slot
+            x[x > slot] = slot
+            x[1, 1] = slot
+            y = cp.full((2,), slot)
+            z = cp.full((2,), number, dtype=cp.float32)
+            w[...] = number
+        for value in (2.0, 3.0):
+            recorded.set(slot, value)
+            recorded.set(number, int(value))
+            recorded.run()
+            self.assert_same(z, np.full(2, value, np.float32))
+            self.assert_same(w, np.full(3, value, np.float32))
+            self.assert_same(x, np.full((2, 3), value, np.float32))
+            self.assert_same(y, np.full(2, value, np.float32))
+
+    def test_full_of_recorded_values(self):
+        x = cp.asarray([1.0, 2.0])
+        with cp.graph.record() as recorded:
+            y = cp.full((3,), cp.sum(x))
+        for values in ([1.0, 2.0], [5.0, 6.0]):
+            x[...] = cp.asarray(values)
+            recorded.run()
+            self.assert_same(y, np.full(3, sum(values), np.float32))
+
+    def test_recorded_steps(self):
+        """The number of the step is that of the recording unless it is a slot."""
+        recorded, direct = ([cp.asarray([1.0, 2.0])] for _ in range(2))
+        optimisers = [cp.optim.Adam(p, rate=0.1) for p in (recorded, direct)]
+        slot, squares = cp.graph.slot(cp.int64), cp.grad.gradients(lambda x: cp.sum(x * x))
+        with cp.graph.record() as step:
+            optimisers[0].step([squares(recorded[0])], step=slot)
+        for i in range(3):
+            step.set(slot, i + 1)
+            step.run()
+            optimisers[1].step([squares(direct[0])])
+        self.assert_same(recorded[0], np.asarray(direct[0]), 1e-6)
 
     def test_slots_of_all_dtypes(self):
         halves = [(1 + 2 ** -8, 1.0), (1 + 2 ** -8 + 2 ** -12, 1 + 2 ** -7), (1e39, math.inf), (-0.0, -0.0), (math.nan, math.nan)]

@@ -102,11 +102,32 @@ def full(shape=None, fill_value=None, dtype=None, *, device=None, requires_grad=
     if not isinstance(fill_value, _dtypes.NUMBERS):
         if is_values(fill_value) or isinstance(fill_value, Array) and fill_value.size != 1:
             return _ops.copy(_core.broadcast_view(asarray(fill_value, dtype=dtype, device=device), _shape(shape)))
+        if isinstance(fill_value, Array) and is_slot(fill_value):
+            return fill_by_slot(shape, fill_value, dtype or fill_value.dtype, device)
+        if isinstance(fill_value, Array) and (dtype is None or _dtypes._from_object(dtype) is fill_value.dtype):
+            return _repeated(fill_value, _shape(shape), fill_value.dtype, _core.device(device))
         fill_value = fill_value.item() if isinstance(fill_value, Array) else _dtypes.number(fill_value)
     if dtype is None:
         dtype = _dtype_of_number(fill_value)
     out = _core.empty(shape, dtype, device)
     return _fill(out, fill_value)
+
+
+def is_slot(x):
+    """Whether an array is a slot of a graph: these have no memory, and so no views."""
+    try:
+        _core.reshape_view(x, x.shape)
+    except ValueError:
+        return True
+    except NotImplementedError:  # only a copy would be row-major
+        pass
+    return False
+
+
+def fill_by_slot(shape, slot, dtype, device):
+    """An array whose elements are the value of a slot. An op of slots alone would run on the host, outside of the graph."""
+    out = _core.empty(shape, dtype, device)
+    return _ops.fill(shape=out.shape, value=slot, dtype=out.dtype, out=out)
 
 
 def _repeated(x, shape, dtype, device):

@@ -183,6 +183,9 @@ def _as_value(value, target):
         value = _creation.asarray(value, dtype=target.dtype if numbers else None, device=target.device)
         if value.dtype is not target.dtype:
             value = _ops.cast(value, dtype=target.dtype)
+    if value.ndim == 0 and _creation.is_slot(value):
+        _dtypes.check_stored(value.dtype, target.dtype)
+        return _creation.fill_by_slot((), value, target.dtype, target.device)
     return _check_assigned(value, target)
 
 
@@ -195,18 +198,8 @@ def _assign(view, value):
     while value.ndim > view.ndim and value.shape[0] == 1:
         value = value[0]
     if value.shape != view.shape:
-        value = _spread(value, view.shape)
+        value = _core.broadcast_view(value, view.shape)
     _ops.copy(_apart(value, view), out=view)
-
-
-def _spread(value, shape):
-    """A value to assign, broadcast to a shape."""
-    try:
-        return _core.broadcast_view(value, shape)
-    except ValueError:
-        if value.ndim:
-            raise
-    return _core.broadcast_view(_ops.copy(value), shape)  # a slot of a graph, which has no views
 
 
 def _apart(value, target):
@@ -222,7 +215,7 @@ def _setitem(x, key, value):
             return
         mask = _core.reshape_view(_row_major(_apart(key, x)), key.shape + (1,) * (x.ndim - key.ndim))
         if isinstance(value, Array):
-            value = _spread(_apart(value, x), x.shape)
+            value = _core.broadcast_view(_apart(value, x), x.shape)
         _ops.where(mask, value, x, out=x)
         return
     keys = _expand(x, key)
@@ -236,7 +229,7 @@ def _setitem(x, key, value):
     shape = rest[:plan.target] + plan.indices[0].shape + rest[plan.target:]
     while value.ndim > len(shape) and value.shape[0] == 1:
         value = value[0]
-    updates = plan.unplace(_spread(value, shape))
+    updates = plan.unplace(_core.broadcast_view(value, shape))
     if updates.size == 0:
         return
     _ops.scatter_nd(plan.moved, plan.stacked(), _apart(updates, x), out=plan.moved)

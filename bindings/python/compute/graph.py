@@ -36,19 +36,24 @@ class Graph:
 
     def run(self, stream=None):
         """Queues a run, on the stream of the recording unless another one is given."""
-        self._graph.run(stream or self.stream)
+        self._recorded().run(stream or self.stream)
 
     def set(self, slot, value):
         """Sets the value of a slot, a number or an array of one element, for later runs."""
         value = _dtypes.number(value)
         if not isinstance(value, _dtypes.NUMBERS):
             value = _creation.asarray(value).item()
-        self._graph.set_slot(slot, _creation.bytes_of(value, slot.dtype))
+        self._recorded().set_slot(slot, _creation.bytes_of(value, slot.dtype))
 
     @property
     def info(self):
         """Facts about the graph, as a dict."""
-        return self._graph.info()
+        return self._recorded().info()
+
+    def _recorded(self):
+        if self._graph is None:
+            raise RuntimeError("the graph has not been recorded: its `with` statement has not ended, or raised an exception")
+        return self._graph
 
 
 def record(device=None, *, stream=None):

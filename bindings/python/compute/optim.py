@@ -115,7 +115,7 @@ class Adam(_Optimiser):
         return 2
 
     def _update(self, parameter, gradient, state, settings):
-        self._OP(parameter, gradient, *state, step=self.steps, out=(parameter, *state), **settings)
+        self._OP(parameter, gradient, *state, out=(parameter, *state), **{"step": self.steps, **settings})
 
 
 class AdamW(Adam):
