@@ -775,6 +775,13 @@ class Linalg(Case):
             np.testing.assert_allclose(np.asarray(found), expected, 1e-5)
         self.assert_same(ours.matrix_power(a, 5), theirs.matrix_power(x, 5))
 
+    def test_condition_of_singular_matrices(self):
+        x = np.stack([np.eye(2), np.ones((2, 2)), np.zeros((2, 2))]).astype("float32")
+        for p in (1, -1, np.inf, -np.inf, "fro"):
+            self.assert_same(cp.linalg.cond(self.device_array(x), p), np.linalg.cond(x, p), 1e-6)
+        for p in (None, 2, -2):  # the least singular value of ones is rounded
+            self.assert_same(cp.linalg.cond(self.device_array(x[::2]), p), np.float32([1, np.inf]), 1e-6)
+
     def test_singular(self):
         with self.assertRaisesRegex(cp.NumericalError, "^inv: matrix 1 of the batch is singular"):
             np.asarray(cp.linalg.inv(self.device_array(np.stack([np.eye(2), np.ones((2, 2))]).astype("float32"))))

@@ -98,6 +98,8 @@ def cdist(x1: Values, x2: Values, p: float = 2.0) -> Array:
 def _cond(x: Values, p: Any = None) -> Array:
     """The condition number of matrices: the norm, 2 unless `p` says another one, times that of the inverse.
 
+    It is infinite for singular matrices.
+
     >>> compute.linalg.cond([[2.0, 0.0], [0.0, 4.0]])
     Array(2., dtype=float32)
     """
@@ -105,8 +107,12 @@ def _cond(x: Values, p: Any = None) -> Array:
     if p in (None, 2, -2):
         values = linalg.svdvals(x)
         greatest, least = values[..., 0], values[..., -1]
-        return least / greatest if p == -2 else greatest / least
-    return linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(x), ord=p)
+        found = least / greatest if p == -2 else greatest / least
+        return _ops.where(_ops.equal(greatest, 0), math.inf, found)
+    singular = _ops.equal(linalg.slogdet(x).sign, 0)
+    regular = _ops.where(singular[..., None, None], _creation.eye(x.shape[-1], dtype=x.dtype, device=x.device), x)
+    found = linalg.matrix_norm(x, ord=p) * linalg.matrix_norm(linalg.inv(regular), ord=p)
+    return _ops.where(singular, math.inf, found)
 
 
 def _on_axes(name, x, axis1, axis2):
