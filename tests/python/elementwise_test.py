@@ -89,6 +89,18 @@ class Elementwise(Case):
         target[:-1] += target[1:]
         x[:-1] += x[1:].copy()
         self.assert_same(target, x)
+        with cp.graph.record(cp.device()) as step:
+            target[1:] -= target[:-1]
+            target[::2] += target[1::2]
+            target += target[0]
+            target *= target
+        for _ in range(2):
+            step.run()
+            x[1:] -= x[:-1].copy()
+            x[::2] += x[1::2]
+            x += x[0].copy()
+            x *= x
+        self.assert_same(target, x)
 
     def test_in_place_keeps_shape_and_dtype(self):
         x = cp.zeros((2, 3))

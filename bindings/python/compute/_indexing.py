@@ -246,11 +246,13 @@ _KEPT = re.compile(r"\bout is (.+), but the result is (.+)$", re.MULTILINE)
 
 
 def _in_place(name, x, other, error):
-    """Called when an operator could not write to `x` directly."""
-    message = str(error)
-    if isinstance(other, Array) and _core.shares_memory(x, other) and "overlap" in message:
-        return _ops.TABLE[name]["run"](x, _ops.copy(other), out=x)
-    message = _KEPT.sub(r"the result is \2, but x, which keeps its shape and dtype, is \1", message)
+    """Called when an operator could not write to `x` directly; without an error where `other` may overlap `x`."""
+    if error is None:
+        try:
+            return _ops.TABLE[name]["run"](x, _ops.copy(other), out=x)
+        except (TypeError, ValueError) as found:
+            error = found
+    message = _KEPT.sub(r"the result is \2, but x, which keeps its shape and dtype, is \1", str(error))
     error.args = (re.sub(r"\bout\b", "x", message),)
     raise error
 

@@ -4,6 +4,7 @@
 // share.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "module.hpp"
 
@@ -237,12 +238,41 @@ PyObject* binary(PyObject* left, PyObject* right) {
   PyObject* const operands[] = {left, right};
   return run_elementwise(operators[op].op, operators[op].is_inexact, operands, 2);
 }
+/// The first byte of a tensor with elements in its buffer, and the byte behind its last one.
+std::pair<int64_t, int64_t> bytes_of(const compute_tensor* tensor) {
+  int64_t first = compute_tensor_offset_bytes(tensor), last = first;
+  const int64_t size = compute_dtype_size(compute_tensor_dtype(tensor));
+  for (int32_t axis = 0; axis < compute_tensor_rank(tensor); ++axis) {
+    const int64_t reach = (compute_tensor_shape(tensor)[axis] - 1) * compute_tensor_strides(tensor)[axis] * size;
+    (reach < 0 ? first : last) += reach;
+  }
+  return {first, last + size};
+}
+
+/// Whether x may have elements of y at other places than y has them.
+bool may_overlap(const compute_tensor* x, const compute_tensor* y) {
+  if (x == y || compute_tensor_shares_buffer(x, y) == 0) return false;
+  const int32_t rank = compute_tensor_rank(x);
+  if (compute_tensor_offset_bytes(x) == compute_tensor_offset_bytes(y) && rank == compute_tensor_rank(y) &&
+      std::equal(compute_tensor_shape(x), compute_tensor_shape(x) + rank, compute_tensor_shape(y)) &&
+      std::equal(compute_tensor_strides(x), compute_tensor_strides(x) + rank, compute_tensor_strides(y)))
+    return false;
+  const auto [x_first, x_end] = bytes_of(x);
+  const auto [y_first, y_end] = bytes_of(y);
+  return x_first < y_end && y_first < x_end;
+}
+
 /// x op= y: into x itself, which keeps its shape and dtype.
 template <Operator op>
 PyObject* in_place(PyObject* self, PyObject* other) {
   PyObject* const operands[] = {self, other};
   compute_tensor* const tensor = tensor_of(self);
   if (tensor == nullptr) return nullptr;
+  if (is_array(other)) {
+    compute_tensor* const y = tensor_of(other);
+    if (y == nullptr) return nullptr;
+    if (may_overlap(tensor, y)) return call_hook("in_place", "(sOOO)", kNames[op], self, other, Py_None);
+  }
   PyObject* const result = run_elementwise(operators[op].op, operators[op].is_inexact, operands, 2, tensor);
   if (result != nullptr || PyDict_GetItemString(state.hooks, "in_place") == nullptr) return result;
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
