@@ -183,7 +183,7 @@ def _as_value(value, target):
         value = _creation.asarray(value, dtype=target.dtype if numbers else None, device=target.device)
         if value.dtype is not target.dtype:
             value = _ops.cast(value, dtype=target.dtype)
-    if value.ndim == 0 and _creation.is_slot(value):
+    if _creation.is_slot(value):
         _dtypes.check_stored(value.dtype, target.dtype)
         return _creation.fill_by_slot((), value, target.dtype, target.device)
     return _check_assigned(value, target)
