@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/cuda/device.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "plugins/common/driver/polling.hpp"
 #include "plugins/cuda/compiler.hpp"
 #include "plugins/cuda/cudnn_graph.hpp"
 #include "plugins/cuda/dialect/dialect.hpp"
@@ -34,12 +33,6 @@ compute_plugin_heap make_heap(uint32_t flags, int32_t role, int64_t size_bytes) 
   return heap;
 }
 
-int64_t spin_time_ns() {
-  cpu_set_t set;
-  const bool alone = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < 2;
-  return common::integer_setting("COMPUTE_SPIN_US", 0, 1'000'000).value_or(alone ? 0 : 50) * 1000;
-}
-
 int64_t host_now_ns() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // What LaunchMemory is taken from.
@@ -63,7 +56,7 @@ Device::Device(DeviceInfo info)
       heaps_{make_heap(0, COMPUTE_PLUGIN_HEAP_ROLE_DEVICE, info_.memory_bytes),
              make_heap(COMPUTE_PLUGIN_HEAP_PINNED | COMPUTE_PLUGIN_HEAP_HOST_SPACE | COMPUTE_PLUGIN_HEAP_HOST_VISIBLE,
                        COMPUTE_PLUGIN_HEAP_ROLE_SHARED, -1)},
-      spin_ns_(spin_time_ns()),
+      spin_ns_(common::spin_time_ns()),
       kernels_(info_.compute_capability) {
   caps_.struct_size = sizeof caps_;
   caps_.struct_type = COMPUTE_PLUGIN_STRUCT_CAPS;

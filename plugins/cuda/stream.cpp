@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/cuda/stream.hpp"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
-#include <chrono>
-#include <optional>
 
 #include "plugins/common/driver/polling.hpp"
 #include "plugins/common/table/mark_times.hpp"
 
 namespace compute::cuda {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using std::chrono::nanoseconds;
 
 CUstream create_stream(Device& device, int32_t priority) {
   const Current current = device.current();
@@ -24,23 +17,6 @@ CUstream create_stream(Device& device, int32_t priority) {
   check(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING, std::clamp(-priority, greatest, least)), "creating a stream");
   return stream;
 }
-
-// While one exists, the thread's sleeps end on time: by default Linux adds up to 50 µs, more than most sleeps here
-// last.
-class PunctualSleep {
- public:
-  PunctualSleep() : slack_ns_(prctl(PR_GET_TIMERSLACK)) {
-    if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, 1000UL);
-  }
-  ~PunctualSleep() {
-    if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_ns_));
-  }
-  PunctualSleep(const PunctualSleep&) = delete;
-  PunctualSleep& operator=(const PunctualSleep&) = delete;
-
- private:
-  const int slack_ns_;
-};
 
 }  // namespace
 
@@ -267,16 +243,9 @@ uint64_t Stream::reached(compute_error** out_error) {
 uint64_t Stream::sync(uint64_t number, int64_t timeout_ns, compute_error** out_error) {
   common::Polling polling;
   const Current current = device_.current();
-  const auto start = Clock::now();
+  common::Pauses pauses(polling, device_.spin_ns(), timeout_ns);
   uint64_t reached = 0;
-  std::optional<PunctualSleep> punctual;
-  while (!is_settled(number, &reached, out_error)) {
-    const int64_t waited = std::chrono::duration_cast<nanoseconds>(Clock::now() - start).count();
-    if (waited >= timeout_ns) break;
-    if (waited < device_.spin_ns()) continue;
-    // Sleeping 1/64 of the time waited so far adds at most that much to the wait, and uses little processor time.
-    if (!punctual) punctual.emplace();
-    polling.sleep(nanoseconds(std::min(std::clamp<int64_t>(waited / 64, 2'000, 200'000), timeout_ns - waited)));
+  while (!is_settled(number, &reached, out_error) && pauses.next()) {
   }
   return reached;
 }

@@ -8,6 +8,7 @@
 
 #include "plugins/common/driver/compiling.hpp"
 #include "plugins/common/driver/own_stack.hpp"
+#include "plugins/common/driver/polling.hpp"
 #include "plugins/common/driver/program_store.hpp"
 #include "plugins/common/op/core.hpp"
 #include "plugins/opencl/dialect/dialect.hpp"
@@ -65,7 +66,8 @@ cl_int CompiledKernel::enqueue(cl_command_queue queue, cl_uint rank, const size_
   return status;
 }
 
-Device::Device(DeviceInfo info) : info_(std::move(info)) {
+Device::Device(DeviceInfo info)
+    : spin_ns((info.type & CL_DEVICE_TYPE_CPU) != 0 ? 0 : common::spin_time_ns()), info_(std::move(info)) {
   const intptr_t properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<intptr_t>(info_.platform), 0};
   cl_int status = CL_SUCCESS;
   context_ = Context(api().clCreateContext(properties, 1, &info_.device, nullptr, nullptr, &status));

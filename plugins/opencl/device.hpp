@@ -86,6 +86,8 @@ class Device {
   // The results of warming up CLBlast's routines; see clblast_mutex().
   std::map<std::string, std::optional<cl_int>> clblast_status;
 
+  const int64_t spin_ns;  // that a wait asks for the status of an event without a pause; 0 for processors
+
   std::atomic<int64_t> filter_bytes{0};  // that plans of Fourier transforms keep
 
   // Whether CLBlast won the trial of a dtype, and with fast mathematics.

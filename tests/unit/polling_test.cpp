@@ -2,6 +2,7 @@
 #include "plugins/common/driver/polling.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
 #include <atomic>
 #include <chrono>
@@ -50,6 +51,31 @@ TEST(PollingDeathTest, OthersStayOnceTheProcessEnds) {
 }
 
 TEST(PollingDeathTest, AQueryEndsBefore) { EXPECT_EXIT(end_beside_a_query(), testing::ExitedWithCode(0), ""); }
+
+int64_t pauses_of_a_wait(int64_t spin_ns, int64_t timeout_ns) {
+  Polling polling;
+  Pauses pauses(polling, spin_ns, timeout_ns);
+  const auto begin = std::chrono::steady_clock::now();
+  int64_t count = 0;
+  while (pauses.next()) ++count;
+  EXPECT_GE((std::chrono::steady_clock::now() - begin) / std::chrono::nanoseconds(1), timeout_ns);
+  return count;
+}
+
+TEST(Pauses, EndWithTheTime) {
+  EXPECT_EQ(pauses_of_a_wait(0, 0), 0);
+  EXPECT_GE(pauses_of_a_wait(0, 1'000'000), 1);
+  EXPECT_GE(pauses_of_a_wait(1'000'000, 1'000'000), 1);
+}
+
+// 64 sleeps of 2 us, 300 that grow to 200 us, and 440 of these.
+TEST(Pauses, SleepOnceTheyHaveSpun) { EXPECT_LE(pauses_of_a_wait(0, 100'000'000), 850); }
+
+TEST(Pauses, LeaveTheThreadItsTimerSlack) {
+  const int before = prctl(PR_GET_TIMERSLACK);
+  pauses_of_a_wait(0, 1'000'000);
+  EXPECT_EQ(prctl(PR_GET_TIMERSLACK), before);
+}
 
 }  // namespace
 }  // namespace compute::common
