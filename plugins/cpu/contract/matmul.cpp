@@ -24,6 +24,7 @@ constexpr int64_t kSerialWork = int64_t{3} << 16;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
 constexpr int64_t kTasksPerThread = 3;  // for balance
+constexpr int64_t kTermsToWrite = 4;    // that writing a result takes the time of
 // One equal tile per thread needs the least packing, up to this much work per task, about 15 us. Longer products have
 // more tasks, so that faster threads can take over work of slower ones.
 constexpr int64_t kOneTaskWork = int64_t{1} << 21;
@@ -241,9 +242,8 @@ void MatmulPlan::cut(int64_t threads) {
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];
   tile_m_ = m_;
   tile_n_ = n_;
-  const auto work = [&] {
-    return product(product(tile_m_, tile_n_), product(std::max<int64_t>(k_, 1), relative_cost(dtype_)));
-  };
+  const int64_t terms = std::max<int64_t>(k_, batches_ == 1 ? kTermsToWrite : 1);
+  const auto work = [&] { return product(product(tile_m_, tile_n_), product(terms, relative_cost(dtype_))); };
   const auto tiles = [&] { return product(product(ceiling(m_, tile_m_), ceiling(n_, tile_n_)), batches_); };
   const auto halve_rows = [&] { tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows); };
   const auto halve_longer = [&] {
