@@ -4,7 +4,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <random>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "registry.hpp"
@@ -64,6 +67,27 @@ void hazards_of_views(const Session& session) {
   }
   const Operand whole{filled(dtype::FLOAT32, {2, 5000}, 20), x.tensor};
   session.expect("negative", {}, std::span(&whole, 1), bound_of("negative", dtype::FLOAT32), "both rows", a);
+}
+
+// One stream: each op reads rows that ops shortly before it wrote, and writes rows that they read.
+void dependent_rows(const Session& session) {
+  constexpr int64_t kRows = 16, kWidth = 50000;
+  const Stream stream = session.stream();
+  const Operand x = session.upload(filled(dtype::FLOAT32, {kRows, kWidth}, 0)),
+                one = session.upload(filled(dtype::FLOAT32, {1, kWidth}, 1));
+  int64_t expected[kRows] = {};
+  std::minstd_rand random;
+  for (int i = 0; i < 300; ++i) {
+    const int64_t height = 1 + random() % 2, from = random() % (kRows - 1), to = random() % (kRows - 1);
+    if (std::abs(from - to) < height) continue;
+    const auto rows = [&](int64_t first) { return sliced(x, {first, 0}, {height, kWidth}, {1, 1}); };
+    const Operand operands[] = {rows(from), one};
+    session.run("add", {}, operands, stream, rows(to).tensor);
+    for (int64_t row = 0; row < height; ++row) expected[to + row] = expected[from + row] + 1;
+  }
+  for (int64_t row = 0; row < kRows; ++row)
+    expect_all(session, sliced(x, {row, 0}, {1, kWidth}, {1, 1}).tensor, static_cast<Real>(expected[row]),
+               "row " + std::to_string(row));
 }
 
 void events(const Session& session) {
@@ -266,6 +290,7 @@ void plans(const Session& session) {
 void add_stream_tests(Registry& registry) {
   registry.add({"stream", "hazards", hazards});
   registry.add({"stream", "hazards_of_views", hazards_of_views});
+  registry.add({"stream", "dependent_rows", dependent_rows});
   registry.add({"stream", "events", events});
   registry.add({"stream", "untracked", untracked});
   registry.add({"stream", "reports_while_queued", reports_while_queued});
