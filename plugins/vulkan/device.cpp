@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device.hpp"
 
+#include <compute_kit/core.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "compiler.hpp"
 #include "core.hpp"
@@ -12,8 +15,16 @@
 #include "user_kernel.hpp"
 
 namespace vulkan {
+namespace {
 
-Device::Device(const Physical& p) : physical(p), caps() {
+int64_t spin_time_ns() {
+  const int64_t otherwise = std::thread::hardware_concurrency() < 2 ? 0 : 50;
+  return compute::common::integer_setting("COMPUTE_SPIN_US", 0, 1'000'000).value_or(otherwise) * 1000;
+}
+
+}  // namespace
+
+Device::Device(const Physical& p) : physical(p), caps(), spin_ns(spin_time_ns()) {
   const SignalsBlocked blocked;  // drivers start threads here
   const std::vector<float> priorities(p.queue_count, 1.0f);
   VkDeviceQueueCreateInfo queue = {};

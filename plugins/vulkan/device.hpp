@@ -59,6 +59,7 @@ struct Device {
   std::atomic<bool> is_lost{false};
 
   compute_plugin_caps caps;
+  const int64_t spin_ns;  // that a wait asks the device without a pause
   bool is_fused[2] = {};  // fma of float32 and of float64 rounds once
 
   // Memory.

@@ -95,6 +95,17 @@ void kernel_op(const Request& request) {
   request.plan.user = std::move(user);
 }
 
+// Rounded to words, which kernels exchange to change a part of one.
+std::pair<int64_t, int64_t> span_of(const Tensor& tensor) {
+  if (tensor.is_absent || product(tensor.shape) == 0) return {0, 0};
+  int64_t first = 0, last = bytes_of(tensor.dtype);
+  for (size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+    const int64_t walked = tensor.strides[axis] * (tensor.shape[axis] - 1);
+    (walked < 0 ? first : last) += walked;
+  }
+  return {first - 3, last + 3};
+}
+
 std::unique_ptr<Plan> make_plan(Device& device, const compute_plugin_op& given, bool query) {
   if (const auto refusal = compute::common::refuse_unknown(compute::common::Op(&given)))
     throw Refused{refusal->reason, refusal->argument, refusal->text, refusal->hint};
@@ -105,6 +116,8 @@ std::unique_ptr<Plan> make_plan(Device& device, const compute_plugin_op& given, 
     const Op op(given);
     auto plan = std::make_unique<Plan>();
     primitive.make({device, op, *plan, query});
+    plan->input_count = static_cast<size_t>(op.input_count());
+    for (const Tensor& tensor : op.tensors()) plan->spans.push_back(span_of(tensor));
     return plan;
   }
   throw Refused{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "the plugin does not implement it"};
@@ -120,6 +133,16 @@ void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run) {
   uint64_t fault = 0;
   if (plan.reports_faults) fault = run.fault.buffer != 0 ? address_of(run.fault) : stream.own_fault();
   const uint32_t push_bytes = device.physical.features.push_bytes;
+  std::vector<Stream::Access>& accesses = stream.accesses;
+  accesses.clear();
+  for (size_t t = 0; t < plan.spans.size(); ++t) {
+    const auto [first, last] = plan.spans[t];
+    if (first == last) continue;
+    const uint64_t place = address_of(run.tensors[t]);
+    accesses.push_back(
+        {place + static_cast<uint64_t>(first), place + static_cast<uint64_t>(last), t >= plan.input_count});
+  }
+  if (workspace != 0) accesses.push_back({workspace, workspace + static_cast<uint64_t>(plan.workspace_bytes), true});
   for (const Launch& launch : plan.launches) {
     const size_t bytes = launch.words.size() * sizeof(int64_t);
     std::array<int64_t, 32> pushed;  // 256 bytes, the most that Features::push_bytes says
@@ -147,14 +170,16 @@ void run_plan(const Plan& plan, Stream& stream, const compute_plugin_run& run) {
         case Binding::kFault:
           *word = static_cast<int64_t>(fault);
           break;
+        case Binding::kCounters:
+          *word = static_cast<int64_t>(stream.counters());
+          accesses.push_back({static_cast<uint64_t>(*word), static_cast<uint64_t>(*word) + 1, true});
+          break;
       }
     }
-    if (fits)
-      stream.dispatch(launch.kernel->pipeline, device.layout, words, static_cast<uint32_t>(bytes), launch.groups.data(),
-                      launch.weight);
-    else
-      stream.dispatch(launch.kernel->pipeline, device.layout, &address, sizeof address, launch.groups.data(),
-                      launch.weight);
+    // Which of several faults is found first depends on the order.
+    stream.dispatch(launch.kernel->pipeline, device.layout, fits ? words : static_cast<const void*>(&address),
+                    fits ? static_cast<uint32_t>(bytes) : static_cast<uint32_t>(sizeof address), launch.groups.data(),
+                    launch.weight, plan.reports_faults ? nullptr : &accesses);
   }
   stream.offer();
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace vulkan {
@@ -17,10 +18,10 @@ struct Kernel;
 struct Stream;
 struct UserKernel;
 
-// What a run writes into word `slot` of the arguments of a launch: the address of a tensor, of a byte of the workspace
-// or of the fault record, or a scalar (two words).
+// What a run writes into word `slot` of the arguments of a launch: the address of a tensor, of a byte of the workspace,
+// of the fault record or of the stream's counters, or a scalar (two words).
 struct Binding {
-  enum Kind : int32_t { kTensor, kWorkspace, kScalar, kFault };
+  enum Kind : int32_t { kTensor, kWorkspace, kScalar, kFault, kCounters };
   int32_t slot = 0;
   Kind kind = kTensor;
   int64_t value = 0;  // tensor: its position; workspace: the offset; scalar: its position
@@ -47,6 +48,9 @@ struct Plan {
   int64_t workspace_bytes = 0;
   int64_t kernels_compiled = 0;
   bool reports_faults = false;
+  // The bytes around the first element of each tensor that lie between its elements; none for absent tensors.
+  std::vector<std::pair<int64_t, int64_t>> spans;
+  size_t input_count = 0;
 
   // Adds an array to the workspace, and returns its offset.
   int64_t reserve(int64_t bytes) {

@@ -583,6 +583,7 @@ constexpr compute_plugin_table plugin_table() {
   table.device_open = device_open;
   table.get_extension = get_extension;
   table.close = compute::common::release_core;
+  table.on_exit = [] { is_exiting = true; };
   return table;
 }
 constexpr compute_plugin_table kPluginTable = plugin_table();

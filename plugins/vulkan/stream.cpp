@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.hpp"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "device.hpp"
 
@@ -19,6 +23,24 @@ constexpr uint64_t kWorthwhile = 256;
 constexpr uint64_t kAhead = 2;
 
 constexpr int64_t kChunkBytes = 256 << 10;
+
+constexpr size_t kMostAccesses = 64;  // of commands that may run at once
+
+// While one exists, the thread's sleeps end on time: by default Linux adds up to 50 us.
+class PunctualSleep {
+ public:
+  PunctualSleep() : slack_ns_(prctl(PR_GET_TIMERSLACK)) {
+    if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, 1000UL);
+  }
+  ~PunctualSleep() {
+    if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_ns_));
+  }
+  PunctualSleep(const PunctualSleep&) = delete;
+  PunctualSleep& operator=(const PunctualSleep&) = delete;
+
+ private:
+  const int slack_ns_;
+};
 
 }  // namespace
 
@@ -80,9 +102,23 @@ VkCommandBuffer Stream::record() {
   return open_;
 }
 
-// Orders the next command behind all earlier ones. Between launches it names their stage alone, which costs least.
-void Stream::order(Command next) {
-  const bool is_needed = previous_ != Command::kNone, are_launches = previous_ == next && next == Command::kLaunch;
+bool Stream::may_overlap(const std::vector<Access>& accesses) const {
+  if (!knows_running_ || running_.size() + accesses.size() > kMostAccesses) return false;
+  for (const Access& next : accesses)
+    for (const Access& running : running_)
+      if ((next.writes || running.writes) && next.begin < running.end && running.begin < next.end) return false;
+  return true;
+}
+
+// Orders the next command behind all earlier ones. Between launches it names their stage alone, which costs least. A
+// barrier takes a GPU about 2 us, in which it is idle.
+void Stream::order(Command next, const std::vector<Access>* accesses) {
+  const bool are_launches = previous_ == next && next == Command::kLaunch;
+  const bool overlaps = are_launches && accesses != nullptr && may_overlap(*accesses);
+  if (!overlaps) running_.clear();
+  knows_running_ = accesses != nullptr;
+  if (knows_running_) running_.insert(running_.end(), accesses->begin(), accesses->end());
+  const bool is_needed = previous_ != Command::kNone && !overlaps;
   previous_ = next;
   if (!is_needed) return;
   VkMemoryBarrier memory = {};
@@ -115,9 +151,9 @@ bool Stream::has_room() {
 }
 
 void Stream::dispatch(VkPipeline pipeline, VkPipelineLayout layout, const void* push, uint32_t push_bytes,
-                      const uint32_t* groups, uint64_t weight) {
+                      const uint32_t* groups, uint64_t weight, const std::vector<Access>* accesses) {
   const VkCommandBuffer commands = record();
-  order(Command::kLaunch);
+  order(Command::kLaunch, accesses);
   vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   if (push_bytes > 0) vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes, push);
   vkCmdDispatch(commands, groups[0], groups[1], groups[2]);
@@ -244,6 +280,15 @@ uint64_t Stream::own_fault() {
   return own_fault_->address;
 }
 
+uint64_t Stream::counters() {
+  if (counters_ == nullptr) {
+    constexpr int64_t kBytes = kMostCounters * static_cast<int64_t>(sizeof(uint32_t));
+    counters_ = device.allocate_in_heap(0, kBytes);
+    fill_words(*counters_, 0, kBytes, 0);
+  }
+  return counters_->address;
+}
+
 void Stream::read_own_fault() {
   if (failure_ || !uses_own_fault_) return;
   compute_plugin_fault record;
@@ -327,8 +372,24 @@ uint64_t Stream::progress() {
   return reached_;
 }
 
+// Drivers wake a thread some 100 us after the value was reached. Waits of up to 10 ms therefore ask for it: without a
+// pause at first, then after sleeps of a 64th of the time waited so far.
 bool Stream::wait_until(uint64_t value, int64_t timeout_ns) const {
-  if (value == 0) return true;
+  if (value == 0 || counter() >= value) return true;
+  if (device.physical.kind != COMPUTE_DEVICE_KIND_CPU) {
+    constexpr int64_t kLongest = 10'000'000;
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    const PunctualSleep punctual;
+    int64_t waited = 0;
+    while (waited < std::min(timeout_ns, kLongest) && !is_exiting) {
+      if (waited >= device.spin_ns)
+        std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<int64_t>(waited / 64, 2000)));
+      if (counter() >= value) return true;
+      waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    }
+    if (timeout_ns != INT64_MAX) timeout_ns = std::max<int64_t>(timeout_ns - waited, 0);
+  }
   VkSemaphoreWaitInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
   info.semaphoreCount = 1;

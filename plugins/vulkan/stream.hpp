@@ -36,11 +36,20 @@ struct Stream {
   bool failed() const { return failure_.has_value(); }
   bool is_retired = false;  // destroyed by core; used again when its work has ended
 
-  // Commands. Each begins after all earlier ones have ended.
+  // Memory that a command reads, or writes.
+  struct Access {
+    uint64_t begin, end;  // device addresses
+    bool writes;
+  };
+
+  // Commands. Each begins after all earlier ones have ended, or at once, if `accesses` are all that it uses and none of
+  // them conflicts with the commands that may still run.
   void dispatch(VkPipeline pipeline, VkPipelineLayout layout, const void* push, uint32_t push_bytes,
-                const uint32_t* groups, uint64_t weight = 1);  // `weight`: of a work-group
+                const uint32_t* groups, uint64_t weight = 1,  // of a work-group
+                const std::vector<Access>* accesses = nullptr);
   void copy(const Buffer& src, int64_t src_offset, const Buffer& dst, int64_t dst_offset, int64_t bytes);
   void fill_words(const Buffer& dst, int64_t offset, int64_t bytes, uint32_t word);
+  std::vector<Access> accesses;  // of the run that is being recorded
   // Submits what is recorded if it takes longer than a submission and the device would soon be idle. Called after the
   // launches that belong together.
   void offer();
@@ -49,6 +58,9 @@ struct Stream {
   // A buffer of a host heap that is freed when the work recorded so far has ended.
   Buffer& staging(int64_t bytes, int32_t heap);
   uint64_t own_fault();  // the address of a record for runs that have none
+  // The address of kMostCounters numbers of 32 bits that are 0 between launches.
+  uint64_t counters();
+  static constexpr int64_t kMostCounters = 1024;
 
   void mark(uint64_t number, bool timed);
   void wait_for(Stream& other, uint64_t number);  // locks both, one after the other
@@ -91,7 +103,8 @@ struct Stream {
   uint64_t counter() const;
   VkCommandBuffer record();
   enum class Command { kNone, kLaunch, kTransfer };
-  void order(Command next);
+  void order(Command next, const std::vector<Access>* accesses = nullptr);
+  bool may_overlap(const std::vector<Access>& accesses) const;
   void count(uint64_t weight);
   bool has_room();  // the device would soon be idle
   void collect();
@@ -108,7 +121,9 @@ struct Stream {
   int recorded_ = 0;
   uint64_t weight_ = 0;
   Command previous_ = Command::kNone;
-  uint64_t ended_ = 0;  // a value of the timeline that was reached
+  bool knows_running_ = false;
+  std::vector<Access> running_;  // of the commands since the last barrier
+  uint64_t ended_ = 0;           // a value of the timeline that was reached
   std::deque<std::pair<VkCommandBuffer, uint64_t>> used_;
   std::vector<Wait> waits_;  // of the next submission
   std::deque<Mark> marks_;
@@ -120,6 +135,7 @@ struct Stream {
   std::vector<Query> free_queries_;
   std::unordered_map<uint64_t, Query> times_;
   Buffer* own_fault_ = nullptr;
+  Buffer* counters_ = nullptr;
   bool uses_own_fault_ = false;
 };
 

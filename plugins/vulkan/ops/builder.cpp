@@ -151,6 +151,12 @@ int KernelBuilder::fault() {
   return slot;
 }
 
+int KernelBuilder::counters() {
+  const int slot = word(0);
+  launch_.bindings.push_back({slot, Binding::kCounters, 0});
+  return slot;
+}
+
 std::string KernelBuilder::scalar(int slot, int32_t index, int32_t dtype) {
   const std::string low = "uint64_t(" + at(slot + 2 * index) + ")", high = "uint64_t(" + at(slot + 2 * index + 1) + ")";
   if (bits_of(dtype) == 128)
@@ -329,6 +335,10 @@ std::string KernelBuilder::complete_text() const {
           "layout(buffer_reference,std430,buffer_reference_align=2) buffer B16{uint16_t v;};\n"
           "layout(buffer_reference,std430,buffer_reference_align=4) buffer B32{uint v;};\n"
           "layout(buffer_reference,std430,buffer_reference_align=8) buffer B64{uint64_t v;};\n"
+          "layout(buffer_reference,std430,buffer_reference_align=1) coherent buffer C8{uint8_t v;};\n"
+          "layout(buffer_reference,std430,buffer_reference_align=2) coherent buffer C16{uint16_t v;};\n"
+          "layout(buffer_reference,std430,buffer_reference_align=4) coherent buffer C32{uint v;};\n"
+          "layout(buffer_reference,std430,buffer_reference_align=8) coherent buffer C64{uint64_t v;};\n"
           "layout(buffer_reference,std430,buffer_reference_align=8) buffer W2{uvec2 v;};\n"
           "layout(buffer_reference,std430,buffer_reference_align=16) buffer W4{uvec4 v;};\n";
   const std::string count = std::to_string(std::max<size_t>(launch_.words.size(), 1));

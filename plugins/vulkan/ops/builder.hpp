@@ -101,6 +101,7 @@ class KernelBuilder {
   int workspace(int64_t offset);  // its address
   int scalars(int32_t first, int32_t count);
   int fault();
+  int counters();  // the address of Stream::kMostCounters numbers
   Axes axes(const Space& space);
 
   static std::string at(int slot) { return "a.v[" + std::to_string(slot) + "]"; }

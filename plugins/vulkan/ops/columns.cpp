@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions whose kept axis is contiguous. A group is a table of items: neighbours across take neighbouring columns,
 // four each where loads of 16 bytes allow it, and items below each other take turns with the rows. Then the states of
-// a column are combined, by halves. A few columns are cut into parts of rows, whose states a second launch combines.
+// a column are combined, by halves. A few columns are cut into parts of rows, whose states the last group combines.
 #include "reduction.hpp"
 
 namespace vulkan {
 namespace {
 
 constexpr int kItems = 256;
-constexpr int kRowsAtOnce = 4;  // rows that an item loads before it uses them
 
 struct Columns {
   int lanes = 1;                  // neighbouring columns of an item
   std::vector<bool> is_constant;  // inputs that are equal for these
   int width = 32;                 // items across
+  int at_once = 1;                // rows that an item loads before it uses them
   int64_t units = 0, blocks = 0;  // columns / lanes, and those / width
   int64_t parts = 1, per_part = 0;
   int height() const { return kItems / width; }
@@ -47,7 +47,12 @@ void choose_lanes(const Device& device, const Reduction& r, Columns& c) {
 Columns choose(const Device& device, const Reduction& r) {
   Columns c;
   choose_lanes(device, r, c);
-  const int64_t points = r.kept.count(), terms = r.reduced.count(), wanted = 1024;
+  const bool is_processor = device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
+  const bool are_many = r.input_count() > 2, are_few = r.input_count() == 1 && bytes_of(r.op.tensors()[0].dtype) <= 4;
+  c.at_once = are_many ? 1 : are_few && !r.is_row && !is_processor ? 8 : 4;  // they fit in registers
+  // Columns that are cut into parts are combined by few groups, and fewest where the groups are narrow.
+  if (!r.is_row && c.lanes > 1) c.width = 8;
+  const int64_t points = r.kept.count(), terms = r.reduced.count(), wanted = r.is_row ? 1024 : 512;
   c.units = points / c.lanes;
   const int64_t neighbours = r.kept.shape.back() / c.lanes;
   while (c.width > 8 && c.width / 2 >= neighbours) c.width /= 2;
@@ -57,7 +62,8 @@ Columns choose(const Device& device, const Reduction& r) {
   while (c.width < kItems && (c.units / c.width > 4 * wanted || terms < 4 * c.height())) c.width *= 2;
   c.blocks = (c.units + c.width - 1) / c.width;
   if (!r.is_row && c.blocks < wanted)
-    c.parts = std::max<int64_t>(1, std::min((wanted + c.blocks - 1) / c.blocks, terms / (c.height() * 8)));
+    c.parts = std::max<int64_t>(
+        1, std::min((wanted + c.blocks - 1) / c.blocks, terms / (c.height() * std::max(8, 2 * c.at_once))));
   c.per_part = (terms + c.parts - 1) / c.parts;
   c.parts = (terms + c.per_part - 1) / c.per_part;
   return c;
@@ -72,6 +78,7 @@ class ColumnsWriter {
     k_.sign(c.lanes);
     for (const bool is_constant : c.is_constant) k_.sign(is_constant ? "c" : "v");
     k_.sign(c.width);
+    k_.sign(c.at_once);
     if (r.positions)
       for (const int at : r.place) k_.sign(at);
     for (size_t t = 0; t < r.op.tensors().size(); ++t) slots_.push_back(k_.tensor(static_cast<int32_t>(t)));
@@ -81,11 +88,11 @@ class ColumnsWriter {
     if (c.parts > 1) {
       k_.sign("parts");
       parts_ = k_.word(c.parts), per_part_ = k_.word(c.per_part);
-      states_.parts = c.parts;
+      points_ = k_.word(r.kept.count());
       states_.allocate(k_, request.plan, Accumulator(k_.source, r.stages[0].kind, r.stages[0].accumulator),
-                       r.kept.count());
+                       r.kept.count() * c.parts);
     }
-    is_long_ = c.per_part / (c.height() * at_once()) > 60000;
+    is_long_ = c.per_part / (c.height() * c.at_once) > 60000;
     k_.sign(is_long_ ? "long" : "short");
     Space kept = r.kept;
     for (size_t t = r.input_count() + r.final_outputs(); t < r.op.tensors().size(); ++t)
@@ -95,7 +102,6 @@ class ColumnsWriter {
     kept_ = k_.axes(kept);
     reduced_ = k_.axes(r.reduced);
     k_.finish(std::min<int64_t>(c.blocks * c.parts, 32768), [&] { write(); });
-    if (c.parts > 1) combine_parts(request, r, states_);
   }
 
  private:
@@ -103,8 +109,6 @@ class ColumnsWriter {
   static Text text_of(int64_t n) { return std::to_string(n); }
   static Text state_name(size_t stage, int lane) { return "q" + std::to_string(stage) + "_" + text_of(lane) + "_"; }
   static Text result_name(size_t stage, int lane) { return "result" + std::to_string(stage) + "_" + text_of(lane); }
-  // Rows whose elements fit in registers.
-  int at_once() const { return r_.input_count() <= 2 ? kRowsAtOnce : 1; }
 
   Source::Leaves leaves(int32_t first_scalar, int lane) {
     Source::Leaves made;
@@ -140,8 +144,8 @@ class ColumnsWriter {
       const auto input = static_cast<size_t>(used.nodes[i].value);
       if (used.nodes[i].kind == COMPUTE_PLUGIN_NODE_INPUT && input < is_used.size()) is_used[input] = true;
     }
-    const Text R = reduced_.index_type(), h = text_of(c_.height()), count = text_of(at_once());
-    const Text step = R + "(" + text_of(c_.height() * at_once()) + ")", first = "first+" + R + "(ty)";
+    const Text R = reduced_.index_type(), h = text_of(c_.height()), count = text_of(c_.at_once);
+    const Text step = R + "(" + text_of(c_.height() * c_.at_once) + ")", first = "first+" + R + "(ty)";
     if (is_long_) {  // some drivers end loops after 65535 rounds
       k_.out += "for(" + R + " b=" + first + ";b<terms;b+=" + step + "*" + R + "(32768))for(" + R +
                 " s=b;s<min(terms,b+" + step + "*" + R + "(32768));s+=" + step + "){\n";
@@ -176,6 +180,7 @@ class ColumnsWriter {
     const Text I = kept_.index_type(), R = reduced_.index_type(), w = text_of(c_.width) + "u";
     for (size_t s = 0; s < r_.stages.size(); ++s)
       if (c_.height() > 1) k_.declare_shared(state(s), shared_name(s), c_.lanes);
+    if (c_.parts > 1) PartStates::declare_shared(k_);
     k_.out += "void main(){\nuint lid=gl_LocalInvocationID.x,tx=lid%" + w + ",ty=lid/" + w + ";\nfor(" + I + " g=" + I +
               "(gl_WorkGroupID.x);g<" + k_.number(all_, I) + ";g+=" + I + "(gl_NumWorkGroups.x)){\n" + I + " part=g/" +
               k_.number(blocks_, I) + ",unit=(g-part*" + k_.number(blocks_, I) + ")*" + I + "(" + w + ")+" + I +
@@ -187,7 +192,7 @@ class ColumnsWriter {
     k_.locate(kept_, "k", "unit", r_.positions);
     for (size_t s = 0; s < r_.stages.size(); ++s) write_stage(s);
     if (r_.final != nullptr) write_final();
-    if (c_.height() > 1) k_.out += "barrier();\n";
+    if (c_.height() > 1 || c_.parts > 1) k_.out += "barrier();\n";
     k_.end_loop();
   }
 
@@ -199,14 +204,15 @@ class ColumnsWriter {
     const Accumulator state = this->state(s);
     for (int lane = 0; lane < c_.lanes; ++lane) k_.out += state.declare(state_name(s, lane)) + "\n";
     // The rows that an item loads at once are added as a tree.
-    const bool adds_trees = state.is_compensated() && at_once() > 1;
+    const bool adds_trees = state.is_compensated() && c_.at_once > 1;
     const auto tree = [&](int lane) { return "v" + std::to_string(s) + "_" + text_of(lane); };
     Text declared, added;
     for (int lane = 0; lane < c_.lanes && adds_trees; ++lane) {
       const Text T = type_of(stage.accumulator);
-      declared += T + " " + tree(lane) + "[" + text_of(at_once()) + "];[[unroll]] for(int u=0;u<" + text_of(at_once()) +
-                  ";++u)" + tree(lane) + "[u]=" + identity_text(stage.kind, stage.accumulator) + ";\n";
-      added += state.combine_array(tree(lane), at_once()) + state.add(state_name(s, lane), tree(lane) + "[0]") + "\n";
+      declared += T + " " + tree(lane) + "[" + text_of(c_.at_once) + "];[[unroll]] for(int u=0;u<" +
+                  text_of(c_.at_once) + ";++u)" + tree(lane) + "[u]=" + identity_text(stage.kind, stage.accumulator) +
+                  ";\n";
+      added += state.combine_array(tree(lane), c_.at_once) + state.add(state_name(s, lane), tree(lane) + "[0]") + "\n";
     }
     const auto add_row = [&] {
       for (int lane = 0; lane < c_.lanes; ++lane) {
@@ -217,19 +223,25 @@ class ColumnsWriter {
     };
     each_row(*stage.before, add_row, declared, added);
     if (c_.height() > 1) combine(s, state);
-    if (c_.parts > 1) {
-      k_.out += "if(ty==0u&&inside){";
-      for (int lane = 0; lane < c_.lanes; ++lane) {
-        const Text point = "(int64_t(unit)*" + text_of(c_.lanes) + "l+" + text_of(lane) + "l)";
-        for (size_t i = 0; i < state.parts(); ++i)
-          k_.out += store(state.part_dtype(i),
-                          state_place(states_.slots, i, state, point + "*" + k_.at(parts_) + "+int64_t(part)"),
-                          state_name(s, lane) + std::to_string(i));
-      }
-      k_.out += "}\n";
-      return;
-    }
+    if (c_.parts > 1) combine_parts(s, state);
     for (int lane = 0; lane < c_.lanes; ++lane) write_after(s, lane, state);
+    if (c_.parts > 1) k_.out += "}\n";
+  }
+
+  // Leaves the states of whole columns, in a block that the last group executes.
+  void combine_parts(size_t s, const Accumulator& state) {
+    std::vector<Text> names;
+    for (int lane = 0; lane < c_.lanes; ++lane) names.push_back(state_name(s, lane));
+    const auto index = [&](const Text& part, size_t lane) {
+      return "int64_t(" + part + ")*" + k_.at(points_) + "+int64_t(unit)*" + text_of(c_.lanes) + "l+" +
+             text_of(static_cast<int64_t>(lane)) + "l";
+    };
+    k_.out += "if(ty==0u&&inside){";
+    states_.store_states(k_, state, names, index);
+    k_.out += "}\n";
+    const Text block = "(g%" + k_.number(blocks_, kept_.index_type()) + ")";
+    states_.begin_last(k_, block, k_.number(parts_, "uint"), state, names, index, "ty", c_.height());
+    if (c_.height() > 1) combine(s, state);
   }
 
   // By halves, all columns at once. Every item of a column gets the result.
@@ -306,7 +318,7 @@ class ColumnsWriter {
   KernelBuilder k_;
   std::vector<int> slots_, steps_;  // steps of outputs that are stored once per column
   PartStates states_;
-  int scalars_ = 0, units_ = 0, blocks_ = 0, all_ = 0, terms_ = 0, parts_ = 0, per_part_ = 0;
+  int scalars_ = 0, units_ = 0, blocks_ = 0, all_ = 0, terms_ = 0, parts_ = 0, per_part_ = 0, points_ = 0;
   bool is_long_ = false;
   Axes kept_, reduced_;
 };

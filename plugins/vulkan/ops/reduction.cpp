@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce and row. One work-item or one group combines the values of a point of the result; a reduction to few points is
-// cut into parts, whose states a second launch combines. The order depends on the shapes alone.
+// cut into parts, whose states the last group combines. The order depends on the shapes alone.
 #include "reduction.hpp"
 
 namespace vulkan {
@@ -109,19 +109,14 @@ Layout choose_layout(const Device& device, const Reduction& r) {
   Layout layout;
   layout.local = plain_group_size(device);
   const bool along_memory = reduces_along_memory(r);
-  layout.by_group = terms >= 64 && (along_memory || points < 2048);
+  layout.by_group = terms >= 64 && (along_memory || points < 65536);
   if (layout.by_group) layout.local = terms >= 1024 && !is_processor ? 256 : 64;
   constexpr int64_t kGroups = 1024;
   choose_runs(r, layout);
   if (r.is_row || points >= kGroups) choose_held(device, r, layout);
   if (r.is_row) return layout;
-  if (layout.by_group) {
-    if (points < kGroups) layout.parts = std::min((kGroups + points - 1) / points, terms / (layout.local * 16));
-  } else {
-    constexpr int64_t kItems = 1 << 18;
-    if (points < kItems) layout.parts = std::min((kItems + points - 1) / points, terms / 64);
-  }
-  layout.parts = std::max<int64_t>(layout.parts, 1);
+  if (layout.by_group && points < kGroups)
+    layout.parts = std::clamp<int64_t>(terms / (layout.local * 16), 1, (kGroups + points - 1) / points);
   return layout;
 }
 
@@ -158,9 +153,8 @@ class ReductionWriter {
       k_.sign("parts");
       parts_slot_ = k_.word(parts);
       per_part_slot_ = k_.word(per_part);
-      part_states_.parts = parts;
       part_states_.allocate(k_, request_.plan, Accumulator(k_.source, r_.stages[0].kind, r_.stages[0].accumulator),
-                            points);
+                            points * parts);
     }
     const int64_t rounds = per_part / (layout_.by_group ? layout_.local : 1);
     if (rounds > 60000) {
@@ -174,7 +168,6 @@ class ReductionWriter {
       k_.finish(std::min<int64_t>(points * parts, 32768), text);
     else
       k_.finish_loop(points * parts, text);
-    if (parts > 1) combine_parts(request_, r_, part_states_);
   }
 
  private:
@@ -313,6 +306,7 @@ class ReductionWriter {
       states.emplace_back(k_.source, stage.kind, stage.accumulator, layout_.held == 0);
     if (layout_.by_group) {
       for (size_t s = 0; s < states.size(); ++s) k_.declare_shared(states[s], "h" + std::to_string(s) + "_");
+      if (layout_.parts > 1) PartStates::declare_shared(k_);
     }
     if (layout_.by_group) {
       k_.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k_.number(points_slot_, I) + ";\nfor(" +
@@ -364,17 +358,22 @@ class ReductionWriter {
     });
     if (holds) k_.out += state.combine_array(v, values) + q + "0=" + v + "[0];\n";
     if (layout_.by_group) k_.combine_group(state, q, h);
-    if (layout_.parts > 1) {
-      const std::string I = kept_.index_type();
-      if (layout_.by_group) k_.out += "if(lid==0u){";
-      for (size_t i = 0; i < state.parts(); ++i)
-        k_.out += store(state.part_dtype(i),
-                        state_place(part_states_.slots, i, state, "point*" + k_.number(parts_slot_, I) + "+part"),
-                        q + std::to_string(i));
-      if (layout_.by_group) k_.out += "}\n";
-      return;
-    }
+    if (layout_.parts > 1) combine_parts(state, q, h);
     write_after(s, state);
+    if (layout_.parts > 1) k_.out += "}\n";
+  }
+
+  // Leaves the state of the whole point in <q>, in a block that the last group executes.
+  void combine_parts(const Accumulator& state, const std::string& q, const std::string& h) {
+    const std::string parts = k_.number(parts_slot_, "uint");
+    const auto index = [&](const std::string& part, size_t) {
+      return "int64_t(point)*" + k_.at(parts_slot_) + "+int64_t(" + part + ")";
+    };
+    k_.out += "if(lid==0u){";
+    part_states_.store_states(k_, state, {q}, index);
+    k_.out += "}\n";
+    part_states_.begin_last(k_, "point", parts, state, {q}, index, "lid", layout_.local);
+    k_.combine_group(state, q, h);
   }
 
   // Evaluates `after`: declares result<s>, or of reduce stores the outputs.
@@ -476,90 +475,51 @@ void sign_reduction(KernelBuilder& k, const Reduction& r) {
   for (const int64_t stage : r.stored) k.sign(stage);
 }
 
-void PartStates::allocate(KernelBuilder& k, Plan& plan, const Accumulator& state, int64_t points) {
-  for (size_t i = 0; i < state.parts(); ++i) {
-    offsets.push_back(plan.reserve(points * parts * bytes_of(state.part_dtype(i))));
-    slots.push_back(k.workspace(offsets.back()));
-  }
+void PartStates::allocate(KernelBuilder& k, Plan& plan, const Accumulator& state, int64_t count) {
+  for (size_t i = 0; i < state.parts(); ++i)
+    slots_.push_back(k.workspace(plan.reserve(count * bytes_of(state.part_dtype(i)))));
+  counters_ = k.counters();
 }
 
-std::string state_place(const std::vector<int>& slots, size_t part, const Accumulator& state,
-                        const std::string& index) {
-  return KernelBuilder::address(slots[part],
+void PartStates::declare_shared(KernelBuilder& k) { k.out += "shared bool is_last;\n"; }
+
+std::string PartStates::place(const Accumulator& state, size_t part, const std::string& index) const {
+  return KernelBuilder::address(slots_[part],
                                 "int64_t(" + index + ")*" + std::to_string(bytes_of(state.part_dtype(part))) + "l");
 }
 
-// One work-item, or one group, combines the states of a point.
-void combine_parts(const Request& request, const Reduction& r, const PartStates& part_states) {
-  const Stage& stage = r.stages[0];
-  KernelBuilder k(request.device, request.plan, request.query, "reduce parts");
-  for (const Tensor& tensor : r.op.tensors()) k.sign(tensor.dtype);
-  k.sign(std::string_view(reinterpret_cast<const char*>(stage.after->digest), sizeof stage.after->digest));
-  k.sign(stage.kind);
-  k.sign(stage.accumulator);
-  const bool by_group = part_states.parts >= 8;
-  const bool is_processor = request.device.physical.kind == COMPUTE_DEVICE_KIND_CPU;
-  const int local = part_states.parts >= 256 && !is_processor ? 256 : 64;
-  k.sign(by_group ? "group" : "item");
-  if (by_group) k.use_group_size(local);
-  const size_t outputs = r.op.tensors().size() - r.input_count();
-  std::vector<int> slots, states;
-  Space space;
-  space.shape = r.kept.shape;
-  for (size_t i = 0; i < outputs; ++i) {
-    slots.push_back(k.tensor(static_cast<int32_t>(r.input_count() + i)));
-    space.strides.push_back(r.kept.strides[r.input_count() + i]);
-  }
-  const int scalars = k.scalars(0, r.op.scalar_count());
-  for (const int64_t offset : part_states.offsets) states.push_back(k.workspace(offset));
-  const int count = k.word(r.kept.count()), parts = k.word(part_states.parts);
-  const Axes axes = k.axes(space);
-  const auto text = [&] {
-    const Accumulator state(k.source, stage.kind, stage.accumulator);
-    const std::string I = axes.index_type();
-    if (by_group) {
-      k.declare_shared(state, "h");
-      k.out += "void main(){\nuint lid=gl_LocalInvocationID.x;" + I + " n=" + k.number(count, I) + ";\nfor(" + I +
-               " i=" + I + "(gl_WorkGroupID.x);i<n;i+=" + I + "(gl_NumWorkGroups.x)){\n";
-    } else {
-      k.begin_loop(count, I);
-    }
-    k.locate(axes, "k", "i", false);
-    // Four loads at once; behind the end the last part is loaded again, and not used.
-    const std::string step = by_group ? std::to_string(local) + "u" : "1u";
-    k.out += state.declare("q") + "\nuint parts=" + k.number(parts, "uint") + ";";
-    std::vector<std::string> loaded;
-    std::string loads;
-    for (size_t i = 0; i < state.parts(); ++i) {
-      const std::string name = "s" + std::to_string(i);
-      k.out += state.type(i) + " " + name + "[4];";
-      loads += name + "[u]=" +
-               load(state.part_dtype(i), state_place(states, i, state, "int64_t(i)*int64_t(parts)+int64_t(p)")) + ";";
-      loaded.push_back(name + "[u]");
-    }
-    k.out += "\nfor(uint b=" + std::string(by_group ? "lid" : "0u") + ";b<parts;b+=4u*" + step +
-             "){[[unroll]] for(uint u=0u;u<4u;++u){uint p=min(b+u*" + step + ",parts-1u);" + loads +
-             "}\n[[unroll]] for(uint u=0u;u<4u;++u)if(b+u*" + step + "<parts){" + state.merge("q", loaded) + "}}\n";
-    if (by_group) {
-      k.combine_group(state, "q", "h");
-      k.out += "if(lid==0u){\n";
-    }
-    k.out += type_of(stage.accumulator) + " total=" + state.result("q") + ";\n";
-    Source::Leaves from;
-    from.input = [](int32_t, int32_t) { return std::string("total"); };
-    from.scalar = [&](int32_t i, int32_t dtype) { return k.scalar(scalars, stage.after_scalars + i, dtype); };
-    const auto names = k.source.emit(k.out, *stage.after, "a", from);
-    for (size_t i = 0; i < names.size(); ++i)
+void PartStates::store_states(KernelBuilder& k, const Accumulator& state, const std::vector<std::string>& names,
+                              const Index& index) const {
+  for (size_t column = 0; column < names.size(); ++column)
+    for (size_t i = 0; i < state.parts(); ++i)
       k.out +=
-          store(r.op.tensors()[r.input_count() + i].dtype, k.address(slots[i], "k" + std::to_string(i)), names[i]) +
-          "\n";
-    if (by_group) k.out += "}\nbarrier();\n";
-    k.end_loop();
-  };
-  if (by_group)
-    k.finish(std::min<int64_t>(r.kept.count(), 32768), text);
-  else
-    k.finish_loop(r.kept.count(), text);
+          store(state.part_dtype(i), place(state, i, index("part", column)), names[column] + std::to_string(i), 'C');
+}
+
+void PartStates::begin_last(KernelBuilder& k, const std::string& counter, const std::string& parts,
+                            const Accumulator& state, const std::vector<std::string>& names, const Index& index,
+                            const std::string& first, int step) const {
+  const std::string number = "C32(" + KernelBuilder::address(counters_, counter + "*4") + ").v";
+  k.out += "memoryBarrierBuffer();barrier();\nif(gl_LocalInvocationID.x==0u){is_last=atomicAdd(" + number +
+           ",1u)+1u==" + parts + ";if(is_last)" + number +
+           "=0u;}\nmemoryBarrierShared();barrier();\nif(is_last){memoryBarrierBuffer();\n";
+  // Four loads at once; behind the end the last part is loaded again, and not used.
+  std::string loads, merges;
+  for (size_t column = 0; column < names.size(); ++column) {
+    k.out += state.declare(names[column]);
+    std::vector<std::string> theirs;
+    for (size_t i = 0; i < state.parts(); ++i) {
+      const std::string array = "their" + std::to_string(i) + "_" + std::to_string(column);
+      k.out += state.type(i) + " " + array + "[4];";
+      theirs.push_back(array + "[u]");
+      loads += theirs[i] + "=" + load(state.part_dtype(i), place(state, i, index("p", column)), 'C') + ";";
+    }
+    merges += state.merge(names[column], theirs);
+  }
+  const std::string distance = std::to_string(step) + "u";
+  k.out += "\nfor(uint b=" + first + ";b<" + parts + ";b+=4u*" + distance +
+           "){[[unroll]] for(uint u=0u;u<4u;++u){uint p=min(b+u*" + distance + "," + parts + "-1u);" + loads +
+           "}\n[[unroll]] for(uint u=0u;u<4u;++u)if(b+u*" + distance + "<" + parts + "){" + merges + "}}\n";
 }
 
 void reduce(const Request& request) {

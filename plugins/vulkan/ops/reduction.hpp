@@ -2,6 +2,7 @@
 // What reductions are made of: stages, and the axes that they keep and reduce.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,17 +38,28 @@ struct Reduction {
 // Signs dtypes, stages and what is stored.
 void sign_reduction(KernelBuilder& k, const Reduction& r);
 
-// Where the states of parts are: one array per part of a state, of [points][parts].
-struct PartStates {
-  int64_t parts = 1;
-  std::vector<int64_t> offsets;  // in the workspace
-  std::vector<int> slots;        // of the kernel that writes them
+// Results that several groups share: each group stores the state of its part, and the last one to end combines all of
+// them, in the order of the parts. A counter of each result tells who is the last.
+class PartStates {
+ public:
+  void allocate(KernelBuilder& k, Plan& plan, const Accumulator& state, int64_t count);
+  static void declare_shared(KernelBuilder& k);
+  using Index = std::function<std::string(const std::string& part, size_t column)>;  // of all states
+  // Stores the states <names>, of one column each, as those of the part `part`.
+  void store_states(KernelBuilder& k, const Accumulator& state, const std::vector<std::string>& names,
+                    const Index& index) const;
+  // Begins a block that the last of `parts` groups executes. `counter` is the number of the result, below
+  // Stream::kMostCounters. The block declares the states <names>, and merges the states of the parts first,
+  // first + step, … into them.
+  void begin_last(KernelBuilder& k, const std::string& counter, const std::string& parts, const Accumulator& state,
+                  const std::vector<std::string>& names, const Index& index, const std::string& first, int step) const;
 
-  void allocate(KernelBuilder& k, Plan& plan, const Accumulator& state, int64_t points);
+ private:
+  std::string place(const Accumulator& state, size_t part, const std::string& index) const;
+
+  std::vector<int> slots_;  // of arrays, one for each part of a state
+  int counters_ = 0;
 };
-std::string state_place(const std::vector<int>& slots, size_t part, const Accumulator& state, const std::string& index);
-// The launch that combines the states of each point, for the kept axes as they were given.
-void combine_parts(const Request& request, const Reduction& r, const PartStates& states);
 
 // The layout by columns: the kept axis is contiguous. Returns false if it does not fit.
 bool reduce_by_columns(const Request& request, const Reduction& r);

@@ -94,43 +94,47 @@ std::string value_from(int32_t dtype, const std::string& bits) {
   throw Failure(COMPUTE_ERROR_INTERNAL, "vulkan: bits of complex128");
 }
 
-std::string load(int32_t dtype, const std::string& a) {
+std::string load(int32_t dtype, const std::string& a, char block) {
+  const std::string b(1, block);
   switch (bits_of(dtype)) {
     case 8:
-      return value_from(dtype, "uint(B8(" + a + ").v)");
+      return value_from(dtype, "uint(" + b + "8(" + a + ").v)");
     case 16:
-      return value_from(dtype, "uint(B16(" + a + ").v)");
+      return value_from(dtype, "uint(" + b + "16(" + a + ").v)");
     case 32:
-      return value_from(dtype, "B32(" + a + ").v");
+      return value_from(dtype, b + "32(" + a + ").v");
     case 64:
       // Complex numbers are aligned to their parts.
-      if (class_of(dtype) == 'c') return "uintBitsToFloat(uvec2(B32(" + a + ").v,B32((" + a + ")+4ul).v))";
-      return value_from(dtype, "B64(" + a + ").v");
+      if (class_of(dtype) == 'c')
+        return "uintBitsToFloat(uvec2(" + b + "32(" + a + ").v," + b + "32((" + a + ")+4ul).v))";
+      return value_from(dtype, b + "64(" + a + ").v");
     default:
       break;
   }
   const auto part = [&](const char* offset) {
-    return "packDouble2x32(unpackUint2x32(B64((" + a + ")" + offset + ").v))";
+    return "packDouble2x32(unpackUint2x32(" + b + "64((" + a + ")" + offset + ").v))";
   };
   return "dvec2(" + part("") + "," + part("+8ul") + ")";
 }
 
-std::string store(int32_t dtype, const std::string& a, const std::string& value) {
+std::string store(int32_t dtype, const std::string& a, const std::string& value, char block) {
+  const std::string b(1, block);
   switch (bits_of(dtype)) {
     case 8:
-      return "B8(" + a + ").v=uint8_t(" + bits_from(dtype, value) + ");";
+      return b + "8(" + a + ").v=uint8_t(" + bits_from(dtype, value) + ");";
     case 16:
-      return "B16(" + a + ").v=uint16_t(" + bits_from(dtype, value) + ");";
+      return b + "16(" + a + ").v=uint16_t(" + bits_from(dtype, value) + ");";
     case 32:
-      return "B32(" + a + ").v=" + bits_from(dtype, value) + ";";
+      return b + "32(" + a + ").v=" + bits_from(dtype, value) + ";";
     case 64:
       if (class_of(dtype) == 'c')
-        return "{uvec2 q=floatBitsToUint(" + value + ");B32(" + a + ").v=q.x;B32((" + a + ")+4ul).v=q.y;}";
-      return "B64(" + a + ").v=" + bits_from(dtype, value) + ";";
+        return "{uvec2 q=floatBitsToUint(" + value + ");" + b + "32(" + a + ").v=q.x;" + b + "32((" + a +
+               ")+4ul).v=q.y;}";
+      return b + "64(" + a + ").v=" + bits_from(dtype, value) + ";";
     default:
       break;
   }
-  return "{dvec2 q=" + value + ";B64(" + a + ").v=packUint2x32(unpackDouble2x32(q.x));B64((" + a +
+  return "{dvec2 q=" + value + ";" + b + "64(" + a + ").v=packUint2x32(unpackDouble2x32(q.x));" + b + "64((" + a +
          ")+8ul).v=packUint2x32(unpackDouble2x32(q.y));}";
 }
 

@@ -25,9 +25,9 @@ std::string wrapped(int32_t dtype, const std::string& value);
 std::string bits_from(int32_t dtype, const std::string& value);
 std::string value_from(int32_t dtype, const std::string& bits);
 
-// Elements at an address, which is a uint64_t.
-std::string load(int32_t dtype, const std::string& address);
-std::string store(int32_t dtype, const std::string& address, const std::string& value);
+// Elements at an address, which is a uint64_t. `block` is 'C' for what other groups of the launch write or read.
+std::string load(int32_t dtype, const std::string& address, char block = 'B');
+std::string store(int32_t dtype, const std::string& address, const std::string& value, char block = 'B');
 
 // A run of four elements in an array of words w[4 * bytes / 4], and one element of it. For elements of up to 8 bytes.
 constexpr int kRun = 4;
