@@ -509,6 +509,24 @@ class Programs(Case):
             self.assert_same(x, np.full((2, 3), value, np.float32))
             self.assert_same(y, np.full(2, value, np.float32))
 
+    def test_slots_alone(self):
+        """Ops of slots alone are recorded, on the device of the stream."""
+        slot, device = cp.graph.slot(cp.float32), cp.device()
+        with cp.graph.record() as recorded:
+            y, z = slot * 2 + 1, cp.where(slot > 1, slot, -slot)
+        self.assertEqual({y.device, z.device}, {device})
+        for value in (3.0, 0.5):
+            recorded.set(slot, value)
+            recorded.run()
+            self.assertEqual((float(y), float(z)), (2 * value + 1, value if value > 1 else -value))
+
+    def test_slots_have_no_value(self):
+        slot = cp.graph.slot(cp.int32)
+        for use in (int, float, bool, complex, lambda x: x.item(), lambda x: x.tolist(), lambda x: range(x)):
+            with self.assertRaisesRegex(TypeError, "slot of a graph has no value"):
+                use(slot)
+        self.assertEqual((repr(slot), str(slot)), ("Array(slot, dtype=int32)", "slot"))
+
     def test_full_of_recorded_values(self):
         x = cp.asarray([1.0, 2.0])
         with cp.graph.record() as recorded:

@@ -206,7 +206,7 @@ def array_repr(x):
     if x.size == 0:
         body = "[]" if x.shape == (0,) else f"[], shape={x.shape}"
     elif x.ndim == 0:
-        body = _texts(flat_list(x), x.dtype)[0].strip()
+        body = _texts(flat_list(x), x.dtype)[0].strip() if _core.shares_memory(x, x) else "slot"
     else:
         body = _body(x, ", ", len(prefix) + 1, WIDTH - 1)
     notes = f"dtype={x.dtype.name}"
@@ -224,6 +224,8 @@ def array_str(x):
     if x.size == 0:
         return "[]"
     if x.ndim == 0:
+        if not _core.shares_memory(x, x):
+            return "slot"
         value = x.item()
         return _round_trip(value, x.dtype) if x.dtype in _dtypes.FLOATS + _dtypes.FLOAT8 and math.isfinite(value) else str(value)
     return _body(x, " ", 1, WIDTH)

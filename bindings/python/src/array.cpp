@@ -178,7 +178,7 @@ inline bool read_only_element(PyObject* self, unsigned char (&bytes)[16]) {
   const Ref base = Ref::share(array.base);  // another thread may give the element its tensor meanwhile
   if (!base || array.index_count == 0) {
     compute_tensor* const tensor = tensor_of(self);
-    return tensor != nullptr && read_slowly(array, tensor, 0, bytes);
+    return tensor != nullptr && has_value(tensor) && read_slowly(array, tensor, 0, bytes);
   }
   compute_tensor* const tensor = source_of(self);
   int8_t& is_on_cpu = reinterpret_cast<ArrayObject*>(array.base)->is_on_cpu;

@@ -129,7 +129,7 @@ PyObject* read_into(PyObject*, PyObject* args) {
   PyObject *array = nullptr, *object = nullptr;
   if (PyArg_ParseTuple(args, "OO", &array, &object) == 0) return nullptr;
   compute_tensor* const tensor = tensor_from(array, "read_into");
-  if (tensor == nullptr) return nullptr;
+  if (tensor == nullptr || !has_value(tensor)) return nullptr;
   const HeldBuffer buffer(object, PyBUF_WRITABLE);
   if (!buffer || !wait_interruptibly(compute_tensor_device(tensor))) return nullptr;
   compute_error* error = nullptr;

@@ -232,6 +232,29 @@ inline compute_stream* stream_for(compute_device* device) {
   return compute_stream_device(current_stream) == device ? current_stream : nullptr;
 }
 
+/// False for numbers and for slots of graphs.
+inline bool has_memory(const compute_tensor* tensor) { return compute_tensor_shares_buffer(tensor, tensor) != 0; }
+/// False, with an exception set, for slots of graphs.
+inline bool has_value(const compute_tensor* tensor) {
+  if (compute_tensor_rank(tensor) > 0 || has_memory(tensor)) return true;
+  PyErr_SetString(PyExc_TypeError, "a slot of a graph has no value yet: Graph.set gives it one for a run");
+  return false;
+}
+/// The stream for work with tensors, which are not NULL: that of their device, which is the first one's that is not on
+/// cpu. Tensors without memory are on every device.
+template <class Tensors>
+compute_stream* stream_for_work(const Tensors& tensors) {
+  compute_device* device = nullptr;
+  bool any_memory = false;
+  for (const compute_tensor* const tensor : tensors) {
+    if (tensor == nullptr) continue;
+    device = compute_tensor_device(tensor);
+    if (!is_cpu(device)) return stream_for(device);
+    any_memory = any_memory || has_memory(tensor);
+  }
+  return any_memory ? stream_for(device) : current_stream;
+}
+
 // ---- array.cpp, indexing.cpp, operators.cpp -------------------------------------------------------------------------
 
 bool add_arrays(PyObject* module);

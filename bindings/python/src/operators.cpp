@@ -4,6 +4,7 @@
 // share.
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "module.hpp"
@@ -99,14 +100,8 @@ class Operands {
     }
     return true;
   }
-  /// The device of the operands: the first one's that is not on cpu.
-  [[nodiscard]] compute_device* device() const {
-    compute_device* device = nullptr;
-    for (int i = 0; i < count_; ++i) {
-      device = compute_tensor_device(tensors_[i]);
-      if (!is_cpu(device)) break;
-    }
-    return device;
+  [[nodiscard]] compute_stream* stream() const {
+    return stream_for_work(std::span(tensors_, static_cast<size_t>(count_)));
   }
 
  private:
@@ -441,7 +436,7 @@ PyObject* run_elementwise(const compute_op* op, bool is_inexact, PyObject* const
   compute_tensor* result = output;
   if (output != nullptr) note_write(output);
   compute_stream* stream = current_stream;
-  if (stream != nullptr) stream = stream_for(operands.device());
+  if (stream != nullptr) stream = operands.stream();
   compute_error* error = nullptr;
   {
     const ProgramLine line;

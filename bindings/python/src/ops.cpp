@@ -265,17 +265,10 @@ struct Tensors {
     inputs[static_cast<size_t>(place)] = converted;
     return true;
   }
-  /// The device of the work: the first tensor's that is not on cpu.
-  [[nodiscard]] compute_device* device() const {
-    compute_device* device = nullptr;
-    for (const auto* const list : {&inputs, &outputs}) {
-      for (compute_tensor* const tensor : *list) {
-        if (tensor == nullptr) continue;
-        device = compute_tensor_device(tensor);
-        if (!is_cpu(device)) return device;
-      }
-    }
-    return device;
+  [[nodiscard]] compute_stream* stream() const {
+    std::vector<compute_tensor*> all = inputs;
+    all.insert(all.end(), outputs.begin(), outputs.end());
+    return stream_for_work(all);
   }
 };
 
@@ -412,7 +405,7 @@ PyObject* run(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject*
     if (tensor != nullptr) note_write(tensor);
   }
   compute_stream* stream = current_stream;
-  if (stream != nullptr) stream = stream_for(tensors.device());
+  if (stream != nullptr) stream = tensors.stream();
   compute_error* error = nullptr;
   {
     const bool brief = op.reduces && tensors.inputs[0] != nullptr && is_brief(tensors.inputs[0]);
