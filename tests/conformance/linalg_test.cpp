@@ -621,6 +621,29 @@ void test_singular(const Session& session, const std::string& op, int64_t n) {
   EXPECT_TRUE(error.mentions(op)) << error.message();
 }
 
+// A graph reports the fault of the op that has it, not of another one that reports faults.
+void test_singular_in_graph(const Session& session, const std::string& op) {
+  constexpr int64_t n = 4;
+  Case c(session, op, dtype::FLOAT32);
+  std::vector<Operand> operands{session.upload(Array(dtype::FLOAT32, {n, n}))};
+  if (op == "solve") operands.push_back(c.uniform({n, 2}));
+  const Operand before[] = {c.uniform({9}), session.upload(Array(dtype::INT64, {4}))};
+  const Stream stream = session.stream();
+  check(compute_graph_begin(stream, nullptr));
+  Tensor taken, output;
+  const Error refused[] = {session.try_run("take", {}, before, stream, taken),
+                           session.try_run(op, {}, operands, stream, output)};
+  Graph graph;
+  const Error at_end(compute_graph_end(stream, graph.out()));
+  for (const Error& error : refused)
+    if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
+  check(compute_graph_run(graph, stream));
+  Array found(dtype::FLOAT32, operands.back().array.shape());
+  const Error error(compute_tensor_read(output, found.data(), found.size_bytes()));
+  EXPECT_EQ(error.code(), COMPUTE_ERROR_NUMERICAL) << error.message();
+  EXPECT_TRUE(error.mentions(op)) << error.message();
+}
+
 // Ops that devices leave to the host need the cpu plugin, and LAPACK. Throws Lacking if one of them is missing.
 void need_host() {
   static const std::string missing = [] {
@@ -707,6 +730,17 @@ void add_linalg_tests(Registry& registry) {
                     "",
                     {dtype::FLOAT32}});
     }
+  }
+  for (const char* op : {"cholesky", "inv", "solve"}) {
+    registry.add({"linalg",
+                  std::string("no_result_in_a_graph_of_") + op,
+                  [op](const Session& session) {
+                    need_host();
+                    test_singular_in_graph(session, op);
+                  },
+                  Level::QUICK,
+                  "",
+                  {dtype::FLOAT32}});
   }
   for (const char* op : {"eigh", "qr", "svd"}) {
     for (const Dtype dtype : {dtype::FLOAT32, dtype::FLOAT64, dtype::COMPLEX128}) {
