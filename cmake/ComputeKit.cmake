@@ -39,7 +39,7 @@ function(compute_write_kit_header header)
   file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/package/compute_kit/${name}" CONTENT "${text}" @ONLY)
 endfunction()
 
-compute_add_kit(plugin_kit ROOMS op table)
+compute_add_kit(plugin_kit ROOMS op table driver)
 compute_add_kit(kernel_kit ROOMS source/expressions LIBRARIES compute_plugin_kit)
 
 # An export of its own: a package without the kit stays usable.

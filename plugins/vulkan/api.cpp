@@ -2,9 +2,9 @@
 #include "api.hpp"
 
 #include <dlfcn.h>
+#include <compute_kit/signals_blocked.hpp>
 
 #include "core.hpp"
-#include "signals_blocked.hpp"
 
 namespace vulkan {
 
@@ -57,7 +57,7 @@ struct Loader {
   VkInstance instance = VK_NULL_HANDLE;
 
   Loader() {
-    const SignalsBlocked blocked;  // drivers may start threads
+    const compute::common::SignalsBlocked blocked;  // drivers may start threads
     void* library = nullptr;
     for (const char* name : {"libvulkan.so.1", "libvulkan.so"}) {
       report.tried += report.tried.empty() ? name : std::string("\n") + name;

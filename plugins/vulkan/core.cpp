@@ -4,7 +4,6 @@
 namespace vulkan {
 
 const compute_plugin_core* core = nullptr;
-std::atomic<bool> is_exiting{false};
 
 compute_error* make_error(compute_error_code code, std::string_view message, int64_t native_code) {
   compute_plugin_error_info info = {};

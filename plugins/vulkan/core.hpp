@@ -4,7 +4,6 @@
 
 #include <compute/plugin.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -17,9 +16,6 @@ namespace vulkan {
 
 // The core table, given by compute_plugin_open.
 extern const compute_plugin_core* core;
-
-// The process exits. Drivers destroy themselves meanwhile, so nothing asks them repeatedly any more.
-extern std::atomic<bool> is_exiting;
 
 struct Failure : std::runtime_error {
   Failure(compute_error_code kind, const std::string& message, int64_t native_code = 0)

@@ -1,31 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device.hpp"
 
-#include <compute_kit/core.hpp>
+#include <compute_kit/polling.hpp>
+#include <compute_kit/signals_blocked.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "compiler.hpp"
 #include "core.hpp"
-#include "signals_blocked.hpp"
 #include "stream.hpp"
 #include "user_kernel.hpp"
 
 namespace vulkan {
-namespace {
-
-int64_t spin_time_ns() {
-  const int64_t otherwise = std::thread::hardware_concurrency() < 2 ? 0 : 50;
-  return compute::common::integer_setting("COMPUTE_SPIN_US", 0, 1'000'000).value_or(otherwise) * 1000;
-}
-
-}  // namespace
-
-Device::Device(const Physical& p) : physical(p), caps(), spin_ns(spin_time_ns()) {
-  const SignalsBlocked blocked;  // drivers start threads here
+Device::Device(const Physical& p) : physical(p), caps(), spin_ns(compute::common::spin_time_ns()) {
+  const compute::common::SignalsBlocked blocked;  // drivers start threads here
   const std::vector<float> priorities(p.queue_count, 1.0f);
   VkDeviceQueueCreateInfo queue = {};
   queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
@@ -307,7 +297,7 @@ Kernel* Device::find_kernel(const std::string& key) {
 }
 
 Kernel* Device::add_kernel(const std::string& key, const std::string& source, bool full_subgroups, int64_t* compiled) {
-  const SignalsBlocked blocked;
+  const compute::common::SignalsBlocked blocked;
   const auto start = std::chrono::steady_clock::now();
   // A stored kernel is its SPIR-V, preceded by the number of words, then what the driver made of it.
   const std::string blob_key = "vulkan kernel 1 " + physical.identity + "\n" + source;

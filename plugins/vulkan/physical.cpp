@@ -2,12 +2,11 @@
 #include "physical.hpp"
 
 #include <compute/plugin.h>
+#include <compute_kit/signals_blocked.hpp>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-
-#include "signals_blocked.hpp"
 
 namespace vulkan {
 namespace {
@@ -189,7 +188,7 @@ const std::vector<Physical>& physical_devices() {
     auto* list = new std::vector<Physical>();
     const VkInstance instance = open_api(nullptr);
     if (instance == VK_NULL_HANDLE) return list;
-    const SignalsBlocked blocked;
+    const compute::common::SignalsBlocked blocked;
     uint32_t count = 0;
     vkEnumeratePhysicalDevices(instance, &count, nullptr);
     std::vector<VkPhysicalDevice> handles(count);

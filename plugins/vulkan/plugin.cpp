@@ -2,6 +2,7 @@
 // The two exported functions and the tables behind them.
 #include <compute/plugin.h>
 #include <compute_kit/core.hpp>
+#include <compute_kit/polling.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,6 @@
 #include "fill.hpp"
 #include "physical.hpp"
 #include "plan.hpp"
-#include "signals_blocked.hpp"
 #include "stream.hpp"
 #include "trial.hpp"
 #include "user_kernel.hpp"
@@ -583,7 +583,7 @@ constexpr compute_plugin_table plugin_table() {
   table.device_open = device_open;
   table.get_extension = get_extension;
   table.close = compute::common::release_core;
-  table.on_exit = [] { is_exiting = true; };
+  table.on_exit = [] { compute::common::end_polling(); };
   return table;
 }
 constexpr compute_plugin_table kPluginTable = plugin_table();

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.hpp"
 
-#include <sys/prctl.h>
+#include <compute_kit/polling.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 
 #include "device.hpp"
 
@@ -25,22 +23,6 @@ constexpr uint64_t kAhead = 2;
 constexpr int64_t kChunkBytes = 256 << 10;
 
 constexpr size_t kMostAccesses = 64;  // of commands that may run at once
-
-// While one exists, the thread's sleeps end on time: by default Linux adds up to 50 us.
-class PunctualSleep {
- public:
-  PunctualSleep() : slack_ns_(prctl(PR_GET_TIMERSLACK)) {
-    if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, 1000UL);
-  }
-  ~PunctualSleep() {
-    if (slack_ns_ > 0) prctl(PR_SET_TIMERSLACK, static_cast<unsigned long>(slack_ns_));
-  }
-  PunctualSleep(const PunctualSleep&) = delete;
-  PunctualSleep& operator=(const PunctualSleep&) = delete;
-
- private:
-  const int slack_ns_;
-};
 
 }  // namespace
 
@@ -372,23 +354,17 @@ uint64_t Stream::progress() {
   return reached_;
 }
 
-// Drivers wake a thread some 100 us after the value was reached. Waits of up to 10 ms therefore ask for it: without a
-// pause at first, then after sleeps of a 64th of the time waited so far.
+// NVIDIA's driver wakes a thread some 100 us after the value was reached, so waits of up to 10 ms ask for it.
 bool Stream::wait_until(uint64_t value, int64_t timeout_ns) const {
-  if (value == 0 || counter() >= value) return true;
+  if (value == 0) return true;
   if (device.physical.kind != COMPUTE_DEVICE_KIND_CPU) {
-    constexpr int64_t kLongest = 10'000'000;
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    const PunctualSleep punctual;
-    int64_t waited = 0;
-    while (waited < std::min(timeout_ns, kLongest) && !is_exiting) {
-      if (waited >= device.spin_ns)
-        std::this_thread::sleep_for(std::chrono::nanoseconds(std::max<int64_t>(waited / 64, 2000)));
+    const int64_t asking_ns = std::min<int64_t>(timeout_ns, 10'000'000);
+    compute::common::Polling polling;
+    compute::common::Pauses pauses(polling, device.spin_ns, asking_ns);
+    do {
       if (counter() >= value) return true;
-      waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-    }
-    if (timeout_ns != INT64_MAX) timeout_ns = std::max<int64_t>(timeout_ns - waited, 0);
+    } while (pauses.next());
+    if (timeout_ns != INT64_MAX) timeout_ns -= asking_ns;
   }
   VkSemaphoreWaitInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
