@@ -775,6 +775,26 @@ class Linalg(Case):
             np.testing.assert_allclose(np.asarray(found), expected, 1e-5)
         self.assert_same(ours.matrix_power(a, 5), theirs.matrix_power(x, 5))
 
+    def test_distances(self):
+        """Of float32, squares may overflow and underflow."""
+        random = np.random.default_rng(3)
+        for one, other in (((5, 3), (4, 3)), ((2, 5, 3), (4, 3)), ((1, 3), (7, 3)), ((5, 1), (5, 1)), ((0, 3), (2, 3)), ((3, 0), (2, 0))):
+            for scale in (1.0, 1e-30, 1e30):
+                x, y = ((random.standard_normal(shape) * scale).astype(np.float32) for shape in (one, other))
+                exact = (x.astype(np.float64)[..., :, None, :] - y.astype(np.float64)[..., None, :, :]) / scale
+                found = np.asarray(cp.cdist(cp.asarray(x), cp.asarray(y)), dtype=np.float64) / scale
+                np.testing.assert_allclose(found, np.sqrt((exact ** 2).sum(-1)), 2e-6)
+                found = np.asarray(cp.linalg.vector_norm(cp.asarray(x), axis=-1), dtype=np.float64) / scale
+                np.testing.assert_allclose(found, np.sqrt(((x.astype(np.float64) / scale) ** 2).sum(-1)), 1e-6)
+        self.assert_same(cp.cdist(cp.asarray(np.float32([[3e38, 0], [np.nan, 1]])), cp.asarray(np.float32([[-3e38, 0]]))),
+                         np.float32([[np.inf], [np.nan]]))
+
+    def test_eye(self):
+        for dtype in ("float32", "bool", "int8", "complex64"):
+            for rows, columns in ((0, 3), (1, 1), (3, 5), (5, 3)):
+                for k in (-6, -2, 0, 1, 4, 9):
+                    self.assert_same(cp.eye(rows, columns, k=k, dtype=dtype), np.eye(rows, columns, k, dtype))
+
     def test_condition_of_singular_matrices(self):
         x = np.stack([np.eye(2), np.ones((2, 2)), np.zeros((2, 2))]).astype("float32")
         for p in (1, -1, np.inf, -np.inf, "fro"):

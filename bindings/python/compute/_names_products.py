@@ -92,7 +92,10 @@ def cdist(x1: Values, x2: Values, p: float = 2.0) -> Array:
     Array([[5., 1.]], dtype=float32)
     """
     x1, x2 = (_inexact(x) for x in arrays_of(x1, x2))
-    return linalg.vector_norm(_manipulation.expand_dims(x1, -2) - _manipulation.expand_dims(x2, -3), axis=-1, ord=p)
+    x1, x2 = _manipulation.expand_dims(x1, -2), _manipulation.expand_dims(x2, -3)
+    if p == 2 and isinstance(x1, Array) and isinstance(x2, Array) and x1.dtype is x2.dtype in (_dtypes.float32, _dtypes.float64) and x1.size and x2.size:
+        return linalg._distances(x1, x2)  # without an array of the differences
+    return linalg.vector_norm(x1 - x2, axis=-1, ord=p)
 
 
 def _cond(x: Values, p: Any = None) -> Array:

@@ -376,6 +376,11 @@ _SQUARES_SCALE = {dtype: f"where(isfinite(y) & (y > 0) & ((y > {high}) | (y < {l
 _SIZE = _expression("abs(x)")
 _SQUARES = _expression("y = abs(x) / s; y * y", "x", "s")
 _ROOT_OF_SQUARES = _SQUARES.reducer("sum", "sqrt(y)")
+# Processors add up squares of float32 in float64, whose range needs no scale.
+_ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "convert(sqrt(y), float32)")
+_DISTANCE_IN_DOUBLE = _expression("d = convert(x - y, float64); d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
+_DIFFERENCE = _expression("abs(x - y)", "x", "y")
+_SQUARED_DIFFERENCE = _expression("d = abs(x - y) / s; d * d", "x", "y", "s")
 _POWERS = _expression("pow(abs(x) / s, p)", "x", "s", "p")
 
 
@@ -406,6 +411,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
         return _ops.sum(_ops.cast(size != 0, dtype=size.dtype), **keep)
     if ord in (1, math.inf, -math.inf):
         return (_ops.sum if ord == 1 else _ops.max if ord > 0 else _ops.min)(_ops.abs(x), **keep)
+    if ord == 2 and x.dtype is _dtypes.float32 and x.device.name == "cpu":
+        return _ROOT_IN_DOUBLE([x], (), axes, keep["keepdims"])
     if ord == 2 and x.size and x.dtype is not _dtypes.float16:
         scale = _scale_of_squares(x.dtype)([x], (), axes, True)
         norm = _ROOT_OF_SQUARES([x, scale], (), axes, keep["keepdims"])
@@ -417,6 +424,15 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
     norm = powers.reduce("sum", x, 1.0 if scale is None else scale, *exponent, axis=axes, keepdims=keepdims,
                          after="sqrt(y)" if ord == 2 else f"pow(y, {1 / ord!r})")
     return norm if scale is None else norm * _core.reshape_view(scale, norm.shape)
+
+
+def _distances(x1, x2):
+    """The norms of the differences along the last axis, of real arrays of one dtype."""
+    if x1.dtype is _dtypes.float32 and x1.device.name == "cpu":
+        return _DISTANCE_IN_DOUBLE([x1, x2], (), (builtins.max(x1.ndim, x2.ndim) - 1,), False)
+    scale = _DIFFERENCE.reduce("max", x1, x2, axis=-1, keepdims=True, after=_SQUARES_SCALE[x1.dtype])
+    norm = _SQUARED_DIFFERENCE.reduce("sum", x1, x2, scale, axis=-1, after="sqrt(y)")
+    return norm * _core.reshape_view(scale, norm.shape)
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
