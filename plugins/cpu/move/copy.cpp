@@ -113,10 +113,12 @@ class CopyPlan final : public Plan {
     const bool to_contiguous = dst_stride_ == size_, from_contiguous = src_stride_ == size_;
     if (to_contiguous && from_contiguous) {
       form_ = nest_.rank == 1 ? Form::kContiguous : Form::kRows;
+    } else if (to_contiguous && src_stride_ == 0 && extent_ * size_ > kLine) {
+      form_ = Form::kRepeat;
+    } else if (to_contiguous && find_transposed()) {  // also of one row, which is repeated
+      form_ = Form::kTranspose;
     } else if (to_contiguous && src_stride_ == 0) {
       form_ = Form::kRepeat;
-    } else if (to_contiguous && find_transposed()) {
-      form_ = Form::kTranspose;
     } else if (to_contiguous) {
       form_ = Form::kToContiguous;
     } else if (from_contiguous) {
@@ -143,7 +145,7 @@ class CopyPlan final : public Plan {
   bool find_transposed() {
     for (int axis = nest_.rank - 2; axis >= 0; --axis) {
       const auto at = static_cast<size_t>(axis);
-      if (nest_.strides[1][at] != size_ || nest_.extents[at] < 4 || extent_ < 4) continue;
+      if (nest_.strides[1][at] != size_ || nest_.extents[at] < 4 || (extent_ < 4 && src_stride_ != 0)) continue;
       common::move_loop(nest_, axis, nest_.rank - 2);
       return true;
     }
