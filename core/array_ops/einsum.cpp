@@ -280,7 +280,8 @@ class Products {
   }
 
   void multiply(const StepOperand& a, const StepOperand& b, const StepOperand& to) {
-    if (!by_reduce_) {
+    const bool are_dots = a.shape[0] > 1 && a.shape[1] == 1 && b.shape[2] == 1;  // many sums of products
+    if (!by_reduce_ && !are_dots) {
       Step& step = steps_.add("contraction", {a, b}, to);
       step.attributes.resize(1);
       step.attributes[0].name = "scaled";

@@ -297,6 +297,7 @@ class ScanPlan final : public Plan {
   template <bool WantsTotal>
   void scan_columns(const char* src, char* dst, int64_t rows, int64_t n, bool follows, Running* running,
                     Running* own = nullptr) const {
+    if (n <= kNarrow && adjoin(n)) return scan_narrow<WantsTotal>(src, dst, rows, n, follows, running, own);
     LineBuffers buffers;
     for (int64_t at = 0; at < rows; ++at) {
       const T* x =
@@ -323,9 +324,49 @@ class ScanPlan final : public Plan {
     }
   }
 
+  // Whether rows of n elements follow one another without gaps.
+  bool adjoin(int64_t n) const {
+    return src_inner_ == lines_.src.size() && lines_.src_stride == n * src_inner_ && dst_inner_ == lines_.dst.size() &&
+           lines_.dst_stride == n * dst_inner_;
+  }
+
+  // The same for short rows, of which many make a block.
+  template <bool WantsTotal>
+  void scan_narrow(const char* src, char* dst, int64_t rows, int64_t n, bool follows, Running* running,
+                   Running* own) const {
+    LineBuffers buffers;
+    const int64_t step = kLineBlock / n;
+    for (int64_t at = 0; at < rows; at += step) {
+      const int64_t count = std::min(step, rows - at) * n;
+      const T* x =
+          reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, src_inner_, count, buffers.load));
+      char* to = dst + at * lines_.dst_stride;
+      char* made = lines_.dst.place(to, dst_inner_, buffers.store);
+      T* y = reinterpret_cast<T*>(made);
+      for (int64_t i = 0; i < count; i += n) {
+        for (int64_t j = 0; j < n; ++j) {
+          const T value = x[i + j];
+          if (lines_.exclusive) y[i + j] = at == 0 && i == 0 && !follows ? first() : running[j].get();
+          running[j].add(value);
+          if (!lines_.exclusive) y[i + j] = running[j].get();
+          if constexpr (WantsTotal) own[j].add(value);
+        }
+      }
+      lines_.dst.store(made, to, dst_inner_, count, buffers.store + kLineBlock * kLineElementBytes);
+    }
+  }
+
   void add_columns(const char* src, int64_t rows, int64_t n, Running* own) const {
     LineBuffers buffers;
-    for (int64_t at = 0; at < rows; ++at) {
+    const int64_t step = n <= kNarrow && adjoin(n) ? kLineBlock / n : 1;
+    for (int64_t at = 0; at < rows && step > 1; at += step) {
+      const int64_t count = std::min(step, rows - at) * n;
+      const T* x =
+          reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, src_inner_, count, buffers.load));
+      for (int64_t i = 0; i < count; i += n)
+        for (int64_t j = 0; j < n; ++j) own[j].add(x[i + j]);
+    }
+    for (int64_t at = 0; at < rows && step == 1; ++at) {
       add_row(reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, src_inner_, n, buffers.load)), n,
               own);
     }
@@ -341,6 +382,7 @@ class ScanPlan final : public Plan {
 
   static constexpr bool kHasTotal = std::is_same_v<Running, Sum<float>>;
   static constexpr int64_t kColumns = 256;
+  static constexpr int64_t kNarrow = 8;
 
   const Lines lines_;
   int64_t inner_ = 1, src_inner_ = 0, dst_inner_ = 0;  // the innermost loop of the nest
