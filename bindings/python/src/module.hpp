@@ -240,8 +240,8 @@ inline bool has_value(const compute_tensor* tensor) {
   PyErr_SetString(PyExc_TypeError, "a slot of a graph has no value yet: Graph.set gives it one for a run");
   return false;
 }
-/// The stream for work with tensors, which are not NULL: that of their device, which is the first one's that is not on
-/// cpu. Tensors without memory are on every device.
+/// The stream for work with tensors, of which some may be NULL: the current one if it belongs to their device. That is
+/// cpu, or the device of the first tensor elsewhere. Tensors without memory are on every device.
 template <class Tensors>
 compute_stream* stream_for_work(const Tensors& tensors) {
   compute_device* device = nullptr;
