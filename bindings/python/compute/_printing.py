@@ -200,13 +200,19 @@ def _body(x, separator, indent, width):
     return _rows(texts, positions, separator, indent, width)
 
 
+def _is_slot(x):
+    from ._creation import is_slot
+
+    return is_slot(x)
+
+
 def array_repr(x):
     """The text of an array with its dtype, its shape if elements are left out, and its device if that is not cpu."""
     prefix = "Array("
     if x.size == 0:
         body = "[]" if x.shape == (0,) else f"[], shape={x.shape}"
     elif x.ndim == 0:
-        body = _texts(flat_list(x), x.dtype)[0].strip() if _core.shares_memory(x, x) else "slot"
+        body = "slot" if _is_slot(x) else _texts(flat_list(x), x.dtype)[0].strip()
     else:
         body = _body(x, ", ", len(prefix) + 1, WIDTH - 1)
     notes = f"dtype={x.dtype.name}"
@@ -224,7 +230,7 @@ def array_str(x):
     if x.size == 0:
         return "[]"
     if x.ndim == 0:
-        if not _core.shares_memory(x, x):
+        if _is_slot(x):
             return "slot"
         value = x.item()
         return _round_trip(value, x.dtype) if x.dtype in _dtypes.FLOATS + _dtypes.FLOAT8 and math.isfinite(value) else str(value)
