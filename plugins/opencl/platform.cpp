@@ -101,6 +101,12 @@ int version_number(const std::string& text) {
   return major * 100 + minor * 10;
 }
 
+// Ten times the major number; 0 of other vendors' devices.
+int compute_capability(cl_device_id device) {
+  const auto major = device_number<cl_uint>(device, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, 0);
+  return static_cast<int>(10 * major + device_number<cl_uint>(device, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, 0));
+}
+
 void describe(DeviceInfo& info) {
   const cl_device_id device = info.device;
   info.name = device_text(device, CL_DEVICE_NAME);
@@ -139,6 +145,7 @@ void describe(DeviceInfo& info) {
   dialect.has_int64_atomics = info.has_extension("cl_khr_int64_base_atomics");
   dialect.has_half_io = !info.avoids(Fault::kHalfIo);
   dialect.has_ptx = contains(info.platform_name, "NVIDIA");
+  dialect.has_matrix_units = dialect.has_ptx && compute_capability(device) >= 80;
   // OpenCL C 1.2 has no fence between groups.
   if (dialect.has_ptx) dialect.counters = common::kGroupCounters;
   const auto single = device_number<cl_bitfield>(device, CL_DEVICE_SINGLE_FP_CONFIG, 0);

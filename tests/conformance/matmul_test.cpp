@@ -96,22 +96,33 @@ class Case {
 
   // A few rows or columns of operands that lie along the depth, and of others.
   void few_lines() {
-    for (int64_t lines : {1, 2, 3, 4, 5, 8}) {
+    for (int64_t lines : {1, 2, 3, 4, 5, 8, 11, 16}) {
       run({lines, 264}, {264, 77}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
       run({77, 264}, {264, lines}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
       run({lines, 264}, {264, 77});
     }
     run({1, 2056}, {2056, 300}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
     run({1, 8200}, {8200, 64}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+    run({6, 512}, {512, 3300}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
+    run({16, 520}, {520, 3300}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
     run({3, 4, 128}, {128, 70}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
     run({3, 130}, {130, 70}, Layout::CONTIGUOUS, Layout::TRANSPOSED);
     run({3, 256}, {256, 70}, Layout::NEGATIVE, Layout::TRANSPOSED);
     if (!oracle::is_inexact(dtype_)) return;
-    Array special = array({4, 128}), ones(dtype_, {70, 128});
-    for (int64_t i = 0; i < ones.size(); ++i) ones.set(i, oracle::Value::of(oracle::Real{1}));
-    special.set(1 * 128 + 127, oracle::Value::of(std::numeric_limits<oracle::Real>::infinity()));
-    special.set(2 * 128 + 64, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
-    run(session_.upload(special), view(Layout::TRANSPOSED, session_.upload(ones), {128, 70}), "special values by ones");
+    // In the rows and in the matrix, also in the last words of a depth that is no whole number of steps.
+    for (const auto& [lines, depth] : {std::pair<int64_t, int64_t>{4, 128}, {6, 136}, {16, 648}}) {
+      Array rows = array({lines, depth}), matrix = array({70, depth});
+      for (Array* side : {&rows, &matrix}) {
+        side->set(1 * depth + depth - 1, oracle::Value::of(std::numeric_limits<oracle::Real>::infinity()));
+        side->set(2 * depth + depth / 2, oracle::Value::of(std::numeric_limits<oracle::Real>::quiet_NaN()));
+        Array ones(dtype_, {side == &rows ? 70 : lines, depth});
+        for (int64_t i = 0; i < ones.size(); ++i) ones.set(i, oracle::Value::of(oracle::Real{1}));
+        const Array& left = side == &rows ? rows : ones;
+        const Array& right = side == &rows ? ones : matrix;
+        run(session_.upload(left), view(Layout::TRANSPOSED, session_.upload(right), {depth, 70}),
+            "special values by ones");
+      }
+    }
   }
 
   // So many that a group of a GPU computes several.

@@ -150,6 +150,33 @@ TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   EXPECT_FALSE(other(4, 512, {512, 1}));
   EXPECT_FALSE(other(4, 510, {1, 510}));
   EXPECT_FALSE(other(4, 64, {1, 64}));
+  // With asynchronous copies and matrix units, in one piece of local memory or in arrays.
+  for (const bool has_tile_units : {false, true}) {
+    for (const compute_dtype dtype :
+         std::array<compute_dtype, 3>{kF32, COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+      for (const int64_t lines : {3, 5, 8, 16}) {
+        if (dtype == kF32 && lines < 5) continue;
+        for (const int64_t many : {int64_t{300}, lines <= 8 ? int64_t{6000} : int64_t{4000}}) {
+          TestOp rows("contraction"), columns("contraction");
+          rows.tensor(dtype, {lines, 520}).tensor(dtype, {520, many}, {1, 520}).output(dtype, {lines, many});
+          columns.tensor(dtype, {many, 2048}).tensor(dtype, {2048, lines}, {1, 2048}).output(dtype, {many, lines});
+          for (TestOp* op : {&rows, &columns}) {
+            for (Dialect dialect : {gpu(), opencl_gpu()}) {
+              dialect.has_matrix_units = true;
+              dialect.has_tile_units = has_tile_units && dialect.has_warps;
+              const LaunchPlan plan = plan_launches(op->view(), dialect);
+              ASSERT_EQ(plan.launches.size(), 1U);
+              const KernelSource source = kernel_source(op->view(), dialect, plan.launches[0]);
+              EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
+              EXPECT_NE(source.text.find(dtype == kF32 ? "cp.async" : "mma.sync"), std::string::npos) << many;
+              if (!kCompiles || !dialect.has_warps || !nvrtc.is_there()) continue;
+              EXPECT_EQ(nvrtc.errors_of(source), "") << source.text;
+            }
+          }
+        }
+      }
+    }
+  }
   // In OpenCL C the sums pass through local memory in parts that fit; devices with small groups.
   Dialect opencl = opencl_gpu();
   opencl.local_memory_bytes = 4 << 10;

@@ -19,10 +19,12 @@ constexpr Word kWords[] = {
     {"COMPUTE_GLOBAL", ""},
     {"COMPUTE_LOCAL", "__shared__"},
     {"COMPUTE_LOCAL_POINTER", ""},
+    {"COMPUTE_LOCAL_ADDRESS(p)", "((u32)__cvta_generic_to_shared(p))"},
     {"COMPUTE_CONSTANT", "static __device__ const"},
     {"COMPUTE_BARRIER()", "__syncthreads()"},
     {"COMPUTE_WAIT_FOR_KERNELS()", "asm volatile(\"griddepcontrol.wait;\" ::: \"memory\")", "if __CUDA_ARCH__ >= 900",
      ""},
+    {"COMPUTE_START_KERNELS()", "asm volatile(\"griddepcontrol.launch_dependents;\")", "if __CUDA_ARCH__ >= 900", ""},
     {"COMPUTE_FENCE()", "__threadfence()"},
     {"COMPUTE_LOCAL_ID(d)", "((i32)((d) == 0 ? threadIdx.x : (d) == 1 ? threadIdx.y : threadIdx.z))"},
     {"COMPUTE_GROUP_ID(d)", "((i64)((d) == 0 ? blockIdx.x : (d) == 1 ? blockIdx.y : blockIdx.z))"},
@@ -88,7 +90,7 @@ common::Dialect dialect() {
   dialect.to_u32 = "__float2uint_rz";
   dialect.functions = kFunctions;
   dialect.native.reset(COMPUTE_PLUGIN_INTRINSIC_EXP).reset(COMPUTE_PLUGIN_INTRINSIC_ERFC);
-  dialect.has_float_atomics = dialect.has_ptx = dialect.has_warps = true;
+  dialect.has_float_atomics = dialect.has_ptx = dialect.has_warps = dialect.starts_kernels = true;
   dialect.item_registers = 255;
   // With more, cuBLASLt is faster: from 3 of halves, which it multiplies with matrix units.
   dialect.few_rows = 16;

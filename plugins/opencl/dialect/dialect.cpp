@@ -17,6 +17,7 @@ constexpr Word kWords[] = {
     {"COMPUTE_GLOBAL", "__global"},
     {"COMPUTE_LOCAL", "__local"},
     {"COMPUTE_LOCAL_POINTER", "__local"},
+    {"COMPUTE_LOCAL_ADDRESS(p)", "((u32)(u64)(p))"},
     {"COMPUTE_CONSTANT", "__constant"},
     {"COMPUTE_BARRIER()", "barrier(CLK_LOCAL_MEM_FENCE)"},
     {"COMPUTE_WAIT_FOR_KERNELS()", ""},

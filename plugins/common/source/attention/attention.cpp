@@ -26,7 +26,9 @@ constexpr int64_t kKeys = 64;  // of a tile
 
 // Whether the kernel for matrix units is for this op: it reads 16 aligned bytes at a time, and writes 4.
 bool suits_matrix_units(const Op& op, const Dialect& dialect) {
-  if (!dialect.has_matrix_units || dialect.group_size != kGroupSize || !is_half(op.input(kQ).dtype)) return false;
+  if (!dialect.has_matrix_units || !dialect.has_warps || dialect.group_size != kGroupSize ||
+      !is_half(op.input(kQ).dtype))
+    return false;
   if (op.input_count() > 3 && op.input(3).rank >= 0) return false;  // a mask
   const int64_t features = op.input(kQ).shape[3];
   if (features != op.input(kV).shape[3] || features % 16 != 0 || features < 16 || features > 128) return false;
@@ -86,7 +88,7 @@ BuiltKernels build_attention(const Op& op, const Dialect& dialect, bool with_tex
   if (with_text) {
     const int64_t keys = kKeys, row_words = features / 8;
     builder.globals += kAttentionLanes;
-    builder.globals += fill(kAttentionFunctions, {{"half_type", q.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
+    builder.globals += attention_functions(q.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16");
     values.emplace_back("is_causal", is_causal);
     values.emplace_back("queries", kQueries);
     values.emplace_back("keys", keys);

@@ -29,7 +29,8 @@ const compute_plugin_tensor& operand(const Op& op, int i) { return i < kDq ? op.
 // Whether rows of features are read 16 aligned bytes at a time.
 bool suits_matrix_units(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& q = op.input(kQ);
-  if (!dialect.has_matrix_units || dialect.group_size != kGroupSize || !is_half(q.dtype)) return false;
+  if (!dialect.has_matrix_units || !dialect.has_warps || dialect.group_size != kGroupSize || !is_half(q.dtype))
+    return false;
   if (op.input_count() > kDq && op.input(kDq).rank >= 0) return false;  // a mask
   const int64_t features = q.shape[3];
   if (features != op.input(kV).shape[3] || features % 16 != 0 || features < 16 || features > 128) return false;
@@ -146,7 +147,7 @@ class GradBuilder {
       text(letter + "_result_row", found(name + "_row"));
     }
     builder_.globals += kAttentionLanes;
-    builder_.globals += fill(kAttentionFunctions, {{"half_type", q_.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
+    builder_.globals += attention_functions(q_.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16");
     builder_.body = pointers_ + filled(kAttentionGrad);
   }
 

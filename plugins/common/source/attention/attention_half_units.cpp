@@ -120,7 +120,7 @@ class HalfUnitsBuilder : public AttentionUnitsBuilder {
     const char* const half_type = q_.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16";
     builder_.globals += unit_functions({});
     builder_.globals += kAttentionLanes;
-    builder_.globals += fill(kAttentionFunctions, {{"half_type", half_type}});
+    builder_.globals += attention_functions(half_type);
     builder_.globals += filled(kHalfUnitsFunctions);
     const std::string types = cat("k16.f32.", half_type, ".", half_type);
     builder_.globals += unit_multiply_text({"scores", shape_.tile, types, false, ", 0, 0"});

@@ -66,6 +66,9 @@ void KernelBuilder::sign(const compute_plugin_expression& expression) {
 }
 
 Launch KernelBuilder::finish(int64_t groups) {
+  // Groups of the next kernel take the first places that are free, which may be on few multiprocessors. So this does
+  // not pay beside a kernel that has about one group for each.
+  if (dialect().starts_kernels) starts_word_ = word(starts_next || 4 * groups <= dialect().compute_units);
   Launch launch;
   const auto scalar_words = static_cast<int32_t>(2 * scalars_.size());
   auto fixed = static_cast<int32_t>(pointers_.size());
@@ -108,6 +111,8 @@ KernelSource KernelBuilder::source(const Launch& launch) const {
   const int32_t most_registers = least_at_once > 0 ? kRegisters / (least_at_once * launch.group_size) : 0;
   return {launch.name,
           fill(kKernel, {{"prelude", portable_prelude(dialect())},
+                         {"starts_kernels", dialect().starts_kernels},
+                         {"starts", word_text(starts_word_)},
                          {"index_type", is_wide ? "i64" : "i32"},
                          {"block_words", launch.block.size()},
                          {"first_scalar", fixed},
@@ -211,6 +216,8 @@ VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size
   return vector;
 }
 
-void define_lane_exchange(KernelBuilder& builder) { builder.globals += kLaneExchange; }
+void define_lane_exchange(KernelBuilder& builder) {
+  builder.globals += builder.dialect().has_warps ? kLaneExchange : kFloatExchange;
+}
 
 }  // namespace compute::common

@@ -44,11 +44,12 @@ class KernelBuilder {
   void sign(int64_t value);
   void sign(const compute_plugin_expression& expression);
 
-  std::string body;         // statements of the kernel, after the declarations of pointers
-  std::string globals;      // definitions before it
-  bool is_wide = false;     // 64-bit indices; set before the first use of an index
-  int64_t local_bytes = 0;  // of Launch
-  int least_at_once = 0;    // groups for which a multiprocessor must have registers; 0: any number
+  std::string body;          // statements of the kernel, after the declarations of pointers
+  std::string globals;       // definitions before it
+  bool is_wide = false;      // 64-bit indices; set before the first use of an index
+  int64_t local_bytes = 0;   // of Launch
+  bool starts_next = false;  // lets the next kernel's groups start while this one runs; small kernels always do
+  int least_at_once = 0;     // groups for which a multiprocessor must have registers; 0: any number
 
   /// The finished launch.
   Launch finish(int64_t groups);
@@ -65,6 +66,7 @@ class KernelBuilder {
   std::vector<int64_t> offsets_;
   std::vector<ScalarSlot> scalars_;
   std::vector<int64_t> words_;
+  int32_t starts_word_ = 0;
 };
 
 /// A kernel of an op, with its text if it was requested.
@@ -141,7 +143,8 @@ VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size
 /// Work items of a warp, which exchange registers in CUDA C.
 constexpr int32_t kWarp = 32;
 
-/// Defines compute_from_lane(x, lane): the x of another item of the warp. All items of the warp call it. CUDA C only.
+/// Defines compute_from_lane(x, lane): the x of another item of the warp. All items of the warp call it. In
+/// OpenCL C of devices with `has_matrix_units` x is a float32.
 void define_lane_exchange(KernelBuilder& builder);
 
 /// Whether `lanes` elements of `size` bytes can be accessed at once, in words of up to 16 bytes, at every multiple of

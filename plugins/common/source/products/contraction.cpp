@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// contraction. Five forms:
+// contraction. Forms:
 //
 //   small   for many products with a small right side: a work item computes a part of a row, a group several matrices
-//   lines   for a few rows or columns, where both operands lie along the depth: several work items share a line of the
-//           matrix and read it in words of 16 bytes
+//   lines   for a few rows or columns, where both operands lie along the depth: see few_lines.hpp
 //   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
 //           next are on their way
 //   units   the same for float32 with matrix units
@@ -20,6 +19,7 @@
 
 #include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/builder/kernel_builder.hpp"
+#include "plugins/common/source/products/few_lines.hpp"
 #include "plugins/common/source/products/matrix_units.hpp"
 #include "plugins/common/source/products/ops.hpp"
 
@@ -30,74 +30,6 @@ namespace {
 
 constexpr int kDepth = 16;
 constexpr int kRows = 4, kColumns = 16;
-
-// The form of a few lines: `side` is the operand with many, the matrix.
-struct Lines {
-  int side = -1;
-  int lines = 0;  // of the matrix per work item
-  int steps = 0;  // words of each that are loaded before the first is used
-  int along = 0;  // work items along the depth
-
-  bool is_taken() const { return side >= 0; }
-};
-
-constexpr int kWordBytes = 16;
-// Of a few.
-int most_lines(const Dialect& dialect, compute_dtype dtype) {
-  if (is_half(dtype)) return dialect.few_rows_of_halves;
-  return dtype == COMPUTE_DTYPE_FLOAT64 ? dialect.few_rows_of_float64 : dialect.few_rows;
-}
-
-// Whether the lines of a matrix along an axis consist of words.
-bool lies_in_words(const compute_plugin_tensor& tensor, int32_t along, int64_t size) {
-  const int64_t elements = kWordBytes / size;
-  if (tensor.strides[along] != 1 || tensor.shape[along] % elements != 0 || tensor.alignment % kWordBytes != 0)
-    return false;
-  for (int32_t axis = 0; axis < tensor.rank; ++axis) {
-    if (axis != along && tensor.shape[axis] > 1 && tensor.strides[axis] % elements != 0) return false;
-  }
-  return true;
-}
-
-// Chosen on an H100 from 1 to 4 lines of float32, float16 and bfloat16 and matrices of 2048 to 6144: each work item has
-// about 64 bytes of the matrix on the way, and few groups of items end with nothing to do. More than 4 lines, for which
-// the form was chosen on an H200, are read from the caches once for each 4 or 8 lines of the matrix.
-Lines choose_lines(const Op& op, const Dialect& dialect) {
-  const compute_plugin_tensor& c = op.output(0);
-  const compute_dtype dtype = op.input(0).dtype;
-  const int32_t rank = c.rank, size = dtype_size(dtype);
-  Lines form;
-  if (dialect.is_host || rank < 2 || dtype != op.input(1).dtype || dtype != c.dtype || !is_float(computed_in(dtype)))
-    return form;
-  if (dialect.group_size < kWarp) return form;
-  const int64_t m = c.shape[rank - 2], n = c.shape[rank - 1], k = op.input(0).shape[rank - 1];
-  if (std::min(m, n) > most_lines(dialect, dtype) || std::max(m, n) < 64 || k < 128) return form;
-  if (!lies_in_words(op.input(0), rank - 1, size) || !lies_in_words(op.input(1), rank - 2, size)) return form;
-  const int64_t few = std::min(m, n), many = std::max(m, n), words = k / (kWordBytes / size);
-  form.side = m <= n ? 1 : 0;
-  form.lines = few == 1 ? 1 : 2;
-  form.steps = few == 1 ? 4 : few <= 4 ? 2 : 1;
-  form.along = kWarp;
-  const bool is_whole = few == 1 && dialect.has_warps;  // group; else adding up its sums takes too long
-  int first = is_whole ? dialect.group_size : std::max(dialect.group_size / 2, kWarp), widest = first;
-  int64_t least_groups = 2 * dialect.compute_units;
-  if (few > 4) {
-    const bool is_batch = std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; });
-    // Libraries are faster in batches, and with the units of TF32.
-    if (dialect.has_warps && (is_batch || op.allows_tf32())) return Lines();
-    const bool is_large = many >= int64_t{32} * dialect.compute_units;
-    form.lines = few > 8 && is_large ? 8 : 4;
-    // Without warps sums are added up in local memory, which takes long beside a small matrix.
-    if (!dialect.has_warps && (few < 6 || !is_large)) form.lines = 2;
-    first = std::min(2 * kWarp, dialect.group_size);
-    widest = dialect.group_size;
-    least_groups = dialect.compute_units;
-  }
-  const auto groups = [&] { return divide_up(many, int64_t{dialect.group_size} / form.along * form.lines); };
-  while (form.along < first && words > int64_t{form.along} * form.steps) form.along *= 2;
-  while (form.along < widest && words > form.along && groups() < least_groups) form.along *= 2;
-  return form;
-}
 
 // The form of many small products: a right side of at most kMostSmall by kMostSmall. A group has `slots` pieces of
 // `rows` rows and all columns; a work item has kSmallColumns columns of a row.
@@ -172,18 +104,18 @@ class ContractionBuilder {
         a_along_k_(std::llabs(stride(0, 1)) <= std::llabs(stride(0, 0))),
         b_along_n_(std::llabs(stride(1, 1)) <= std::llabs(stride(1, 0))),
         b_in_rows_(stride(1, 1) == 1),
-        lines_(choose_lines(op, dialect)),
+        lines_(choose_few_lines(op, dialect)),
         small_(lines_.is_taken() ? Small() : choose_small(op, dialect)),
         has_units_(!lines_.is_taken() && !small_.is_taken() && takes_units()),
         units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
         tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
         rows_(dialect.is_host     ? kRows
-              : lines_.is_taken() ? lines_of_group(0)
+              : lines_.is_taken() ? lines_.of_group(0, dialect.group_size)
               : small_.is_taken() ? small_.rows
               : has_units_        ? units_.rows()
                                   : tile_),
         columns_(dialect.is_host     ? kColumns
-                 : lines_.is_taken() ? lines_of_group(1)
+                 : lines_.is_taken() ? lines_.of_group(1, dialect.group_size)
                  : small_.is_taken() ? small_.blocks * kSmallColumns
                  : has_units_        ? units_.columns()
                                      : tile_),
@@ -202,6 +134,10 @@ class ContractionBuilder {
     add_words();
     if (has_units_ && !is_join_) builder_.local_bytes = units_.tile.local_bytes();
     if (is_tiled() && !is_join_ && tile_ == 128 && dtype_size(wide_) == 4) builder_.least_at_once = 2;
+    builder_.starts_next = lines_.is_taken() && lines_.is_of_words();
+    builder_.least_at_once = std::max(builder_.least_at_once, lines_.at_once);
+    if (lines_.how == FewLines::How::kStaged)
+      builder_.local_bytes = lines_.stages * lines_.stage_bytes(dialect_.group_size);
     if (builder_.with_text()) {
       builder_.body = is_join_ ? join_text() : text();
       builder_.globals += "#define COMPUTE_STEP " + step() + "\n";
@@ -234,10 +170,6 @@ class ContractionBuilder {
   int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
 
   bool is_tiled() const { return !dialect_.is_host && !has_units_ && !lines_.is_taken() && !small_.is_taken(); }
-  int few_lines() const { return static_cast<int>(std::min(m_, n_)); }
-  int lines_of_group(int side) const {
-    return side == lines_.side ? dialect_.group_size / lines_.along * lines_.lines : few_lines();
-  }
 
   // Then no item divides before it loads, which would take long beside reading a small matrix.
   bool is_one_row_of_tiles() const { return lines_.is_taken() && space_.points() == 1 && tile_rows_ == 1; }
@@ -297,13 +229,16 @@ class ContractionBuilder {
     builder_.sign(is_join_);
     builder_.sign(is_divided());
     builder_.sign(has_units_);
-    if (is_tiled()) builder_.sign(has_end());
+    if (is_tiled() || !lines_.is_of_words()) builder_.sign(has_end());
     builder_.sign(lines_.side);
     if (lines_.is_taken()) {
-      builder_.sign(few_lines());
+      builder_.sign(lines_.few);
       builder_.sign(lines_.lines);
       builder_.sign(lines_.steps);
       builder_.sign(lines_.along);
+      builder_.sign(static_cast<int64_t>(lines_.how));
+      builder_.sign(lines_.stages);
+      builder_.sign(lines_.at_once);
       builder_.sign(is_one_row_of_tiles());
     }
     builder_.sign(small_.slots);
@@ -374,19 +309,18 @@ class ContractionBuilder {
 
   // Rows and columns of a work item: runs of up to four that follow one another, so that they are loaded at once.
   int lines() const { return dialect_.group_size / 16; }
-  int lines_of_item(int side) const { return side == lines_.side ? lines_.lines : few_lines(); }
   int side_m() const {
-    if (lines_.is_taken()) return lines_of_item(0);
+    if (lines_.is_taken()) return lines_.of_item(0);
     if (small_.is_taken()) return 1;
     return dialect_.is_host ? kRows : has_units_ ? 2 : tile_ / lines();
   }
   int side_n() const {
-    if (lines_.is_taken()) return lines_of_item(1);
+    if (lines_.is_taken()) return lines_.of_item(1);
     if (small_.is_taken()) return kSmallColumns;
     return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16;
   }
   std::string row_of() const {
-    if (lines_.is_taken()) return lines_.side == 0 ? "line0 + i" : "i";
+    if (lines_.is_taken()) return lines_.place(0);
     if (small_.is_taken()) return "line";
     if (dialect_.is_host) return "i";
     if (has_units_) return units_.is_swapped ? units_.tile.column_of_j() : units_.tile.row_of_i();
@@ -394,7 +328,7 @@ class ContractionBuilder {
     return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
   }
   std::string column_of() const {
-    if (lines_.is_taken()) return lines_.side == 1 ? "line0 + j" : "j";
+    if (lines_.is_taken()) return lines_.place(1);
     if (small_.is_taken()) return "block0 + j";
     if (dialect_.is_host) return "j";
     if (has_units_) return units_.is_swapped ? units_.tile.row_of_i() : units_.tile.column_of_j();
@@ -540,55 +474,15 @@ class ContractionBuilder {
   // ---- lines
 
   std::string lines_text() {
-    const bool exchanges = dialect_.has_warps;
-    if (exchanges) define_lane_exchange(builder_);
-    const int32_t lanes = kWordBytes / size_;
-    const VectorText vector = vector_type(builder_, type_text(dtype_).storage, size_, lanes);
-    const auto load = [&](int side) {
-      const std::string line = side == lines_.side ? "line" : side == 0 ? "row0 + i" : "column0 + j";
-      const std::string place =
-          cat("(", line, ") * ", word(stride_words_[static_cast<size_t>(side)][static_cast<size_t>(side)]));
-      return cat("*(COMPUTE_GLOBAL const ", vector.word, "*)(x", side, " + b", side, " + ", place, " + at)");
-    };
-    const auto clamped = [&](int side) {
-      const char* const first = side == 0 ? "row0" : "column0";
-      const char* const extent = side == 0 ? "m" : "n";
-      const char* const number = side == 0 ? "i" : "j";
-      return side != lines_.side ? std::string()
-                                 : cat("const ix wanted = ", first, " + line0 + ", number, ", line = wanted < ", extent,
-                                       " ? wanted : ", extent, " - 1;\n");
-    };
-    return fill(kContractionLines, {{"along", lines_.along},
-                                    {"lines", lines_.lines},
-                                    {"lanes", lanes},
-                                    {"steps", lines_.steps},
-                                    {"pace", lines_.along * lanes},
-                                    {"vector", vector.type},
-                                    {"type", value()},
-                                    {"item_rows", side_m()},
-                                    {"item_columns", side_n()},
-                                    {"left_line", clamped(0)},
-                                    {"left_word", load(0)},
-                                    {"right_line", clamped(1)},
-                                    {"right_word", load(1)},
-                                    {"left", wide_value("left[s][i].e[e]")},
-                                    {"right", wide_value("right[s][j].e[e]")},
-                                    {"exchanges", exchanges},
-                                    {"warp", kWarp},
-                                    {"group_size", dialect_.group_size},
-                                    {"warps", lines_.along / kWarp},
-                                    {"has_warps", lines_.along > kWarp},
-                                    {"at_once", sums_at_once()}});
-  }
-
-  // Of the results of a work item, how many are added up at once in local memory: a divisor of their number.
-  int sums_at_once() const {
-    const int all = side_m() * side_n();
-    const int64_t bytes = std::min<int64_t>(16 << 10, dialect_.local_memory_bytes);
-    const int64_t most = std::max<int64_t>(bytes / (int64_t{dialect_.group_size} * dtype_size(wide_)), 1);
-    int at_once = all;
-    while (at_once > most || all % at_once != 0) --at_once;
-    return at_once;
+    FewLinesText text;
+    text.form = lines_;
+    text.dtype = dtype_;
+    text.value = value();
+    text.has_end = has_end();
+    for (const size_t side : {0, 1}) text.line_strides[side] = word(stride_words_[side][side]);
+    text.left = wide_value("left[s][i].e[e]");
+    text.right = wide_value("right[s][j].e[e]");
+    return few_lines_text(text, builder_);
   }
 
   // ---- units
@@ -663,7 +557,7 @@ class ContractionBuilder {
   }
 
   // Whether the last step of a part has fewer terms.
-  bool has_end() const { return k_ % kDepth != 0; }
+  bool has_end() const { return k_ % (lines_.is_taken() ? lines_.pace(size_) : kDepth) != 0; }
 
   std::string fetch_text(const std::string& from) const {
     const auto load = [&](const char* next, bool is_left) {
@@ -742,7 +636,7 @@ class ContractionBuilder {
   Space space_;  // of the batch
   const int64_t m_, n_, k_;
   const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
-  const Lines lines_;
+  const FewLines lines_;
   const Small small_;
   const bool has_units_;
   const UnitTiles units_;
@@ -759,7 +653,7 @@ class ContractionBuilder {
 
 }  // namespace
 
-bool has_few_lines(const Op& op, const Dialect& dialect) { return choose_lines(op, dialect).is_taken(); }
+bool has_few_lines(const Op& op, const Dialect& dialect) { return choose_few_lines(op, dialect).is_taken(); }
 bool is_of_small_matrices(const Op& op, const Dialect& dialect) { return choose_small(op, dialect).is_taken(); }
 
 BuiltKernels build_contraction(const Op& op, const Dialect& dialect, bool with_text) {

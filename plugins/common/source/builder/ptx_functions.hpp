@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of devices with `has_matrix_units`, in PTX, which CUDA C and NVIDIA's OpenCL C accept as inline assembly.
+// See template.hpp for the words that begin with $.
+#pragma once
+
+#include <string_view>
+
+namespace compute::common {
+
+/// Copies to local memory that go on while the work item does, and a load of what no other item reads.
+inline constexpr std::string_view kCopyFunctions = R"(
+// 16 bytes, or zeros.
+COMPUTE_FUNCTION void compute_copy_async(u32 to, COMPUTE_GLOBAL const void* from, bool exists) {
+  const int bytes = exists ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+COMPUTE_FUNCTION void compute_copy_word_async(u32 to, COMPUTE_GLOBAL const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+COMPUTE_FUNCTION void compute_copies_begin() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+#define COMPUTE_COPIES_WAIT(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
+COMPUTE_FUNCTION compute_w16 compute_no_word() {
+  compute_w16 r;
+  r.x = r.y = r.z = r.w = 0;
+  return r;
+}
+// Of memory that the kernel does not write. They keep their order.
+COMPUTE_FUNCTION compute_w16 compute_load_word(COMPUTE_GLOBAL const void* from) {
+  compute_w16 r;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(from));
+  return r;
+}
+// The same, of what no other item reads.
+COMPUTE_FUNCTION compute_w16 compute_load_once(COMPUTE_GLOBAL const void* from) {
+  compute_w16 r;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w) : "l"(from));
+  return r;
+}
+)";
+
+/// c += a b of 16 rows, 8 columns and 16 terms; `half_type` is f16 or bf16.
+inline constexpr std::string_view kHalfProduct = R"(
+COMPUTE_FUNCTION void compute_multiply_add(f32* c, const u32* a, u32 b0, u32 b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.$half_type.$half_type.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+)";
+
+}  // namespace compute::common
