@@ -127,6 +127,28 @@ TEST(CpuOrder, SortsPairsOfLongKeys) { expect_sorts<Wide>(64); }
 TEST(CpuOrder, SortsKeys) { expect_sorts<Bare>(64); }
 TEST(CpuOrder, SortsKeysOfEightBits) { expect_sorts<Narrow>(8); }
 
+TEST(CpuOrder, SortsRandomPairs) {
+  std::mt19937_64 random(9);
+  for (const int64_t n : {int64_t{191}, int64_t{255}, int64_t{65535}, int64_t{100003}}) {
+    SCOPED_TRACE(std::to_string(n) + " keys");
+    std::vector<Narrow> pairs(static_cast<size_t>(n)), other(pairs.size()), result(pairs.size());
+    for (int64_t i = 0; i < n; ++i)
+      pairs[static_cast<size_t>(i)] = Narrow::of(random() & UINT32_MAX, static_cast<uint32_t>(i));
+    pairs.back() = Narrow::of(pairs.front().key(), static_cast<uint32_t>(n - 1));
+    std::vector<Narrow> expected = pairs, copy = pairs;
+    std::sort(expected.begin(), expected.end());
+    const auto same = [](const Narrow& a, const Narrow& b) { return a.word == b.word; };
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sort_pairs(copy.data(), other.data(), n, 32, true), same));
+    const SharedSort sort(n, kThreads);
+    Guarded memory(sort.workspace_bytes());
+    const auto done = [&](const Narrow* sorted, int64_t begin, int64_t end) {
+      std::copy(sorted + begin, sorted + end, result.data() + begin);
+    };
+    sort.sort(pairs.data(), other.data(), UINT32_MAX, memory.data(), done, true);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), result.begin(), same));
+  }
+}
+
 TEST(CpuOrder, SortsShortLinesByOneThread) {
   EXPECT_FALSE(SharedSort::is_for(1, 10000, kThreads));
   EXPECT_TRUE(SharedSort::is_for(1, 1 << 20, kThreads));

@@ -40,10 +40,10 @@ void move_by_digit(const Pair* from, int64_t n, int shift, uint32_t* places, Pai
 
 // ---- By one thread --------------------------------------------------------------------------------------------------
 
-// The digits of keys with `key_bits` bits, without digits that are equal in all keys.
+// The digits of the bits [low, key_bits) of keys, without digits that are equal in all keys.
 struct Digits {
-  Digits(uint64_t varying, int key_bits) {
-    for (int shift = 0; shift < key_bits; shift += kDigitBits)
+  Digits(uint64_t varying, int low, int key_bits) {
+    for (int shift = low; shift < key_bits; shift += kDigitBits)
       if ((varying >> shift & (kBuckets - 1)) != 0) shifts[count++] = shift;
   }
   const int* begin() const { return shifts; }
@@ -62,15 +62,29 @@ void count_all_digits(const Pair* pairs, int64_t n, const Digits& digits, uint32
   }
 }
 
-// Sorts fewer than 2^32 pairs. The result is in `pairs` or in `other`, which is returned.
+// For pairs of which few are out of place, and those not far.
 template <class Pair>
-Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits) {
+void insert_pairs(Pair* pairs, int64_t n) {
+  for (int64_t i = 1; i < n; ++i) {
+    const Pair pair = pairs[i];
+    int64_t at = i;
+    for (; at > 0 && pair < pairs[at - 1]; --at) pairs[at] = pairs[at - 1];
+    pairs[at] = pair;
+  }
+}
+
+// Sorts fewer than 2^32 pairs. The result is in `pairs` or in `other`, which is returned. Few random keys are equal in
+// as many of their highest bits as n has: the digits below are left to comparisons.
+template <class Pair>
+Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits, bool are_random = false) {
   if (n < kShortLine) {
     std::sort(pairs, pairs + n);
     return pairs;
   }
   auto* counts = reinterpret_cast<uint32_t*>(thread_frame());
-  const Digits digits(varying_bits(pairs, n, pairs[0].key()), key_bits);
+  const int counted = (std::bit_width(static_cast<uint64_t>(n)) + kDigitBits - 1) / kDigitBits * kDigitBits;
+  const int low = are_random ? std::max(key_bits - counted, 0) : 0;
+  const Digits digits(varying_bits(pairs, n, pairs[0].key()), low, key_bits);
   count_all_digits(pairs, n, digits, counts);
   for (const int shift : digits) {
     uint32_t place = 0;
@@ -79,6 +93,7 @@ Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits) {
     std::swap(pairs, other);
     counts += kBuckets;
   }
+  if (low > 0) insert_pairs(pairs, n);
   return pairs;
 }
 
@@ -108,10 +123,10 @@ class SharedSort {
            (part_limit_ + 2 * long_limit_) * int64_t{sizeof(Part)};
   }
 
-  // `varying` has the bits in which keys differ. Calls done(sorted, begin, end) for ranges that together are [0, n), on
-  // any threads; the range of `sorted`, which is `pairs` or `other`, is sorted.
+  // `varying` has the bits in which keys differ; `are_random` is as of sort_pairs. Calls done(sorted, begin, end) for
+  // ranges that together are [0, n), on any threads; the range of `sorted`, which is `pairs` or `other`, is sorted.
   template <class Pair, class Done>
-  void sort(Pair* pairs, Pair* other, uint64_t varying, char* memory, const Done& done) const {
+  void sort(Pair* pairs, Pair* other, uint64_t varying, char* memory, const Done& done, bool are_random = false) const {
     Pair* const arrays[] = {pairs, other};
     Lists lists(*this, memory);
     lists.longs[0] = {0, n_, static_cast<int32_t>(std::bit_width(varying)), 0};
@@ -139,7 +154,8 @@ class SharedSort {
       for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < lists.part_count;) {
         const Part& part = lists.parts[i];
         Pair *const from = arrays[part.array] + part.begin, *const to = arrays[1 - part.array] + part.begin;
-        const Pair* const sorted = part.bits == 0 ? from : sort_pairs(from, to, part.end - part.begin, part.bits);
+        const Pair* const sorted =
+            part.bits == 0 ? from : sort_pairs(from, to, part.end - part.begin, part.bits, are_random);
         done(sorted - part.begin, part.begin, part.end);
       }
     });

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
@@ -194,7 +195,8 @@ class SortPlan final : public Plan {
   int64_t slots_ = 1;  // lines that are sorted at a time
 };
 
-// The positions of random 64-bit numbers in ascending order.
+// The positions of random 64-bit numbers in ascending order. The higher halves of the numbers are sorted; where these
+// are equal, which is rare, the lower ones are drawn again.
 class PermutationPlan final : public Plan {
  public:
   explicit PermutationPlan(const Op& op)
@@ -203,45 +205,67 @@ class PermutationPlan final : public Plan {
         stride_(op.output(0).strides[0] * common::dtype_size(dtype_)),
         together_(SharedSort::is_for(1, extent_, thread_count())),
         shared_(together_ ? SharedSort(extent_, thread_count()) : SharedSort()) {
-    workspace_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Wide)) + (together_ ? shared_.workspace_bytes() : 0);
+    workspace_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Narrow)) + (together_ ? shared_.workspace_bytes() : 0);
   }
 
   void run(const compute_plugin_run& run) const override {
-    auto* const pairs = reinterpret_cast<Wide*>(address(run.workspace));
-    Wide* const other = pairs + extent_;
+    auto* const pairs = reinterpret_cast<Narrow*>(address(run.workspace));
+    Narrow* const other = pairs + extent_;
     char* const dst = address(run.tensors[0]);
     uint64_t seed = 0, offset = 0;
     std::memcpy(&seed, &run.scalars[0], sizeof seed);
     std::memcpy(&offset, &run.scalars[1], sizeof offset);
     const auto draw = [&](int64_t begin, int64_t end) { draw_pairs(seed, offset, begin, end, pairs); };
-    const auto store = [&](const Wide* sorted, int64_t begin, int64_t end) {
-      dtype_ == COMPUTE_DTYPE_INT32 ? write<int32_t>(sorted, begin, end, dst) : write<int64_t>(sorted, begin, end, dst);
+    const auto store = [&](const Narrow* sorted, int64_t begin, int64_t end) {
+      dtype_ == COMPUTE_DTYPE_INT32 ? write<int32_t>(seed, offset, sorted, begin, end, dst)
+                                    : write<int64_t>(seed, offset, sorted, begin, end, dst);
     };
     if (!together_) {
       draw(0, extent_);
-      return store(sort_pairs(pairs, other, extent_, 64), 0, extent_);
+      return store(sort_pairs(pairs, other, extent_, kKeyBits, true), 0, extent_);
     }
     parallel_tasks(extent_, kPieceElements, draw);
-    shared_.sort(pairs, other, ~uint64_t{0}, reinterpret_cast<char*>(other + extent_), store);
+    shared_.sort(pairs, other, UINT32_MAX, reinterpret_cast<char*>(other + extent_), store, true);
   }
 
  private:
-  // A block of random bits has the keys of an even position and of the next one.
-  static void draw_pairs(uint64_t seed, uint64_t offset, int64_t begin, int64_t end, Wide* pairs) {
-    PhiloxWords words{};
-    for (int64_t i = begin; i < end; ++i) {
-      if (i == begin || i % 2 == 0) words = philox(seed, offset + static_cast<uint64_t>(i) / 2);
-      const int low = i % 2 == 0 ? 0 : 2;
-      pairs[i] = Wide::of(uint64_t{words[low + 1]} << 32 | words[low], static_cast<uint32_t>(i));
+  static constexpr int kKeyBits = 32;
+
+  // A block of random bits has the numbers of an even position and of the next one, the lower halves in front.
+  static void draw_pairs(uint64_t seed, uint64_t offset, int64_t begin, int64_t end, Narrow* pairs) {
+    if (begin < end && begin % 2 != 0) {
+      pairs[begin] = Narrow::of(philox(seed, block_of(offset, begin))[3], static_cast<uint32_t>(begin));
+      ++begin;
+    }
+    for (int64_t i = begin; i < end; i += 2) {
+      const PhiloxWords words = philox(seed, block_of(offset, i));
+      pairs[i] = Narrow::of(words[1], static_cast<uint32_t>(i));
+      if (i + 1 < end) pairs[i + 1] = Narrow::of(words[3], static_cast<uint32_t>(i + 1));
     }
   }
+  static uint64_t block_of(uint64_t offset, int64_t position) { return offset + static_cast<uint64_t>(position) / 2; }
 
+  // The sorted range has all keys that are equal to one of its own.
   template <class Index>
-  void write(const Wide* sorted, int64_t begin, int64_t end, char* dst) const {
+  void write(uint64_t seed, uint64_t offset, const Narrow* sorted, int64_t begin, int64_t end, char* dst) const {
+    const auto lower = [&](uint32_t at) { return philox(seed, block_of(offset, at))[at % 2 == 0 ? 0 : 2]; };
     for (int64_t i = begin; i < end; ++i) {
-      const auto position = static_cast<Index>(sorted[i].position());
-      std::memcpy(dst + i * stride_, &position, sizeof position);
+      if (i + 1 == end || sorted[i].key() != sorted[i + 1].key()) {
+        put(static_cast<Index>(sorted[i].position()), dst + i * stride_);
+        continue;
+      }
+      std::vector<Narrow> equal;
+      for (const uint64_t key = sorted[i].key(); i < end && sorted[i].key() == key; ++i)
+        equal.push_back(Narrow::of(lower(sorted[i].position()), sorted[i].position()));
+      std::sort(equal.begin(), equal.end());
+      i -= static_cast<int64_t>(equal.size());
+      for (const Narrow& pair : equal) put(static_cast<Index>(pair.position()), dst + i++ * stride_);
+      --i;
     }
+  }
+  template <class Index>
+  static void put(Index position, char* dst) {
+    std::memcpy(dst, &position, sizeof position);
   }
 
   const compute_dtype dtype_;
