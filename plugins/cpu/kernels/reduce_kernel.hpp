@@ -42,6 +42,8 @@ struct ReduceKernels {
   ReduceKernel widening_sum[kDtypeLimit];
   // Sums of x * x, by the source's and accumulator's dtype.
   ReduceKernel square_sum[kDtypeLimit];
+  // The same in float64, of float32.
+  ReduceKernel widening_square_sum[kDtypeLimit];
   // Of the greatest and the least, by dtypes of 4 and 8 bytes.
   ArgKernel arg_max[kDtypeLimit], arg_min[kDtypeLimit];
   // Whether `rows` is fast for rows of 2, 4 or 8 elements, of 4 bytes or more, without gaps between them.

@@ -20,6 +20,14 @@ Source find_direct(const compute_plugin_expression& before, ReduceKind kind, com
   }
   if (last.kind != COMPUTE_PLUGIN_NODE_CALL || kind != ReduceKind::sum) return source;
   const compute_plugin_node& x = before.nodes[before.operands[last.first_operand]];
+  const int32_t* operands = before.operands + last.first_operand;
+  const bool squares = last.value == COMPUTE_PLUGIN_INTRINSIC_MUL && operands[0] == operands[1];
+  if (squares && x.kind == COMPUTE_PLUGIN_NODE_CALL && x.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT &&
+      x.dtype == COMPUTE_DTYPE_FLOAT64) {
+    const compute_plugin_node& narrow = before.nodes[before.operands[x.first_operand]];
+    if (narrow.kind == COMPUTE_PLUGIN_NODE_INPUT)
+      return take(narrow.value, narrow.dtype, kernels.widening_square_sum[narrow.dtype]);
+  }
   if (x.kind != COMPUTE_PLUGIN_NODE_INPUT) return source;
   if (last.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
     const bool is_unsigned = x.dtype >= COMPUTE_DTYPE_UINT8 && x.dtype <= COMPUTE_DTYPE_UINT64;
@@ -29,11 +37,7 @@ Source find_direct(const compute_plugin_expression& before, ReduceKind kind, com
     const bool counts = x.dtype == COMPUTE_DTYPE_BOOL && accumulator == COMPUTE_DTYPE_UINT64;
     if (accumulator == wide || counts) return take(x.value, x.dtype, kernels.widening_sum[x.dtype]);
   }
-  const int32_t* operands = before.operands + last.first_operand;
-  if (last.value == COMPUTE_PLUGIN_INTRINSIC_MUL && operands[0] == operands[1]) {
-    return take(x.value, x.dtype, kernels.square_sum[x.dtype]);
-  }
-  return source;
+  return squares ? take(x.value, x.dtype, kernels.square_sum[x.dtype]) : source;
 }
 
 }  // namespace compute::cpu

@@ -50,21 +50,44 @@ bool is_input(const compute_plugin_expression& expression) {
   return expression.output_count == 1 && expression.nodes[expression.outputs[0]].kind == COMPUTE_PLUGIN_NODE_INPUT;
 }
 
-// `before` without its last node if that converts computed truths to integers for a sum: there is a kernel that counts
-// them.
-compute_plugin_expression without_count(compute_plugin_expression before, ReduceKind kind) {
-  const int32_t last = before.outputs[0];
+// What the kernels of sums compute of values as they read them.
+struct Ending {
+  compute_plugin_expression values;  // `before` without its last nodes
+  ReduceKernel kernel;
+};
+
+// `before` split so that a kernel computes its end: it counts computed truths, or squares computed floats.
+Ending split_ending(const compute_plugin_expression& before, ReduceKind kind, const ReduceKernel& combine) {
+  const ReduceKernels& kernels = *isa().reduce;
+  const Ending whole{before, combine};
+  // The operand of the call `node`, if no other node uses it.
+  const auto operand_before = [&](int32_t node) -> const compute_plugin_node* {
+    const compute_plugin_node& call = before.nodes[node];
+    const int32_t first = before.operands[call.first_operand];
+    return first == node - 1 && before.nodes[first].kind == COMPUTE_PLUGIN_NODE_CALL ? &before.nodes[first] : nullptr;
+  };
+  const auto without = [&](int32_t nodes, const ReduceKernel& kernel) {
+    Ending ending{before, kernel};
+    ending.values.node_count -= nodes;
+    ending.values.outputs = before.operands + before.nodes[before.node_count - nodes].first_operand;
+    return kernel.rows == nullptr ? whole : ending;
+  };
+  const int32_t last = before.node_count - 1;
   const compute_plugin_node& node = before.nodes[last];
-  if (kind != ReduceKind::sum || last != before.node_count - 1 || node.kind != COMPUTE_PLUGIN_NODE_CALL ||
-      node.value != COMPUTE_PLUGIN_INTRINSIC_CONVERT ||
-      (node.dtype != COMPUTE_DTYPE_INT64 && node.dtype != COMPUTE_DTYPE_UINT64))
-    return before;
-  const int32_t* operand = before.operands + node.first_operand;
-  const compute_plugin_node& x = before.nodes[*operand];
-  if (x.kind != COMPUTE_PLUGIN_NODE_CALL || x.dtype != COMPUTE_DTYPE_BOOL) return before;
-  before.outputs = operand;
-  --before.node_count;
-  return before;
+  if (kind != ReduceKind::sum || before.outputs[0] != last || node.kind != COMPUTE_PLUGIN_NODE_CALL) return whole;
+  const compute_plugin_node* const x = operand_before(last);
+  if (x == nullptr) return whole;
+  if (node.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT && x->dtype == COMPUTE_DTYPE_BOOL &&
+      (node.dtype == COMPUTE_DTYPE_INT64 || node.dtype == COMPUTE_DTYPE_UINT64))
+    return without(1, kernels.widening_sum[COMPUTE_DTYPE_BOOL]);
+  const int32_t* const operands = before.operands + node.first_operand;
+  if (node.value != COMPUTE_PLUGIN_INTRINSIC_MUL || operands[0] != operands[1]) return whole;
+  if (x->value == COMPUTE_PLUGIN_INTRINSIC_CONVERT && x->dtype == COMPUTE_DTYPE_FLOAT64) {
+    const compute_plugin_node* const narrow = operand_before(last - 1);
+    if (narrow != nullptr && narrow->dtype == COMPUTE_DTYPE_FLOAT32)
+      return without(2, kernels.widening_square_sum[COMPUTE_DTYPE_FLOAT32]);
+  }
+  return without(1, kernels.square_sum[x->dtype]);
 }
 
 class ReducePlan final : public Plan {
@@ -119,12 +142,12 @@ class ReducePlan final : public Plan {
   ReduceKind kind_;
   compute_dtype accumulator_;
   int64_t accumulator_bytes_;
+  ReduceKernel combine_;
   BlockProgram before_;
   BlockProgram after_;
   bool after_is_identity_ = false;
   int before_scalars_ = 0;
   Source source_;
-  ReduceKernel combine_;
 
   // Operands: inputs, INDEX nodes of `before`, then, in kept_ alone, INDEX nodes of `after` and outputs.
   int inputs_ = 0, sources_ = 0, outputs_ = 0;
@@ -165,15 +188,14 @@ ReducePlan::ReducePlan(const Op& op)
     : kind_(*reduce_kind(op.text("kind"))),
       accumulator_(output_dtype(op.expression(0))),
       accumulator_bytes_(dtype_size(accumulator_)),
-      before_(without_count(op.expression(0), kind_), *isa().blocks),
-      after_(op.expression(1), *isa().blocks),
-      combine_(isa().reduce->plain[static_cast<int>(kind_)][accumulator_]) {
+      combine_(isa().reduce->plain[static_cast<int>(kind_)][accumulator_]),
+      before_(split_ending(op.expression(0), kind_, combine_).values, *isa().blocks),
+      after_(op.expression(1), *isa().blocks) {
   before_scalars_ = op.expression(0).scalar_count;
   source_ = find_direct(op.expression(0), kind_, accumulator_);
   if (source_.operand < 0) {
-    const bool counts = output_dtype(without_count(op.expression(0), kind_)) != accumulator_;
-    source_ = counts ? Source{-1, 1, isa().reduce->widening_sum[COMPUTE_DTYPE_BOOL]}
-                     : Source{-1, accumulator_bytes_, combine_};
+    const Ending ending = split_ending(op.expression(0), kind_, combine_);
+    source_ = {-1, dtype_size(output_dtype(ending.values)), ending.kernel};
   }
   after_is_identity_ = is_input(op.expression(1));
 
