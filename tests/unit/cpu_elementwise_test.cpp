@@ -68,7 +68,7 @@ bool run_map(const compute_plugin_expression* expression, const std::vector<int6
   op.tensors = tensors.data();
   op.expression_count = 1;
   op.expressions = expressions;
-  const MapPlan plan(op, *select_isa(isa)->blocks);
+  const MapPlan plan(op, *select_isa(isa));
   std::vector<char> workspace(plan.workspace_bytes() + 64);
   char* aligned = workspace.data() + (64 - reinterpret_cast<uintptr_t>(workspace.data()) % 64) % 64;
   plan.run(data.data(), scalars.data(), aligned, &uneven_parallel_for);

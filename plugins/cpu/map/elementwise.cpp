@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/threads/thread_frame.hpp"
 
 namespace compute::cpu {
@@ -118,8 +119,12 @@ inline MapPlan::Piece MapPlan::enter(int64_t begin, int64_t end, void* frame, Po
   return piece;
 }
 
-MapPlan::MapPlan(const compute_plugin_op& op, const BlockKernels& table, int32_t threads)
-    : program_(*op.expressions[0], table), table_(&table), threads_(threads), inputs_(program_.input_count()) {
+MapPlan::MapPlan(const compute_plugin_op& op, const Isa& isa, int32_t threads)
+    : program_(*op.expressions[0], *isa.blocks),
+      table_(isa.blocks),
+      copy_(isa.copy),
+      threads_(threads),
+      inputs_(program_.input_count()) {
   const int indices = static_cast<int>(program_.indices().size());
   const int outputs = program_.output_count();
   sources_ = inputs_ + indices;
@@ -324,6 +329,14 @@ void MapPlan::gather(int operand, const void* src, int64_t stride, void* dst, in
     table_->gather[size_class(o.size)](src, stride, dst, n);
 }
 
+// Positions of short rows.
+template <class Index>
+void put_positions(int64_t first, int64_t row_stride, int64_t stride, Index* dst, int64_t row, int64_t rows) {
+  for (int64_t i = 0; i < rows; ++i, first += row_stride) {
+    for (int64_t j = 0; j < row; ++j) *dst++ = static_cast<Index>(first + j * stride);
+  }
+}
+
 // The next n points of a source.
 BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position, int64_t n, void* frame) const {
   const Operand& o = operands_[operand];
@@ -348,11 +361,16 @@ BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position
   int64_t coordinates[common::kMaxRank];
   std::copy_n(position.coordinates.begin(), nest_.rank, coordinates);
   for (int64_t done = 0; done < n;) {
-    if (left == row && inner > 0 && n - done >= 2 * row && o.index_dtype == 0) {  // whole rows, except for the last
+    if (left == row && inner > 0 && n - done >= 2 * row) {  // whole rows, except for the last
       const int64_t whole = n == block_ && done == 0 && block_rows_ > 0 ? block_rows_ : (n - done) / row;
       const int64_t rows = std::min(whole, nest_.extents[inner - 1] - coordinates[inner - 1]);
-      table_->gather_rows[size_class(o.size)](pointer(), strides[inner - 1], strides[inner], dst + done * o.size, row,
-                                              rows);
+      if (o.index_dtype == 0)
+        table_->gather_rows[size_class(o.size)](pointer(), strides[inner - 1], strides[inner], dst + done * o.size, row,
+                                                rows);
+      else if (o.size == 4)
+        put_positions(src, strides[inner - 1], strides[inner], reinterpret_cast<int32_t*>(dst) + done, row, rows);
+      else
+        put_positions(src, strides[inner - 1], strides[inner], reinterpret_cast<int64_t*>(dst) + done, row, rows);
       done += rows * row;
       src += (rows - 1) * strides[inner - 1];
       coordinates[inner - 1] += rows - 1;
@@ -602,9 +620,7 @@ void MapPlan::run_tiles(const Run& run, int64_t begin, int64_t end, void* frame)
       if (!o.tiled) continue;
       const int64_t pitch = block_ * o.size + kCacheLine;
       const char* src = at(run.data[i], position.offsets[i]);
-      const auto scatter = table_->scatter[size_class(o.size)];
-      for (int64_t j = 0; j < n; ++j)
-        scatter(src + j * nest_.strides[i][inner], at(frame, o.buffer + j * o.size), pitch, rows);
+      copy_->transpose[size_class(o.size)](src, nest_.strides[i][inner], at(frame, o.buffer), pitch, n, rows);
     }
     for (int64_t r = 0; r < rows; ++r) {
       for (int i = 0; i < sources_; ++i) {

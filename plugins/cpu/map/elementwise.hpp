@@ -7,6 +7,7 @@
 
 #include "compute/plugin.h"
 #include "plugins/common/op/layout.hpp"
+#include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/kernels/block_kernels.hpp"
 #include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/threads/parallel_for.hpp"
@@ -19,7 +20,7 @@ class MapPlan {
  public:
   /// `op` contains the inputs, the outputs and one expression, all of whose intrinsics BlockProgram::unknown_intrinsic
   /// knows. `threads`: that a run may use.
-  MapPlan(const compute_plugin_op& op, const BlockKernels& table, int32_t threads = 1);
+  MapPlan(const compute_plugin_op& op, const Isa& isa, int32_t threads = 1);
 
   /// For compute_plugin_plan_info. Not 0 only for the largest expressions, whose pieces then use it in turn.
   int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -94,6 +95,7 @@ class MapPlan {
 
   BlockProgram program_;
   const BlockKernels* table_;
+  const CopyKernels* copy_;
   int32_t threads_;
   int inputs_ = 0;   // inputs of the expression; index operands follow, then outputs
   int sources_ = 0;  // inputs and index operands

@@ -12,7 +12,7 @@ namespace {
 
 class MapPrimitive final : public Plan {
  public:
-  explicit MapPrimitive(const Op& op) : map_(op.description(), *isa().blocks, thread_count()) {
+  explicit MapPrimitive(const Op& op) : map_(op.description(), isa(), thread_count()) {
     workspace_bytes = map_.workspace_bytes();
   }
 

@@ -301,7 +301,7 @@ class ConvertPlan final : public Plan {
     op.tensors = tensors;
     op.expression_count = 1;
     op.expressions = expressions;
-    return MapPlan(op, *isa().blocks, thread_count());
+    return MapPlan(op, isa(), thread_count());
   }
 
   static compute_plugin_tensor sized(const compute_plugin_tensor& tensor) {
