@@ -365,6 +365,27 @@ class Selecting(Case):
         with self.assertRaises(ValueError):
             cp.cumulative_max(a)
 
+    def test_scans_of_many_rows(self):
+        for width in (1, 2, 3, 4, 5, 7, 8, 9, 16, 20):
+            for dtype in ("float32", "float64", "int32", "int64"):
+                x = self.numbers(dtype, (5001 if width < 4 else 301, width), -50, 50)
+                if dtype.startswith("float"):
+                    x.ravel()[-width * 40:-1:37] = np.nan
+                    x[200] = np.inf
+                for one, axis in ((x, 0), (np.ascontiguousarray(x.T), 1)):
+                    a, note = self.device_array(one), (dtype, width, axis)
+                    for ours, places, theirs in ((cp.cumulative_max, cp.cummax, np.maximum), (cp.cumulative_min, cp.cummin, np.minimum)):
+                        expected = theirs.accumulate(one, axis)
+                        self.assert_same(ours(a, axis=axis), expected, note=note)
+                        values, indices = places(a, axis)
+                        self.assert_same(values, expected, note=note)
+                        is_last = (one == expected) | (one != one)
+                        at = np.arange(one.shape[axis]).reshape((-1, 1) if axis == 0 else (1, -1))
+                        self.assert_same(indices, np.maximum.accumulate(np.where(is_last, at, 0), axis), note=note)
+                    finite = self.device_array(np.nan_to_num(one, posinf=3))
+                    sums = np.cumsum(np.asarray(finite).astype(np.float64), axis)
+                    np.testing.assert_allclose(np.asarray(cp.cumulative_sum(finite, axis=axis)), sums, rtol=2e-7, atol=1e-9)
+
     def test_segments(self):
         for dtype in NUMERIC:
             x = self.numbers(dtype, (6, 2), -2, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import types
 from typing import Any, Callable
@@ -641,8 +642,16 @@ def cummin(x: Values, dim: int) -> Any:
     return _running(_functions.cumulative_min, array_of(x), dim)
 
 
+@functools.cache
+def _place_of_extreme(axis):
+    return _core.expression(f"where((x == y) | (x != x), index({axis}), 0)", ("x", "y"), ())
+
+
 def _running(function, x, dim):
     values, at = function(x, axis=dim), _axis(dim, x.ndim, "cummax")
-    positions = _core.reshape_view(_creation.arange(x.shape[at], device=x.device), [-1 if i == at else 1 for i in range(x.ndim)])
-    is_it = _ops.logical_or(_ops.equal(x, values), _ops.not_equal(x, x))
-    return _functions.Selected(values, _functions.cumulative_max(_functions.where(is_it, positions, 0), axis=at))
+    if isinstance(x, Array):
+        places, = _place_of_extreme(at).map([x, values], (), None)
+    else:
+        positions = _core.reshape_view(_creation.arange(x.shape[at], device=x.device), [-1 if i == at else 1 for i in range(x.ndim)])
+        places = _functions.where(_ops.logical_or(_ops.equal(x, values), _ops.not_equal(x, x)), positions, 0)
+    return _functions.Selected(values, _functions.cumulative_max(places, axis=at))

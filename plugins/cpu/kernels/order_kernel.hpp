@@ -5,7 +5,13 @@
 
 #include <stdint.h>
 
+#include "plugins/cpu/vector/ids.hpp"
+
 namespace compute::cpu {
+
+// y[i] = the greatest, or the least, of running[i % period], x[i], x[i - period], x[i - 2 period] and so on; the first
+// NaN wins. running[j] becomes the last y[i] of its column. n is a multiple of `period`.
+using RunningExtremes = void (*)(const void* x, int64_t n, int64_t period, void* running, void* y);
 
 struct OrderKernels {
   // keys[i] = the key of float32 number i. Keys compare as unsigned numbers like the floats, with NaN last; reversed if
@@ -24,6 +30,12 @@ struct OrderKernels {
   double (*float32_total)(const float* x, int64_t n);
   // Of n columns: running[j] += x[j] and y[j] = running[j], in float64. `y` may be NULL.
   void (*float32_column_sums)(const float* x, int64_t n, double* running, float* y);
+  // The same for rows of `period` elements that follow one another, n elements in all.
+  void (*float32_row_sums)(const float* x, int64_t n, int64_t period, double* running, float* y);
+  // The sums of their columns alone: totals[j] += x[j] + x[period + j] + …
+  void (*float32_row_totals)(const float* x, int64_t n, int64_t period, double* totals);
+  // Of the dtypes of 4 and 8 bytes.
+  RunningExtremes greatest[kDtypeLimit], least[kDtypeLimit];
 };
 
 namespace baseline {

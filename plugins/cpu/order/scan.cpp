@@ -68,6 +68,10 @@ template <class Running, class T>
 class ScanPlan final : public Plan {
  public:
   explicit ScanPlan(const Op& op) : lines_(read_lines(op)) {
+    if constexpr (kIsExtreme) {
+      constexpr bool is_greatest = std::is_same_v<Running, Extreme<T, true>>;
+      extremes_ = (is_greatest ? isa().order->greatest : isa().order->least)[op.dtype("accumulator")];
+    }
     const common::LoopNest& nest = lines_.nest;
     if (nest.rank > 0) {
       const auto last = static_cast<size_t>(nest.rank - 1);
@@ -128,7 +132,8 @@ class ScanPlan final : public Plan {
     }
   }
 
-  // Begins with `running`, the total before the piece. Also sums the piece alone into *own, as total() does.
+  // Begins with `running`, the total before the piece. Also sums the piece alone into *own, as total() does; an extreme
+  // may have what is before the piece in it.
   template <bool WantsTotal>
   void scan_piece(const char* src, char* dst, int64_t count, Running running, bool follows = false,
                   Running* own = nullptr) const {
@@ -142,26 +147,39 @@ class ScanPlan final : public Plan {
       char* made = lines_.dst.place(to, lines_.dst_stride, buffers.store);
       T* y = reinterpret_cast<T*>(made);
       if constexpr (WantsTotal && kHasTotal) total.value += isa().order->float32_total(x, n);
+      const bool is_done = !lines_.exclusive && scan_rows(x, n, 1, &running, y);
       if (lines_.exclusive) {
         for (int64_t i = 0; i < n; ++i) {
           const T value = x[i];
           y[i] = at + i == 0 && !follows ? first() : running.get();
           running.add(value);
-          if constexpr (WantsTotal && !kHasTotal) total.add(value);
+          if constexpr (WantsTotal && !kHasTotal && !kIsExtreme) total.add(value);
         }
-      } else if constexpr (std::is_same_v<Running, Sum<float>>) {
-        isa().order->float32_sums(x, n, &running.value, y);
-      } else {
+      } else if (!is_done) {
         for (int64_t i = 0; i < n; ++i) {
           const T value = x[i];
           running.add(value);
           y[i] = running.get();
-          if constexpr (WantsTotal && !kHasTotal) total.add(value);
+          if constexpr (WantsTotal && !kHasTotal && !kIsExtreme) total.add(value);
         }
       }
       lines_.dst.store(made, to, lines_.dst_stride, n, buffers.store + kLineBlock * kLineElementBytes);
     }
-    if constexpr (WantsTotal) *own = total;
+    if constexpr (WantsTotal) *own = kIsExtreme ? running : total;
+  }
+
+  // Rows of n elements that follow one another, `count` elements in all; whether a kernel did it.
+  bool scan_rows(const T* x, int64_t count, int64_t n, Running* running, T* y) const {
+    if constexpr (std::is_same_v<Running, Sum<float>>) {
+      n == 1 ? isa().order->float32_sums(x, count, &running->value, y)
+             : isa().order->float32_row_sums(x, count, n, &running->value, y);
+      return true;
+    } else if constexpr (kIsExtreme) {
+      if (extremes_ != nullptr) extremes_(x, count, n, &running->value, y);
+      return extremes_ != nullptr;
+    } else {
+      return false;
+    }
   }
 
   // What an exclusive scan begins with: a sum of nothing is 0, not -0.
@@ -305,7 +323,7 @@ class ScanPlan final : public Plan {
       char* to = dst + at * lines_.dst_stride;
       char* made = lines_.dst.place(to, dst_inner_, buffers.store);
       T* y = reinterpret_cast<T*>(made);
-      if constexpr (WantsTotal) add_row(x, n, own);
+      if constexpr (WantsTotal && !kIsExtreme) add_row(x, n, own);
       if (lines_.exclusive) {
         for (int64_t j = 0; j < n; ++j) {
           const T value = x[j];
@@ -314,7 +332,7 @@ class ScanPlan final : public Plan {
         }
       } else if constexpr (kHasTotal) {
         isa().order->float32_column_sums(x, n, &running[0].value, y);
-      } else {
+      } else if (!scan_rows(x, n, n, running, y)) {
         for (int64_t j = 0; j < n; ++j) {
           running[j].add(x[j]);
           y[j] = running[j].get();
@@ -322,6 +340,7 @@ class ScanPlan final : public Plan {
       }
       lines_.dst.store(made, to, dst_inner_, n, buffers.store + kLineBlock * kLineElementBytes);
     }
+    if constexpr (WantsTotal && kIsExtreme) std::copy_n(running, n, own);
   }
 
   // Whether rows of n elements follow one another without gaps.
@@ -343,17 +362,19 @@ class ScanPlan final : public Plan {
       char* to = dst + at * lines_.dst_stride;
       char* made = lines_.dst.place(to, dst_inner_, buffers.store);
       T* y = reinterpret_cast<T*>(made);
-      for (int64_t i = 0; i < count; i += n) {
+      if constexpr (WantsTotal && !kIsExtreme) add_rows(x, count, n, own);
+      const bool is_done = !lines_.exclusive && scan_rows(x, count, n, running, y);
+      for (int64_t i = 0; i < count && !is_done; i += n) {
         for (int64_t j = 0; j < n; ++j) {
           const T value = x[i + j];
           if (lines_.exclusive) y[i + j] = at == 0 && i == 0 && !follows ? first() : running[j].get();
           running[j].add(value);
           if (!lines_.exclusive) y[i + j] = running[j].get();
-          if constexpr (WantsTotal) own[j].add(value);
         }
       }
       lines_.dst.store(made, to, dst_inner_, count, buffers.store + kLineBlock * kLineElementBytes);
     }
+    if constexpr (WantsTotal && kIsExtreme) std::copy_n(running, n, own);
   }
 
   void add_columns(const char* src, int64_t rows, int64_t n, Running* own) const {
@@ -363,12 +384,21 @@ class ScanPlan final : public Plan {
       const int64_t count = std::min(step, rows - at) * n;
       const T* x =
           reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, src_inner_, count, buffers.load));
-      for (int64_t i = 0; i < count; i += n)
-        for (int64_t j = 0; j < n; ++j) own[j].add(x[i + j]);
+      add_rows(x, count, n, own);
     }
     for (int64_t at = 0; at < rows && step == 1; ++at) {
       add_row(reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, src_inner_, n, buffers.load)), n,
               own);
+    }
+  }
+
+  // Rows of n elements that follow one another, `count` elements in all.
+  static void add_rows(const T* x, int64_t count, int64_t n, Running* own) {
+    if constexpr (kHasTotal) {
+      isa().order->float32_row_totals(x, count, n, &own[0].value);
+    } else {
+      for (int64_t i = 0; i < count; i += n)
+        for (int64_t j = 0; j < n; ++j) own[j].add(x[i + j]);
     }
   }
 
@@ -380,6 +410,8 @@ class ScanPlan final : public Plan {
     }
   }
 
+  static constexpr bool kIsExtreme =
+      std::is_same_v<Running, Extreme<T, true>> || std::is_same_v<Running, Extreme<T, false>>;
   static constexpr bool kHasTotal = std::is_same_v<Running, Sum<float>>;
   static constexpr int64_t kColumns = 256;
   static constexpr int64_t kNarrow = 8;
@@ -390,6 +422,7 @@ class ScanPlan final : public Plan {
   int64_t pieces_ = 1;  // of a line
   int64_t rows_ = 1;    // of a piece of columns
   bool shares_lines_ = false;
+  RunningExtremes extremes_ = nullptr;  // a kernel for the dtype
 };
 
 }  // namespace
