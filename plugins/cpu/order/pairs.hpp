@@ -25,7 +25,13 @@ struct Wide {
   uint32_t position() const { return static_cast<uint32_t>(at); }
   bool operator<(const Wide& other) const { return value != other.value ? value < other.value : at < other.at; }
 };
-// A key without a position, for 64-bit integers.
+// A key without a position.
+struct Short {
+  uint32_t value;
+  static Short of(uint64_t key, uint32_t) { return {static_cast<uint32_t>(key)}; }
+  uint64_t key() const { return value; }
+  bool operator<(const Short& other) const { return value < other.value; }
+};
 struct Bare {
   uint64_t value;
   static Bare of(uint64_t key, uint32_t) { return {key}; }
@@ -46,6 +52,15 @@ uint64_t float_key(Bits bits, bool descending) {
   if (magnitude == 0) bits = 0;
   const Bits key = static_cast<Bits>((bits & kSign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | kSign));
   return descending ? static_cast<Bits>(~key) : key;
+}
+
+template <class Bits>
+uint64_t float_key(compute_dtype dtype, Bits bits, bool descending) {
+  if constexpr (sizeof(Bits) == 8) return float_key<uint64_t, 11>(bits, descending);
+  if constexpr (sizeof(Bits) == 2) {
+    if (dtype == COMPUTE_DTYPE_FLOAT16) return float_key<uint16_t, 5>(bits, descending);
+  }
+  return float_key < Bits, sizeof(Bits) == 1 ? 4 : 8 > (bits, descending);
 }
 
 // The bits of a float with this key, unless it is the key of several: of the zeros, or of NaN.

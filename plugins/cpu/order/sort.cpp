@@ -25,6 +25,15 @@ constexpr int64_t kSlotsPerThread = 4;        // at most: one that the system ru
 
 // ---- The plans ------------------------------------------------------------------------------------------------------
 
+// Whether all threads sort each line.
+bool threads_share_lines(const Op& op) {
+  const compute_plugin_tensor& src = op.input(0);
+  const int64_t extent = src.shape[op.integer("axis", 0)];
+  int64_t elements = 1;
+  for (int32_t i = 0; i < src.rank; ++i) elements *= src.shape[i];
+  return SharedSort::is_for(elements / extent, extent, thread_count());
+}
+
 struct Output {
   bool exists = false;
   int32_t tensor = 0;  // of the run
@@ -70,7 +79,7 @@ class SortPlan final : public Plan {
     nest_ = common::collapse(shape, pointers, 0);
     const int64_t lines = nest_.points(), threads = thread_count();
     const int64_t slot_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Pair));
-    together_ = SharedSort::is_for(lines, extent_, threads);
+    together_ = threads_share_lines(op);
     if (together_) {
       shared_ = SharedSort(extent_, threads);
       workspace_bytes = slot_bytes + shared_.workspace_bytes();
@@ -102,7 +111,7 @@ class SortPlan final : public Plan {
   }
 
  private:
-  static constexpr bool kHasPositions = !std::is_same_v<Pair, Bare>;
+  static constexpr bool kHasPositions = !std::is_same_v<Pair, Bare> && !std::is_same_v<Pair, Short>;
 
   // Where the tensors of a line are.
   struct Place {
@@ -173,13 +182,25 @@ class SortPlan final : public Plan {
       }
       return;
     }
-    if constexpr (kHasPositions) {
+    if constexpr (!std::is_same_v<Pair, Bare>) {
       const FloatOfKey<Bits> float_of(descending_);
+      int64_t at = 0;  // of a whole line: where the next element of a key that several have may be
       for (int64_t i = begin; i < end; ++i) {
         const auto key = static_cast<Bits>(sorted[i].key());
         Bits value = float_of(key);
-        if (!float_of.is_known(key))
-          std::memcpy(&value, place.src + int64_t{sorted[i].position()} * src_stride_, sizeof value);
+        if (!float_of.is_known(key)) {
+          if constexpr (kHasPositions) {
+            at = sorted[i].position();
+          } else {
+            if (i > begin && sorted[i - 1].key() != key) at = 0;
+            const auto is_it = [&](const char* src) {
+              std::memcpy(&value, src, sizeof value);
+              return float_key(dtype_, value, descending_) == key;
+            };
+            while (!is_it(place.src + at * src_stride_)) ++at;
+          }
+          std::memcpy(&value, place.src + at++ * src_stride_, sizeof value);
+        }
         std::memcpy(place.values + i * values_.stride, &value, sizeof value);
       }
     }
@@ -295,9 +316,11 @@ std::optional<Refusal> refuse_sort(const Op& op) {
 
 std::unique_ptr<Plan> prepare_sort(const Op& op) {
   const compute_dtype dtype = op.input(0).dtype;
+  const bool is_wide = common::dtype_size(dtype) == 8, values_alone = op.text("outputs") == "values";
   const bool is_integer = dtype == COMPUTE_DTYPE_INT64 || dtype == COMPUTE_DTYPE_UINT64;
-  if (is_integer && op.text("outputs") == "values") return std::make_unique<SortPlan<Bare>>(op);
-  if (common::dtype_size(dtype) == 8) return std::make_unique<SortPlan<Wide>>(op);
+  if (is_integer && values_alone) return std::make_unique<SortPlan<Bare>>(op);
+  if (is_wide) return std::make_unique<SortPlan<Wide>>(op);
+  if (values_alone && !threads_share_lines(op)) return std::make_unique<SortPlan<Short>>(op);
   return std::make_unique<SortPlan<Narrow>>(op);
 }
 
