@@ -511,6 +511,29 @@ class Axes(Case):
         places = np.asarray([0, 5, 11])
         self.assert_same(cp.take_along_axis(array, cp.asarray(places), axis=None), x.ravel()[places])
 
+    def test_sorts_keep_zeros_and_nans(self):
+        for dtype in ("float16", "float32", "float64"):
+            for size in (7, 300, 5000, 70000):
+                x = self.numbers(dtype, (size,), -9, 9)
+                x[::3], x[2::9], x[5::11] = 0, -0.0, np.nan
+                x[-1:] = -np.float64("nan")
+                for descending in (False, True):
+                    a = self.device_array(x)
+                    order = np.asarray(cp.argsort(a, descending=descending))
+                    expected, found = x[order], np.asarray(cp.sort(a, descending=descending))
+                    np.testing.assert_array_equal(found.view(f"u{x.itemsize}"), expected.view(f"u{x.itemsize}"), f"{dtype} {size}")
+
+    def test_kthvalue(self):
+        for dtype in ("float32", "int64"):
+            x = self.numbers(dtype, (300, 3), -9, 9)
+            order = np.argsort(x, 0, kind="stable")
+            for k in (1, 3, 37, 38, 300):
+                for keepdim in (False, True):
+                    values, indices = cp.kthvalue(self.device_array(x), k, 0, keepdim)
+                    wanted = slice(k - 1, k) if keepdim else k - 1
+                    self.assert_same(values, np.sort(x, 0)[wanted], note=(dtype, k))
+                    self.assert_same(indices, order[wanted], note=(dtype, k))
+
     def test_axes_that_are_no_integers(self):
         x, i = cp.ones((2, 3)), cp.zeros((2, 3), dtype=cp.int64)
         labels, vector = cp.asarray([0, 1]), cp.ones(3)

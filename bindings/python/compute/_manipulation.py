@@ -391,6 +391,9 @@ def pad(x, pad_width, /, mode="constant", constant_values=0, **names):
                         value=constant_values)
     if mode not in _PAD_INDICES:
         raise ValueError(f"pad: mode is {mode!r}; expected 'constant', {', '.join(map(repr, _PAD_INDICES))}")
+    extra = 1 if mode == "reflect" else 0
+    if isinstance(x, Array) and all(max(width) <= n - extra for width, n in zip(widths, x.shape)) and any(sum(width) for width in widths):
+        return _continued(x, widths, mode)
     for axis, (before, after) in enumerate(widths):
         if before == after == 0:
             continue
@@ -412,6 +415,23 @@ def _padded(x, widths, values):
             begin, end = ([pads[i] if k == axis else 0 for k in range(x.ndim)] for i in range(2))
             x = _ops.pad(x, pads_begin=begin, pads_end=end, value=number)
     return x
+
+
+def _continued(x, widths, mode):
+    """The padding of an array by its own elements, at most as many as there are: copied to the ends of each axis in turn."""
+    out = _ops.pad(x, pads_begin=[before for before, _ in widths], pads_end=[after for _, after in widths], value=0)
+    for axis, (before, after) in enumerate(widths):
+        n = x.shape[axis]
+        end = before + n
+        ends = {"edge": ((before, before + 1, 1), (end - 1, end, 1)),
+                "reflect": ((2 * before, before, -1), (end - 2, end - 2 - after, -1)),
+                "symmetric": ((2 * before - 1, before - 1, -1), (end - 1, end - 1 - after, -1)),
+                "wrap": ((n, end, 1), (before, before + after, 1))}[mode]
+        for width, at, (start, stop, step) in ((before, 0, ends[0]), (after, end, ends[1])):
+            if width:
+                index = slice(start, stop if stop >= 0 else None, step)
+                out[(slice(None),) * axis + (slice(at, at + width),)] = out[(slice(None),) * axis + (index,)]
+    return out
 
 
 _PAD_INDICES = {

@@ -396,6 +396,13 @@ def block_diag(*matrices: Values) -> Array:
     """
     parts = [atleast_2d(x) for x in arrays_of(*matrices)]
     columns = [x.shape[1] for x in parts]
+    if all(isinstance(x, Array) for x in parts) and len({x.dtype for x in parts}) == 1:
+        out = _creation.zeros((builtins.sum(x.shape[0] for x in parts), builtins.sum(columns)), dtype=parts[0].dtype, device=parts[0].device)
+        row = column = 0
+        for x in parts:
+            out[row:row + x.shape[0], column:column + x.shape[1]] = x
+            row, column = row + x.shape[0], column + x.shape[1]
+        return out
     rows = [_manipulation.pad(x, ((0, 0), (builtins.sum(columns[:i]), builtins.sum(columns[i + 1:])))) for i, x in enumerate(parts)]
     return _manipulation.concat(rows, axis=0)
 

@@ -315,7 +315,7 @@ def _window(size, *factors):
     if size <= 1:
         return _creation.ones(builtins.max(size, 0))
     angle = _creation.linspace(0.0, 2 * math.pi, size, dtype=_wide())
-    found = builtins.sum(_ops.cos(angle * i) * factor for i, factor in enumerate(factors))
+    found = builtins.sum((_ops.cos(angle * i if i > 1 else angle) * factor for i, factor in enumerate(factors[1:], 1)), factors[0])
     return _functions.astype(found, _dtypes.DEFAULT_FLOAT, copy=False)
 
 

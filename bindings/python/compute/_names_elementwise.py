@@ -127,8 +127,13 @@ def kthvalue(x: Values, k: int, dim: int = -1, keepdim: bool = False) -> tuple[A
     axis = _axis(dim, x.ndim, "kthvalue")
     if not 1 <= k <= x.shape[axis]:
         raise ValueError(f"kthvalue: k is {k}; expected 1 to {x.shape[axis]}")
-    found = (part[(slice(None),) * axis + (k - 1,)] for part in (_functions.sort(x, axis=axis), _functions.argsort(x, axis=axis)))
-    values, indices = (_manipulation.expand_dims(part, axis) if keepdim else part for part in found)
+    place = (slice(None),) * axis + (slice(k - 1, k),)
+    if 8 * k <= x.shape[axis]:
+        found = [part[place] for part in _functions.top_k(x, k, axis=axis, largest=False)]
+    else:
+        indices = _functions.argsort(x, axis=axis)[place]
+        found = [_ops.take_along_axis(x, indices, axis=axis), indices]
+    values, indices = found if keepdim else (_manipulation.squeeze(part, axis) for part in found)
     return values, indices
 
 
@@ -414,13 +419,17 @@ def logaddexp2(x1: Values, x2: Values) -> Array:
     return _rounded_once(sum_of_powers, x1, _inexact(_number_or_array(x2, x1)))
 
 
+def _times(x, value):
+    return x if type(value) is int and value == 1 else x * value
+
+
 def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     """x + value a b.
 
     >>> compute.addcmul([1.0], [2.0], [3.0], value=0.5)
     Array([4.], dtype=float32)
     """
-    return _rounded_once(lambda x, a, b: x + _ops.multiply(a, b) * value, *arrays_of(x, a, b))
+    return _rounded_once(lambda x, a, b: x + _times(_ops.multiply(a, b), value), *arrays_of(x, a, b))
 
 
 def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
@@ -429,7 +438,7 @@ def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcdiv([1.0], [3.0], [2.0])
     Array([2.5], dtype=float32)
     """
-    return _rounded_once(lambda x, a, b: x + _ops.divide(a, b) * value, *arrays_of(x, a, b))
+    return _rounded_once(lambda x, a, b: x + _times(_ops.divide(a, b), value), *arrays_of(x, a, b))
 
 
 def unwrap(p: Values, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
@@ -490,6 +499,11 @@ def angle(x: Values, deg: bool = False) -> Array:
     return _ops.rad2deg(found) if deg else found
 
 
+# With the greatest number b and the least one c, and with other ones.
+_NUMBERED = _core.expression("where(isnan(x), a, min(max(x, c), b))", ("x",), ("a", "b", "c"))
+_NUMBERED_EACH = _core.expression("where(isnan(x), a, where(x == inf, b, where(x == -inf, c, x)))", ("x",), ("a", "b", "c"))
+
+
 def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
     """`x` with numbers in the place of NaN and infinities, for which the default is the greatest and the least number.
 
@@ -506,9 +520,13 @@ def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | N
     if _computed(x).dtype not in _dtypes.FLOATS:
         return _ops.copy(x) if copy else x
     limits = _dtypes.finfo(x.dtype)
-    found = _ops.where(_ops.isnan(x), nan, x)
-    found = _ops.where(_ops.equal(x, math.inf), limits.max if posinf is None else posinf, found)
-    found = _ops.where(_ops.equal(x, -math.inf), limits.min if neginf is None else neginf, found)
+    numbers = [nan, limits.max if posinf is None else posinf, limits.min if neginf is None else neginf]
+    if isinstance(x, Array) and x.dtype in _dtypes.FLOATS and all(isinstance(number, (int, float)) for number in numbers):
+        parsed = _NUMBERED if posinf is None and neginf is None else _NUMBERED_EACH
+        return parsed.map([x], numbers, None if copy else (x,))[0]
+    found = _ops.where(_ops.isnan(x), numbers[0], x)
+    for place, number in ((math.inf, numbers[1]), (-math.inf, numbers[2])):
+        found = _ops.where(_ops.equal(x, place), number, found)
     return found if copy else _ops.copy(found, out=x)
 
 

@@ -577,5 +577,7 @@ def combinations(x: Values, r: int = 2, with_replacement: bool = False) -> Array
     import itertools
 
     x = array_of(x)
+    if r == 2:
+        return _ops.stack(*(_ops.take(x, part, axis=0) for part in triu_indices(x.size, 0 if with_replacement else 1)), axis=1)
     found = list((itertools.combinations_with_replacement if with_replacement else itertools.combinations)(range(x.size), r))
     return _indexing.take(x, _core.reshape_view(_creation.asarray(found, dtype=_dtypes.int64, device=x.device), (len(found), r)), axis=0)

@@ -128,13 +128,19 @@ def quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the function `name`."""
     rows, axis, shape = _rows(name, x, axis, keepdims)
     rows, last = _ops.sort(rows, axis=axis), rows.shape[axis] - 1
-    top = _ops.take(rows, _creation.asarray([last], device=rows.device), axis=axis)  # NaN is sorted to the end
+    before = (slice(None),) * (axis % rows.ndim)
+
+    def at(place):
+        return rows[(*before, slice(place, place + 1))]
+
+    top = at(last)  # NaN is sorted to the end
 
     def value(one):
         below = builtins.min(int(one * last), last)
-        places = _creation.asarray([below, builtins.min(below + 1, last)], device=rows.device)
-        low, high = (_ops.take(rows, places[i:i + 1], axis=axis) for i in range(2))
+        low, high = at(below), at(builtins.min(below + 1, last))
         share = one * last - below
+        if isinstance(rows, Array) and not hasattr(share, "backward"):
+            return (_QUANTILE.map([low, high, top], [share], None) if share > 0 else _UNLESS_NAN.map([low, top], (), None))[0]
         is_between = hasattr(share, "backward") or share > 0  # a variable of compute.grad has a slope everywhere
         return _ops.where(_ops.isnan(top), top, _between(low, high, share) if is_between else low)
 
@@ -191,6 +197,12 @@ def _of_each(name, value, q, whole, rows, shape):
         return found[0]
     shape = [*wanted.shape, *shape]
     return _core.reshape_view(_ops.stack(*found, axis=0), shape) if found else _creation.zeros(shape, dtype=rows.dtype, device=rows.device)
+
+
+_UNLESS_NAN = _core.expression("where(isnan(top), top, x)", ("x", "top"), ())
+# The distance of two numbers may be too great for the dtype, and NaN between infinities.
+_QUANTILE = _core.expression("d = y - x; where(isnan(top), top, where(isfinite(d), x + d * s, where(x == y, x, x * (1 - s) + y * s)))",
+                             ("x", "y", "top"), ("s",))
 
 
 def _between(low, high, share):
