@@ -822,7 +822,8 @@ class Linalg(Case):
     def test_distances(self):
         """Of float32, squares may overflow and underflow."""
         random = np.random.default_rng(3)
-        for one, other in (((5, 3), (4, 3)), ((2, 5, 3), (4, 3)), ((1, 3), (7, 3)), ((5, 1), (5, 1)), ((0, 3), (2, 3)), ((3, 0), (2, 0))):
+        for one, other in (((5, 3), (4, 3)), ((2, 5, 3), (4, 3)), ((1, 3), (7, 3)), ((5, 1), (5, 1)), ((0, 3), (2, 3)), ((3, 0), (2, 0)),
+                           ((7, 20), (303, 20)), ((3, 300), (65, 300)), ((2, 2, 73), (2, 600, 73))):
             for scale in (1.0, 1e-30, 1e30):
                 x, y = ((random.standard_normal(shape) * scale).astype(np.float32) for shape in (one, other))
                 exact = (x.astype(np.float64)[..., :, None, :] - y.astype(np.float64)[..., None, :, :]) / scale
@@ -830,6 +831,15 @@ class Linalg(Case):
                 np.testing.assert_allclose(found, np.sqrt((exact ** 2).sum(-1)), 2e-6)
                 found = np.asarray(cp.linalg.vector_norm(cp.asarray(x), axis=-1), dtype=np.float64) / scale
                 np.testing.assert_allclose(found, np.sqrt(((x.astype(np.float64) / scale) ** 2).sum(-1)), 1e-6)
+        x, y = random.standard_normal((9, 40)), random.standard_normal((70, 40))
+        exact = np.abs(x[:, None] - y)
+        for dtype, bound in (("float32", 2e-6), ("float64", 1e-14)):
+            for p, expected in ((1, exact.sum(-1)), (np.inf, exact.max(-1)), (2, np.sqrt((exact ** 2).sum(-1)))):
+                found = np.asarray(cp.cdist(cp.asarray(x, dtype=dtype), cp.asarray(y, dtype=dtype), p))
+                np.testing.assert_allclose(found, expected, bound)
+                pairs = np.asarray(cp.nn.functional.pdist(cp.asarray(y[:6], dtype=dtype), p))
+                exact_pairs = [np.linalg.norm(y[i] - y[j], p) for i in range(6) for j in range(i + 1, 6)]
+                np.testing.assert_allclose(pairs, exact_pairs, bound)
         self.assert_same(cp.cdist(cp.asarray(np.float32([[3e38, 0], [np.nan, 1]])), cp.asarray(np.float32([[-3e38, 0]]))),
                          np.float32([[np.inf], [np.nan]]))
 

@@ -378,7 +378,7 @@ _SQUARES = _expression("y = abs(x) / s; y * y", "x", "s")
 _ROOT_OF_SQUARES = _SQUARES.reducer("sum", "sqrt(y)")
 # Processors add up squares of float32 in float64, whose range needs no scale.
 _ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "convert(sqrt(y), float32)")
-_DISTANCE_IN_DOUBLE = _expression("d = convert(x - y, float64); d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
+_DISTANCE_OF_DOUBLES = _expression("d = x - y; d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
 _DIFFERENCE = _expression("abs(x - y)", "x", "y")
 _SQUARED_DIFFERENCE = _expression("d = abs(x - y) / s; d * d", "x", "y", "s")
 _POWERS = _expression("pow(abs(x) / s, p)", "x", "s", "p")
@@ -428,8 +428,6 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
 
 def _distances(x1, x2):
     """The norms of the differences along the last axis, of real arrays of one dtype."""
-    if x1.dtype is _dtypes.float32 and x1.device.name == "cpu":
-        return _DISTANCE_IN_DOUBLE([x1, x2], (), (builtins.max(x1.ndim, x2.ndim) - 1,), False)
     scale = _DIFFERENCE.reduce("max", x1, x2, axis=-1, keepdims=True, after=_SQUARES_SCALE[x1.dtype])
     norm = _SQUARED_DIFFERENCE.reduce("sum", x1, x2, scale, axis=-1, after="sqrt(y)")
     return norm * _core.reshape_view(scale, norm.shape)

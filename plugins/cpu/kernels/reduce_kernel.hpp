@@ -27,6 +27,12 @@ struct ReduceKernel {
 
 constexpr int kColumnRows = 8;
 
+// dst[j] = the sum of the squares of x[i] - y[i][j] for 0 <= i < rows, and of the old dst[j] if `accumulate`, in
+// float64. Numbers x[i] and rows y[i] are x_stride and y_stride bytes apart. Within its group of kColumnRows rows a term
+// passes through at most 5 additions.
+using SquareDifferences = void (*)(const void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t rows,
+                                   int64_t n, double* dst, bool accumulate);
+
 struct ArgKernel {
   // best[j] and position[j] become the first greatest or least of themselves and src[i][j] for 0 <= i < rows, whose
   // position is first + i; NaN counts as beyond all others. Positions are integers as wide as the elements. Rows are
@@ -44,6 +50,7 @@ struct ReduceKernels {
   ReduceKernel square_sum[kDtypeLimit];
   // The same in float64, of float32.
   ReduceKernel widening_square_sum[kDtypeLimit];
+  SquareDifferences square_differences;
   // Of the greatest and the least, by dtypes of 4 and 8 bytes.
   ArgKernel arg_max[kDtypeLimit], arg_min[kDtypeLimit];
   // Whether `rows` is fast for rows of 2, 4 or 8 elements, of 4 bytes or more, without gaps between them.

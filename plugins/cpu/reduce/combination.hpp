@@ -74,7 +74,13 @@ class ColumnTree {
   // The most rows that add() takes at once.
   int64_t row_limit() const { return kColumnRows * std::min(groups_per_slot_ - groups_, kGroupsPerCall); }
   void add(const ReduceKernel& kernel, const char* rows, int64_t stride_bytes, int64_t row_count) {
-    kernel.columns(rows, stride_bytes, row_count, width_, slot(depth_), groups_ > 0);
+    add(row_count,
+        [&](char* dst, bool accumulate) { kernel.columns(rows, stride_bytes, row_count, width_, dst, accumulate); });
+  }
+  // The same where combine(dst, accumulate) combines the rows.
+  template <class Combine>
+  void add(int64_t row_count, const Combine& combine) {
+    combine(slot(depth_), groups_ > 0);
     groups_ += divide_up(row_count, kColumnRows);
     if (groups_ < groups_per_slot_) return;
     groups_ = 0;

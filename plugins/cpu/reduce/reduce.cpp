@@ -90,6 +90,19 @@ Ending split_ending(const compute_plugin_expression& before, ReduceKind kind, co
   return without(1, kernels.square_sum[x->dtype]);
 }
 
+// Whether an expression is x - y of its two inputs, which have the dtype of the result.
+bool is_difference(const compute_plugin_expression& expression) {
+  const int32_t last = expression.outputs[0];
+  const compute_plugin_node& node = expression.nodes[last];
+  if (last != 2 || node.kind != COMPUTE_PLUGIN_NODE_CALL || node.value != COMPUTE_PLUGIN_INTRINSIC_SUB) return false;
+  const int32_t* const operands = expression.operands + node.first_operand;
+  const auto is_input = [&](int32_t i) {
+    const compute_plugin_node& x = expression.nodes[operands[i]];
+    return x.kind == COMPUTE_PLUGIN_NODE_INPUT && x.dtype == node.dtype && x.value == i;
+  };
+  return is_input(0) && is_input(1);
+}
+
 class ReducePlan final : public Plan {
  public:
   explicit ReducePlan(const Op& op);
@@ -157,6 +170,9 @@ class ReducePlan final : public Plan {
   std::vector<int64_t> base_;     // offsets of the first point, by operand of kept_
   std::vector<int64_t> strides_;  // of the sources along the loop that produce() runs along
 
+  bool squares_difference_ = false;
+  int number_ = -1;  // the operand of that difference that is the same for all columns
+
   bool columns_ = false;
   bool planes_ = false;     // combined rows of neighbouring outputs follow one another; then come the next rows of all
   bool is_direct_ = false;  // the innermost loop reads the input in place
@@ -196,6 +212,8 @@ ReducePlan::ReducePlan(const Op& op)
   if (source_.operand < 0) {
     const Ending ending = split_ending(op.expression(0), kind_, combine_);
     source_ = {-1, dtype_size(output_dtype(ending.values)), ending.kernel};
+    squares_difference_ = ending.kernel.columns == isa().reduce->square_sum[COMPUTE_DTYPE_FLOAT64].columns &&
+                          is_difference(ending.values);
   }
   after_is_identity_ = is_input(op.expression(1));
 
@@ -432,6 +450,10 @@ void ReducePlan::plan_frame() {
   }
   if (!columns_ && !planes_ && !is_direct_ && combined_.rank == 1 && adjoin(combined_, kept_))
     rows_per_block_ = block_ / points_;
+  // One of the operands of a squared difference is a number for all columns.
+  for (int i = 0; squares_difference_ && columns_ && fold_ == 1 && i < 2; ++i) {
+    if (inner_stride(kept_, i) == 0 && inner_stride(kept_, 1 - i) == sizes_[static_cast<size_t>(1 - i)]) number_ = i;
+  }
   workspace_bytes = partials_bytes_ + (frame_in_workspace_ ? kFramePieces * frame_bytes_ : 0);
 }
 
@@ -643,8 +665,17 @@ const char* ReducePlan::reduce_columns(const Run& run, char* frame, int64_t widt
   ColumnTree tree(combine_, frame + slots_offset_, slot_bytes_, width, groups_per_slot_);
   int64_t at = first % inner_points_;
   for (int64_t point = first; point < last;) {
-    const int64_t rows = std::min({inner_points_ - at, last - point, is_direct_ ? tree.row_limit() : kColumnRows});
-    if (is_direct_) {
+    const int64_t rows =
+        std::min({inner_points_ - at, last - point, is_direct_ || number_ >= 0 ? tree.row_limit() : kColumnRows});
+    if (number_ >= 0) {
+      const int numbers = number_, others = 1 - number_;
+      tree.add(rows, [&](char* dst, bool accumulate) {
+        isa().reduce->square_differences(run.data[numbers] + offsets[numbers], inner_stride(combined_, numbers),
+                                         run.data[others] + offsets[others], inner_stride(combined_, others), rows,
+                                         width, reinterpret_cast<double*>(dst), accumulate);
+      });
+      for (int i = 0; i < sources_; ++i) offsets[i] += rows * inner_stride(combined_, i);
+    } else if (is_direct_) {
       tree.add(source_.kernel, run.data[source_.operand] + offsets[source_.operand],
                inner_stride(combined_, source_.operand), rows);
       for (int i = 0; i < sources_; ++i) offsets[i] += rows * inner_stride(combined_, i);
