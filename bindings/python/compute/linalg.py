@@ -376,6 +376,9 @@ _SQUARES_SCALE = {dtype: f"where(isfinite(y) & (y > 0) & ((y > {high}) | (y < {l
 _SIZE = _expression("abs(x)")
 _SQUARES = _expression("y = abs(x) / s; y * y", "x", "s")
 _ROOT_OF_SQUARES = _SQUARES.reducer("sum", "sqrt(y)")
+# Of float64, two powers of 2 suffice: 2^-600 and 2^600.
+_FACTOR_OF_DOUBLES = _SIZE.reducer("max", f"where(y > 1e140, {2.0 ** -600!r}, where(y < 1e-140, {2.0 ** 600!r}, convert(1, float64)))")
+_ROOT_OF_PRODUCTS = _expression("y = x * f; y * y", "x", "f").reducer("sum", "sqrt(y)")
 # Processors add up squares of float32 in float64, whose range needs no scale.
 _ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "convert(sqrt(y), float32)")
 _DISTANCE_OF_DOUBLES = _expression("d = x - y; d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
@@ -413,6 +416,10 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
         return (_ops.sum if ord == 1 else _ops.max if ord > 0 else _ops.min)(_ops.abs(x), **keep)
     if ord == 2 and x.dtype is _dtypes.float32 and x.device.name == "cpu":
         return _ROOT_IN_DOUBLE([x], (), axes, keep["keepdims"])
+    if ord == 2 and x.size and x.dtype is _dtypes.float64:
+        factor = _FACTOR_OF_DOUBLES([x], (), axes, True)
+        norm = _ROOT_OF_PRODUCTS([x, factor], (), axes, keep["keepdims"])
+        return norm / _core.reshape_view(factor, norm.shape)
     if ord == 2 and x.size and x.dtype is not _dtypes.float16:
         scale = _scale_of_squares(x.dtype)([x], (), axes, True)
         norm = _ROOT_OF_SQUARES([x, scale], (), axes, keep["keepdims"])

@@ -28,8 +28,8 @@ struct ReduceKernel {
 constexpr int kColumnRows = 8;
 
 // dst[j] = the sum of the squares of x[i] - y[i][j] for 0 <= i < rows, and of the old dst[j] if `accumulate`, in
-// float64. Numbers x[i] and rows y[i] are x_stride and y_stride bytes apart. Within its group of kColumnRows rows a term
-// passes through at most 5 additions.
+// float64. Numbers x[i] and rows y[i] are x_stride and y_stride bytes apart. Within its group of kColumnRows rows a
+// term passes through at most 5 additions.
 using SquareDifferences = void (*)(const void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t rows,
                                    int64_t n, double* dst, bool accumulate);
 
