@@ -534,6 +534,17 @@ class Axes(Case):
                     self.assert_same(values, np.sort(x, 0)[wanted], note=(dtype, k))
                     self.assert_same(indices, order[wanted], note=(dtype, k))
 
+    def test_copies_of_few_rows(self):
+        for dtype in ("int8", "float16", "float32", "int64", "complex128"):
+            for rows in (1, 2, 3, 4):
+                for columns in (15, 16, 17, 70):
+                    x = self.numbers("int8", (3, rows, 2, columns), -9, 9).astype(dtype)
+                    for one in (x, x[:, :, :, ::-1], x[:, ::-1]):
+                        for axes in ((0, 3, 1, 2), (0, 2, 3, 1), (3, 0, 2, 1), (2, 3, 0, 1)):
+                            moved = cp.permute_dims(self.device_array(x), axes) if one is x else cp.permute_dims(
+                                cp.flip(self.device_array(x), axis=3 if one.strides[3] < 0 else 1), axes)
+                            self.assert_same(cp.asarray(moved, copy=True), one.transpose(axes), note=(dtype, rows, columns, axes))
+
     def test_axes_that_are_no_integers(self):
         x, i = cp.ones((2, 3)), cp.zeros((2, 3), dtype=cp.int64)
         labels, vector = cp.asarray([0, 1]), cp.ones(3)

@@ -145,7 +145,8 @@ class CopyPlan final : public Plan {
   bool find_transposed() {
     for (int axis = nest_.rank - 2; axis >= 0; --axis) {
       const auto at = static_cast<size_t>(axis);
-      if (nest_.strides[1][at] != size_ || nest_.extents[at] < 4 || (extent_ < 4 && src_stride_ != 0)) continue;
+      // Pairs and triples fill no vectors: they pay where many follow one another.
+      if (nest_.strides[1][at] != size_ || nest_.extents[at] < (extent_ < 4 ? 16 : 4)) continue;
       common::move_loop(nest_, axis, nest_.rank - 2);
       return true;
     }
