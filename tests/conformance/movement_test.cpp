@@ -61,7 +61,7 @@ void test_copy(Case& c) {
   c.run({}, {c.operand({37, 19})}, "contiguous");
   if (!c.full()) return;
   for (Layout layout : kEveryLayout) {
-    for (const Shape& shape : std::vector<Shape>{{}, {0, 4}, {1}, {65}, {33, 17}, {3, 4, 5, 6}, {130, 70}})
+    for (const Shape& shape : std::vector<Shape>{{}, {0, 4}, {1}, {65}, {33, 17}, {3, 4, 5, 6}, {130, 70}, {90, 3}})
       c.run({}, {c.operand(shape, layout)}, name(layout));
     if (layout != Layout::BROADCAST) c.run_into({}, {c.operand({9, 14})}, layout);
     if (layout != Layout::BROADCAST) c.run_into({}, {c.operand({9, 14}, Layout::PERMUTED)}, layout);
@@ -101,6 +101,7 @@ void test_concat(Case& c) {
   c.run({}, {c.operand({17})}, "one");
   c.run({}, {c.operand({17}), c.operand({0}), c.operand({3})}, "one of them empty");
   c.run(along(-2), {c.operand({2, 3, 4}), c.operand({2, 5, 4})}, "middle axis");
+  for (const int64_t n : {1, 3, 9}) c.run(along(1), {c.operand({70, n}), c.operand({70, 5})}, "short rows");
   std::vector<Operand> many;
   for (int64_t i = 0; i < 40; ++i) many.push_back(c.operand({i % 3, 4}));
   c.run(along(0), many, "forty");
@@ -131,6 +132,8 @@ void test_take(Case& c) {
     positions.set(40, Value::of(oracle::Integer{-19}));
     c.run({}, {c.operand({19}), c.session().upload(positions)}, "elements, one from the end");
   }
+  for (const int64_t n : {2, 3, 7}) c.run(along(0), {c.operand({19, n}), c.indices({700}, 19)}, "short rows");
+  c.run(along(1), {c.operand({3, 19, 3}), c.indices({31}, 19, dtype::INT32)}, "short rows of planes");
   c.run(along(1), {c.operand({3, 4, 9}), c.indices({}, 4)}, "one index");
   c.run({}, {c.operand({7}), c.indices({0}, 7)}, "no index");
   c.run({}, {c.operand({7, 0}), c.indices({5}, 7)}, "empty rows");
@@ -357,6 +360,7 @@ void index_out_of_range(const Session& session) {
   fail("take", {}, {5}, 3, -6);
   for (int64_t index : {5, -6, 1 << 30}) fail("take", {}, {5}, 70, index);
   fail("take", {}, {5, 1024}, kManyRows, 5);
+  fail("take", {}, {5, 3}, 700, -6);
   // A uint64 beyond int64 does not become a negative index.
   if (session.supports(dtype::UINT64, COMPUTE_DTYPE_LEVEL_CONVERT)) {
     Array bad(dtype::UINT64, {3});

@@ -418,6 +418,24 @@ TEST(CopyKernels, TransposeAnyShape) {
   }
 }
 
+TEST(CopyKernels, RowsOfAnySize) {
+  constexpr int64_t kPositions[] = {5, 0, 5, 8, 2, 1};
+  constexpr auto kRows = static_cast<int64_t>(std::size(kPositions));
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (int64_t size = 1; size <= 200; ++size) {
+      for (const int64_t* positions : {static_cast<const int64_t*>(nullptr), kPositions}) {
+        const int64_t src_stride = size + 3, dst_stride = size + 2;
+        std::vector<char> x(9 * src_stride), y(kRows * dst_stride, 0x55), expected = y;
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<char>(i * 31 % 127);
+        for (int64_t i = 0; i < kRows; ++i)
+          std::memcpy(&expected[i * dst_stride], &x[(positions == nullptr ? i : positions[i]) * src_stride], size);
+        select_isa(isa)->copy->rows(x.data(), src_stride, positions, y.data(), dst_stride, size, kRows);
+        ASSERT_EQ(y, expected) << isa << ", rows of " << size << " bytes";
+      }
+    }
+  }
+}
+
 // Rows shorter than a block, of elements of every size: broadcast columns, broadcast rows, and rows with gaps.
 TEST(Map, ShortRowsOfEveryDtype) {
   constexpr int64_t kRows = 70, kPlanes = 3;

@@ -20,7 +20,7 @@ constexpr int64_t kBlock = 1024;         // elements of a block with intermediat
 constexpr int64_t kLongBlock = 8192;     // of one without
 constexpr int64_t kShortRow = 256;       // longer rows are separate blocks
 constexpr int64_t kAlignedPoints = 512;  // from here on operands are brought to their cache lines
-constexpr int64_t kTileColumns = 128;
+constexpr int64_t kTileColumns = 256;
 constexpr int64_t kTileBytes = 128;  // of a tile's column, which an operand reads in one go
 constexpr int64_t kWorkspacePieces = 16;
 constexpr double kParallelNanoseconds = 4000;
@@ -599,8 +599,7 @@ void MapPlan::run_rows(const Run& run, int64_t begin, int64_t end, void* frame) 
   }
 }
 
-// Tiles of tile_rows_ by block_ points of the two inner loops. A transposed operand is read down its contiguous
-// columns.
+// Tiles of tile_rows_ by block_ points of the two inner loops. Those of transposed operands are transposed.
 void MapPlan::run_tiles(const Run& run, int64_t begin, int64_t end, void* frame) const {
   const int inner = nest_.rank - 1;
   const int64_t width = nest_.extents[inner], height = nest_.extents[inner - 1];

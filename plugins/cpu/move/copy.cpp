@@ -25,6 +25,7 @@ constexpr int64_t kRowsStreamBytes = 8 << 20;
 constexpr int64_t kFetchDistance = 4096;  // bytes that are prefetched
 constexpr int64_t kStreamRow = 256;       // bytes of a row
 constexpr int64_t kLine = 64;
+constexpr int64_t kShortRow = 256;   // bytes: a call for each would take longer than the copy
 constexpr int64_t kTileBytes = 512;  // of a transposed tile's row
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -84,6 +85,8 @@ class CopyPlan final : public Plan {
       case Form::kRows:
         if (streams_ && reinterpret_cast<uintptr_t>(at.dst) % kLine == 0)
           return parallel_for(units_, grain_, [&](int64_t begin, int64_t end) { stream_rows(at, begin, end); });
+        if (is_short_)
+          return parallel_for(units_, grain_, [&](int64_t begin, int64_t end) { copy_short_rows(at, begin, end); });
         [[fallthrough]];
       default:
         return parallel_for(units_, grain_, [&](int64_t begin, int64_t end) { copy_rows(at, begin, end); });
@@ -138,6 +141,7 @@ class CopyPlan final : public Plan {
     const int64_t row_bytes = extent_ * size_;
     streams_ = form_ == Form::kRows && cuts_ == 1 && points * size_ >= stream_bytes(kRowsStreamBytes) &&
                row_bytes >= kStreamRow && row_bytes % kLine == 0;
+    is_short_ = form_ == Form::kRows && row_bytes <= kShortRow;
     for (int axis = 0; axis < loops_; ++axis) streams_ &= nest_.strides[0][static_cast<size_t>(axis)] % kLine == 0;
   }
 
@@ -197,6 +201,20 @@ class CopyPlan final : public Plan {
     }
   }
 
+  // Rows of the last loop outside them, as many as there are, at a time.
+  void copy_short_rows(const Addresses& at, int64_t begin, int64_t end) const {
+    const auto last = static_cast<size_t>(loops_ - 1);
+    const int64_t dst_step = nest_.strides[0][last], src_step = nest_.strides[1][last];
+    int64_t offsets[2] = {};
+    Walk walk(nest_, loops_ - 1, begin / nest_.extents[last], offsets);
+    for (int64_t unit = begin, row = begin % nest_.extents[last]; unit < end; row = 0, walk.next()) {
+      const int64_t rows = std::min(nest_.extents[last] - row, end - unit);
+      isa().copy->rows(at.src + offsets[1] + row * src_step, src_step, nullptr, at.dst + offsets[0] + row * dst_step,
+                       dst_step, extent_ * size_, rows);
+      unit += rows;
+    }
+  }
+
   // Rows of whole lines, by non-temporal stores. The processor fetches nothing ahead from one row to the next.
   void stream_rows(const Addresses& at, int64_t begin, int64_t end) const {
     const BlockKernels& kernels = *isa().blocks;
@@ -253,7 +271,8 @@ class CopyPlan final : public Plan {
   int64_t extent_ = 1;  // of the innermost loop, along dst
   int64_t dst_stride_ = 0, src_stride_ = 0;
   int64_t cuts_ = 1, cut_extent_ = 1;
-  bool streams_ = false;  // non-temporal stores write rows
+  bool streams_ = false;   // non-temporal stores write rows
+  bool is_short_ = false;  // short rows
   int64_t columns_ = 1, tile_ = 1, row_tiles_ = 1, column_tiles_ = 1;
   int64_t units_ = 1, grain_ = 1;
 };

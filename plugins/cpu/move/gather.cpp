@@ -11,6 +11,7 @@
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/map/block_program.hpp"
 #include "plugins/cpu/move/indices.hpp"
 #include "plugins/cpu/threads/threads.hpp"
@@ -136,6 +137,8 @@ class GatherPlan final : public Plan {
     fetches_rows_ = nest_.rank == 2 && strides_[1] == 0 && strides_[2] == size_ && nest_.strides[2][0] == 0 &&
                     inner_ * size_ >= kLine && inner_ <= kPieceElements;
     const int64_t row_bytes = inner_ * size_;
+    picks_rows_ = nest_.rank >= 2 && strides_[0] == size_ && strides_[1] == 0 && strides_[2] == size_ &&
+                  nest_.strides[2][static_cast<size_t>(loops_ - 1)] == 0 && row_bytes < kLine;
     streams_ = fetches_rows_ && strides_[0] == size_ && row_bytes % kLine == 0 && nest_.strides[0][0] % kLine == 0 &&
                nest_.points() * size_ >= (thread_count() > 1 ? kSharedStreamBytes : kStreamBytes);
     rows_ahead_ = divide_up(kStreamAhead, row_bytes);
@@ -153,6 +156,10 @@ class GatherPlan final : public Plan {
     parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
       if (streams) {
         if (stream_rows(dst, index, src, begin, end)) bad.store(true, std::memory_order_relaxed);
+        return;
+      }
+      if (picks_rows_) {
+        if (pick_rows(dst, index, src, begin, end)) bad.store(true, std::memory_order_relaxed);
         return;
       }
       int64_t offsets[3] = {};
@@ -198,6 +205,36 @@ class GatherPlan final : public Plan {
       default:
         return pick_all(Sixteen{});
     }
+  }
+
+  // Short rows, of each of which there is one index.
+  bool pick_rows(char* dst, const char* index, const char* src, int64_t begin, int64_t end) const {
+    const auto last = static_cast<size_t>(loops_ - 1);
+    const int64_t dst_step = nest_.strides[0][last], index_step = nest_.strides[1][last];
+    const int64_t row_bytes = inner_ * size_;
+    const auto copy = isa().copy->rows;
+    int64_t offsets[3] = {}, positions[kIndexBlock];
+    Walk walk(nest_, loops_ - 1, begin / nest_.extents[last], offsets);
+    bool bad = false;
+    for (int64_t unit = begin, row = begin % nest_.extents[last]; unit < end;) {
+      const int64_t rows = std::min({nest_.extents[last] - row, end - unit, kIndexBlock});
+      const char* const from = src + offsets[2];
+      char* const to = dst + offsets[0] + row * dst_step;
+      if (!resolve_indices(index_dtype_, index + offsets[1] + row * index_step, index_step, rows, extent_, positions)) {
+        copy(from, axis_stride_, positions, to, dst_step, row_bytes, rows);
+      } else {
+        bad = true;
+        for (int64_t i = 0; i < rows; ++i) {
+          if (positions[i] != kBadIndex) copy(from, axis_stride_, positions + i, to + i * dst_step, 0, row_bytes, 1);
+        }
+      }
+      unit += rows;
+      row += rows;
+      if (row < nest_.extents[last]) continue;
+      row = 0;
+      walk.next();
+    }
+    return bad;
   }
 
   // Copies rows of whole cache lines with non-temporal stores. It prefetches the lines of a later row one by one
@@ -252,7 +289,8 @@ class GatherPlan final : public Plan {
   int64_t extent_ = 0, axis_stride_ = 0;
   int loops_ = 0;
   bool fetches_rows_ = false;
-  bool streams_ = false;  // non-temporal stores write rows
+  bool picks_rows_ = false;  // short rows, each with one index
+  bool streams_ = false;     // non-temporal stores write rows
   int64_t rows_ahead_ = 1;
   int64_t inner_ = 1;
   int64_t strides_[3] = {};  // of the innermost loop
