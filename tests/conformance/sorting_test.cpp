@@ -92,6 +92,11 @@ void test_sort(Case& c) {
     c.run({}, {c.special({n})}, std::to_string(n) + " elements");
     c.run({{"descending", int64_t{1}}}, {c.special({3, n})}, std::to_string(n) + " elements, descending");
   }
+  for (const int64_t n : {2, 3, 7, 16, 37, 128, 129}) {
+    c.run({}, {c.special({150, n})}, "many lines of " + std::to_string(n));
+    c.run({{"axis", int64_t{1}}, {"descending", int64_t{1}}}, {c.special({70, n, 3})},
+          "many columns of " + std::to_string(n));
+  }
   c.run({{"axis", int64_t{1}}}, {c.special({2, 300, 3})}, "columns");
   c.run({}, {c.uniform({70000}, -1000, 1000)}, "a long line");
   c.run({{"descending", int64_t{1}}}, {c.uniform({70000}, 0, 3)}, "a long line of few values");

@@ -24,6 +24,8 @@ struct OrderKernels {
   // ranks[i] = how many keys are less than keys[i], or are equal to it and before it. Both arrays have room for a
   // vector after the n.
   void (*key_ranks)(const uint32_t* keys, int64_t n, uint32_t* ranks);
+  // x[i] = the lesser of x[i] and y[i], and y[i] = the greater one. n is a multiple of 8.
+  void (*exchange_words)(uint64_t* x, uint64_t* y, int64_t n);
   // y[i] = *running + x[0] + … + x[i], in float64; *running becomes the sum of all. -0 is the identity.
   void (*float32_sums)(const float* x, int64_t n, double* running, float* y);
   // x[0] + … + x[n - 1], in float64.

@@ -84,40 +84,41 @@ uint64_t integer_key(Bits bits, bool is_signed, bool descending) {
   return key;
 }
 
-// Keys of n elements, `stride` bytes apart, with positions from `first` on.
+// Keys of n elements, `stride` bytes apart, with positions from `first` on, `step` apart.
 template <class Bits, class Pair, class Key>
-void make_pairs(const char* src, int64_t stride, int64_t first, int64_t n, Pair* pairs, const Key& key) {
+void make_pairs(const char* src, int64_t stride, int64_t first, int64_t step, int64_t n, Pair* pairs, const Key& key) {
   for (int64_t i = 0; i < n; ++i) {
     Bits bits;
     std::memcpy(&bits, src + i * stride, sizeof bits);
-    pairs[i] = Pair::of(key(bits), static_cast<uint32_t>(first + i));
+    pairs[i] = Pair::of(key(bits), static_cast<uint32_t>(first + i * step));
   }
 }
 
 template <class Pair>
 void load_pairs(compute_dtype dtype, bool descending, const char* src, int64_t stride, int64_t first, int64_t n,
-                Pair* pairs) {
+                Pair* pairs, int64_t step = 1) {
   const auto integers = [&]<class Bits>(Bits, bool is_signed) {
-    make_pairs<Bits>(src, stride, first, n, pairs, [=](Bits bits) { return integer_key(bits, is_signed, descending); });
+    make_pairs<Bits>(src, stride, first, step, n, pairs,
+                     [=](Bits bits) { return integer_key(bits, is_signed, descending); });
   };
   const bool is_signed = dtype == COMPUTE_DTYPE_INT8 || dtype == COMPUTE_DTYPE_INT16 || dtype == COMPUTE_DTYPE_INT32 ||
                          dtype == COMPUTE_DTYPE_INT64;
   switch (dtype) {
     case COMPUTE_DTYPE_BOOL:  // every byte but 0 is true
-      return make_pairs<uint8_t>(src, stride, first, n, pairs, [=](uint8_t b) {
+      return make_pairs<uint8_t>(src, stride, first, step, n, pairs, [=](uint8_t b) {
         return integer_key<uint8_t>(static_cast<uint8_t>(b != 0), false, descending);
       });
     case COMPUTE_DTYPE_FLOAT16:
-      return make_pairs<uint16_t>(src, stride, first, n, pairs,
+      return make_pairs<uint16_t>(src, stride, first, step, n, pairs,
                                   [=](uint16_t b) { return float_key<uint16_t, 5>(b, descending); });
     case COMPUTE_DTYPE_BFLOAT16:
-      return make_pairs<uint16_t>(src, stride, first, n, pairs,
+      return make_pairs<uint16_t>(src, stride, first, step, n, pairs,
                                   [=](uint16_t b) { return float_key<uint16_t, 8>(b, descending); });
     case COMPUTE_DTYPE_FLOAT32:
-      return make_pairs<uint32_t>(src, stride, first, n, pairs,
+      return make_pairs<uint32_t>(src, stride, first, step, n, pairs,
                                   [=](uint32_t b) { return float_key<uint32_t, 8>(b, descending); });
     case COMPUTE_DTYPE_FLOAT64:
-      return make_pairs<uint64_t>(src, stride, first, n, pairs,
+      return make_pairs<uint64_t>(src, stride, first, step, n, pairs,
                                   [=](uint64_t b) { return float_key<uint64_t, 11>(b, descending); });
     default:
       break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable sorts: each element becomes a key, whose order as an unsigned number is the wanted one, with its position.
-// Threads share each line if there are few, and long, ones.
+// Threads share each line if there are few, and long, ones. Short lines are sorted many at a time, by a network.
 #include "plugins/cpu/order/sort.hpp"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/order/pairs.hpp"
 #include "plugins/cpu/order/philox.hpp"
 #include "plugins/cpu/order/radix.hpp"
@@ -22,6 +24,42 @@ namespace {
 constexpr int64_t kPieceElements = 8 << 10;   // least work that justifies waking a thread
 constexpr int64_t kMostSlotBytes = 64 << 20;  // of the lines that are sorted at a time, unless the threads need more
 constexpr int64_t kSlotsPerThread = 4;        // at most: one that the system runs late holds up a few lines
+constexpr int64_t kNetworkLine = 128;         // longer lines are sorted one by one
+constexpr int64_t kNetworkLines = 64;         // are sorted at a time, at most, and so many pairs: for the first cache
+constexpr int64_t kNetworkPairs = 2 << 10;
+constexpr int64_t kLeastNetworkLines = 4;
+constexpr int64_t kNetworkUnit = 8;  // lines: a vector of words
+
+// x[i] = the lesser of x[i] and y[i], and y[i] = the other one. n is a multiple of kNetworkUnit.
+template <class Pair>
+void exchange(Pair* x, Pair* y, int64_t n) {
+  if constexpr (sizeof(Pair) == sizeof(uint64_t)) {
+    isa().order->exchange_words(reinterpret_cast<uint64_t*>(x), reinterpret_cast<uint64_t*>(y), n);
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      // A branch would be mispredicted half of the time.
+      const uint64_t exchanges = uint64_t{0} - static_cast<uint64_t>(y[i] < x[i]);
+      const uint64_t value = (x[i].value ^ y[i].value) & exchanges, at = (x[i].at ^ y[i].at) & exchanges;
+      x[i] = {x[i].value ^ value, x[i].at ^ at};
+      y[i] = {y[i].value ^ value, y[i].at ^ at};
+    }
+  }
+}
+
+// Sorts `lines` lines of n pairs by Batcher's odd-even merge sort. Pairs of a line are `lines` pairs apart.
+template <class Pair>
+void sort_lines(Pair* pairs, int64_t lines, int64_t n) {
+  for (int64_t sorted = 1; sorted < n; sorted *= 2) {
+    for (int64_t distance = sorted; distance >= 1; distance /= 2) {
+      for (int64_t first = distance % sorted; first + distance < n; first += 2 * distance) {
+        for (int64_t i = first; i < std::min(first + distance, n - distance); ++i) {
+          if ((i ^ (i + distance)) >= 2 * sorted) continue;  // in different pairs of sorted parts
+          exchange(pairs + i * lines, pairs + (i + distance) * lines, lines);
+        }
+      }
+    }
+  }
+}
 
 // ---- The plans ------------------------------------------------------------------------------------------------------
 
@@ -74,9 +112,13 @@ class SortPlan final : public Plan {
     };
     if (wanted != "indices") add(values_, size_);
     if (wanted != "values") add(indices_, sizeof(int64_t));
+    along_ = {0, values_.stride, indices_.stride};
     std::vector<const int64_t*> pointers;
     for (const auto& list : strides) pointers.push_back(list.data());
     nest_ = common::collapse(shape, pointers, 0);
+    if constexpr (kHasNetwork) {
+      if (extent_ <= kNetworkLine && nest_.rank > 0) plan_network();
+    }
     const int64_t lines = nest_.points(), threads = thread_count();
     const int64_t slot_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Pair));
     together_ = threads_share_lines(op);
@@ -86,7 +128,8 @@ class SortPlan final : public Plan {
     } else {
       const int64_t most = std::max(threads, std::min(kSlotsPerThread * threads, kMostSlotBytes / slot_bytes));
       slots_ = std::clamp<int64_t>(lines * extent_ / kPieceElements, 1, std::min(lines, most));
-      workspace_bytes = slots_ * slot_bytes;
+      slot_pairs_ = (network_lines_ == 1 ? 2 : round_up(network_lines_)) * extent_;
+      workspace_bytes = slots_ * slot_pairs_ * static_cast<int64_t>(sizeof(Pair));
     }
   }
 
@@ -98,13 +141,22 @@ class SortPlan final : public Plan {
     }
     parallel_tasks(slots_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; ++slot) {
-        Pair* own = pairs + slot * 2 * extent_;
+        Pair* own = pairs + slot * slot_pairs_;
         const int64_t last = nest_.points() * (slot + 1) / slots_;
         for (int64_t line = nest_.points() * slot / slots_; line < last; ++line) {
           const Place place(*this, run, line);
+          if constexpr (kHasNetwork) {
+            if (network_lines_ > 1) {
+              const int64_t inner = nest_.extents[static_cast<size_t>(nest_.rank - 1)];
+              const int64_t lines = std::min({network_lines_, last - line, inner - line % inner});
+              sort_by_network(place, own, lines);
+              line += lines - 1;
+              continue;
+            }
+          }
           load_pairs(dtype_, descending_, place.src, src_stride_, 0, extent_, own);
           const Pair* sorted = sort_pairs(own, own + extent_, extent_, static_cast<int>(size_ * 8));
-          write(place, sorted, 0, extent_);
+          write(place, along_, sorted, 0, extent_);
         }
       }
     });
@@ -112,6 +164,7 @@ class SortPlan final : public Plan {
 
  private:
   static constexpr bool kHasPositions = !std::is_same_v<Pair, Bare> && !std::is_same_v<Pair, Short>;
+  static constexpr bool kHasNetwork = !std::is_same_v<Pair, Short>;
 
   // Where the tensors of a line are.
   struct Place {
@@ -141,36 +194,73 @@ class SortPlan final : public Plan {
       varying.fetch_or(varying_bits(pairs + begin, end - begin, key), std::memory_order_relaxed);
     });
     shared_.sort(pairs, other, varying.load(), reinterpret_cast<char*>(other + extent_),
-                 [&](const Pair* sorted, int64_t begin, int64_t end) { write(place, sorted, begin, end); });
+                 [&](const Pair* sorted, int64_t begin, int64_t end) { write(place, along_, sorted, begin, end); });
   }
 
-  void write(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
+  static int64_t round_up(int64_t lines) { return (lines + kNetworkUnit - 1) / kNetworkUnit * kNetworkUnit; }
+
+  // Many lines of the innermost loop at a time.
+  void plan_network() {
+    const int inner = nest_.rank - 1;
+    const auto end = nest_.extents.begin() + nest_.rank;
+    network_lines_ = std::clamp<int64_t>(kNetworkPairs / extent_, 1, kNetworkLines);
+    if (end[-1] < network_lines_) {
+      for (auto i = static_cast<int>(std::max_element(nest_.extents.begin(), end) - nest_.extents.begin()); i < inner;
+           ++i)
+        common::move_loop(nest_, i + 1, i);
+    }
+    network_lines_ = std::min(network_lines_, end[-1]);
+    if (network_lines_ < kLeastNetworkLines) network_lines_ = 1;
+    const auto stride = [&](int operand) {
+      return nest_.strides[static_cast<size_t>(operand)][static_cast<size_t>(inner)];
+    };
+    across_ = {stride(0), values_.exists ? stride(values_.operand) : 0, indices_.exists ? stride(indices_.operand) : 0};
+  }
+
+  void sort_by_network(Place place, Pair* pairs, int64_t lines) const {
+    const int64_t pitch = round_up(lines);
+    for (int64_t i = 0; i < extent_; ++i)
+      load_pairs(dtype_, descending_, place.src + i * src_stride_, across_.src, i, lines, pairs + i * pitch, 0);
+    sort_lines(pairs, pitch, extent_);
+    for (int64_t i = 0; i < extent_; ++i) {
+      write(place, across_, pairs + i * pitch, 0, lines);
+      place.values += values_.stride;
+      place.indices += indices_.stride;
+    }
+  }
+
+  // Bytes between the elements that `write` writes, and between the lines they come from.
+  struct Steps {
+    int64_t src, values, indices;
+  };
+
+  void write(const Place& place, const Steps& steps, const Pair* sorted, int64_t begin, int64_t end) const {
     if (values_.exists) {
       switch (size_) {
         case 1:
-          write_values<uint8_t>(place, sorted, begin, end);
+          write_values<uint8_t>(place, steps, sorted, begin, end);
           break;
         case 2:
-          write_values<uint16_t>(place, sorted, begin, end);
+          write_values<uint16_t>(place, steps, sorted, begin, end);
           break;
         case 4:
-          write_values<uint32_t>(place, sorted, begin, end);
+          write_values<uint32_t>(place, steps, sorted, begin, end);
           break;
         default:
-          write_values<uint64_t>(place, sorted, begin, end);
+          write_values<uint64_t>(place, steps, sorted, begin, end);
       }
     }
     if constexpr (kHasPositions) {
       if (!indices_.exists) return;
       for (int64_t i = begin; i < end; ++i) {
         const int64_t position = sorted[i].position();
-        std::memcpy(place.indices + i * indices_.stride, &position, sizeof position);
+        std::memcpy(place.indices + i * steps.indices, &position, sizeof position);
       }
     }
   }
 
   template <class Bits>
-  void write_values(const Place& place, const Pair* sorted, int64_t begin, int64_t end) const {
+  void write_values(const Place& place, const Steps& steps, const Pair* sorted, int64_t begin, int64_t end) const {
     const common::Category category = common::dtype_row(dtype_).category;
     const bool is_signed = category == common::Category::kSigned;
     if (category != common::Category::kFloat) {
@@ -178,7 +268,7 @@ class SortPlan final : public Plan {
       for (int64_t i = begin; i < end; ++i) {
         const Bits value =
             static_cast<Bits>(integer_key<Bits>(static_cast<Bits>(sorted[i].key()), is_signed, descending_));
-        std::memcpy(place.values + i * values_.stride, &value, sizeof value);
+        std::memcpy(place.values + i * steps.values, &value, sizeof value);
       }
       return;
     }
@@ -199,9 +289,9 @@ class SortPlan final : public Plan {
             };
             while (!is_it(place.src + at * src_stride_)) ++at;
           }
-          std::memcpy(&value, place.src + at++ * src_stride_, sizeof value);
+          std::memcpy(&value, place.src + i * steps.src + at++ * src_stride_, sizeof value);
         }
-        std::memcpy(place.values + i * values_.stride, &value, sizeof value);
+        std::memcpy(place.values + i * steps.values, &value, sizeof value);
       }
     }
   }
@@ -211,9 +301,12 @@ class SortPlan final : public Plan {
   int64_t size_ = 0, extent_ = 1, src_stride_ = 0;
   bool descending_ = false;
   Output values_, indices_;
-  bool together_ = false;  // threads share each line
+  Steps along_{}, across_{};  // of a line, and of the innermost of the other axes
+  bool together_ = false;     // threads share each line
   SharedSort shared_;
-  int64_t slots_ = 1;  // lines that are sorted at a time
+  int64_t slots_ = 1;  // that work at a time, each on one line or on network_lines_
+  int64_t slot_pairs_ = 0;
+  int64_t network_lines_ = 1;  // that a network sorts at a time, if not 1
 };
 
 // The positions of random 64-bit numbers in ascending order. The higher halves of the numbers are sorted; where these
@@ -320,7 +413,8 @@ std::unique_ptr<Plan> prepare_sort(const Op& op) {
   const bool is_integer = dtype == COMPUTE_DTYPE_INT64 || dtype == COMPUTE_DTYPE_UINT64;
   if (is_integer && values_alone) return std::make_unique<SortPlan<Bare>>(op);
   if (is_wide) return std::make_unique<SortPlan<Wide>>(op);
-  if (values_alone && !threads_share_lines(op)) return std::make_unique<SortPlan<Short>>(op);
+  const bool is_short = op.input(0).shape[op.integer("axis", 0)] <= kNetworkLine;
+  if (values_alone && !is_short && !threads_share_lines(op)) return std::make_unique<SortPlan<Short>>(op);
   return std::make_unique<SortPlan<Narrow>>(op);
 }
 
