@@ -59,6 +59,34 @@ TEST_P(CpuMatmulRows, OfEveryNumberTimesRows) {
   }
 }
 
+// Few columns, or one, of few terms each, which fill no vector.
+TEST_P(CpuMatmulRows, OfFewColumnsAndTerms) {
+  static constexpr Layout kLayouts[] = {Layout::row_major, Layout::transposed, Layout::strided, Layout::padded,
+                                        Layout::reversed};
+  for (const InstructionSet isa : instruction_sets()) {
+    for (int64_t k = 1; k <= 9; ++k) {
+      for (const int64_t n : {1, 2, 3, 4, 5, 7, 8, 13, 16, 17}) {
+        for (const int64_t m : {1, 6, 37}) {
+          SCOPED_TRACE(text_of(isa, {m, n, k}));
+          const Layout large = k % 3 == 0 ? Layout::padded : Layout::row_major,
+                       result = n % 3 == 0 ? Layout::padded : Layout::row_major;
+          Product of_rows{make({}, m, k, large), make({}, k, n, kLayouts[(k + n) % 5]), make({}, m, n, result)};
+          run_and_judge(of_rows, options_of(isa));
+          Product of_any{make({}, m, k, kLayouts[n % 5]), make({}, k, n), make({}, m, n, kLayouts[m % 5])};
+          run_and_judge(of_any, options_of(isa));
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+    for (const Shape& shape : {Shape{90000, 3, 3}, Shape{3, 90000, 3}, Shape{90000, 1, 3}, Shape{70000, 7, 8}}) {
+      SCOPED_TRACE(text_of(isa, shape));
+      judge_threads({make({}, shape.m, shape.k), make({}, shape.k, shape.n), make({}, shape.m, shape.n)},
+                    options_of(isa), {2, 7});
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 // Up to 12 rows of a matrix whose columns are adjacent elements.
 TEST_P(CpuMatmulRows, OfUpToTwelveTimesColumns) {
   for (const InstructionSet isa : instruction_sets()) {

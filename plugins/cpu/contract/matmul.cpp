@@ -271,9 +271,10 @@ void MatmulPlan::cut(int64_t threads) {
       for (const int64_t n : {tile_n_, n_ - (tiles_n_ - 1) * tile_n_})
         kernel_scratch_bytes_ = std::max(kernel_scratch_bytes_, round_up(kernel.scratch_bytes(m, n, k_), kAlignment));
     }
-    slot_bytes_ = kernel_scratch_bytes_;
-    if (is_half(dtype_)) slot_bytes_ += round_up(tile_m_ * tile_n_ * static_cast<int64_t>(sizeof(float)), kAlignment);
   }
+  slot_bytes_ = kernel_scratch_bytes_;
+  if (is_half(dtype_) && k_ > 0)
+    slot_bytes_ += round_up(tile_m_ * tile_n_ * static_cast<int64_t>(sizeof(float)), kAlignment);
   add_frame();
 }
 

@@ -471,32 +471,37 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
   float result[kPiece];
   float term[kPiece];
   uint16_t rounded[kPiece];
-  for (int64_t i = 0; i < tile.m; ++i) {
-    for (int64_t first = 0; first < tile.n; first += kPiece) {
-      const int64_t n = std::min(kPiece, tile.n - first);
+  // Rows that follow one another are one line, so that pieces of narrow results are long too.
+  const auto step = [&](int operand) { return tile.n == 1 ? row_[operand] : column_[operand]; };
+  const auto joins = [&](int operand) { return tile.n == 1 || row_[operand] == tile.n * column_[operand]; };
+  const bool joined = joins(kC) && (tile.addend == nullptr || joins(kAddend)) && (tile.bias == nullptr || joins(kBias));
+  const int64_t lines = joined ? 1 : tile.m, length = joined ? tile.m * tile.n : tile.n;
+  for (int64_t i = 0; i < lines; ++i) {
+    for (int64_t first = 0; first < length; first += kPiece) {
+      const int64_t n = std::min(kPiece, length - first);
       const auto element = [&](const void* matrix, int operand) {
-        return static_cast<const uint16_t*>(matrix) + i * row_[operand] + first * column_[operand];
+        return static_cast<const uint16_t*>(matrix) + i * row_[operand] + first * step(operand);
       };
       if (has_product) {
-        for (int64_t j = 0; j < n; ++j) result[j] = alpha * sums[i * tile.n + first + j];
+        for (int64_t j = 0; j < n; ++j) result[j] = alpha * sums[i * length + first + j];
       } else {
         std::fill_n(result, n, 0.0f);
       }
       if (tile.addend != nullptr) {
-        rows.widen(element(tile.addend, kAddend), column_[kAddend], term, n);
+        rows.widen(element(tile.addend, kAddend), step(kAddend), term, n);
         for (int64_t j = 0; j < n; ++j) result[j] += beta * term[j];
       }
       if (tile.bias != nullptr) {
-        rows.widen(element(tile.bias, kBias), column_[kBias], term, n);
+        rows.widen(element(tile.bias, kBias), step(kBias), term, n);
         for (int64_t j = 0; j < n; ++j) result[j] += term[j];
       }
       auto* const c = const_cast<uint16_t*>(element(tile.c, kC));
       if (epilogue_ == nullptr) {
-        rows.narrow(result, c, column_[kC], n);
+        rows.narrow(result, c, step(kC), n);
         continue;
       }
       epilogue_->apply(epilogue_->user, offset(scratch, frame_), result, rounded, n);
-      for (int64_t j = 0; j < n; ++j) c[j * column_[kC]] = rounded[j];
+      for (int64_t j = 0; j < n; ++j) c[j * step(kC)] = rounded[j];
     }
   }
 }
