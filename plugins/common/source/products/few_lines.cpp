@@ -289,10 +289,10 @@ FewLines choose_few_lines(const Op& op, const Dialect& dialect) {
   const int64_t many = std::max(m, n), words = k / (kWordBytes / size);
   const int side = m <= n ? 1 : 0;
   const bool has_many_rows = few > (is_half(dtype) ? 2 : 4);
-  // Libraries are faster with more rows in batches, and with the units of TF32.
   if (has_many_rows && dialect.has_warps) {
-    if (op.allows_tf32() || std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; }))
-      return form;
+    // Libraries are faster with more rows in batches, and with the units of TF32.
+    const bool is_batch = std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; });
+    if (is_batch || (dtype == COMPUTE_DTYPE_FLOAT32 && op.allows_tf32())) return form;
   }
   if (has_many_rows && has_copies(dialect)) {
     if (dtype == COMPUTE_DTYPE_FLOAT32) return choose_staged(dialect, side, few, many, words);
