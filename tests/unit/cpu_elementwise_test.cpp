@@ -662,9 +662,11 @@ Sizes sizes_of_row(const CompiledRow& wanted) {
   };
 #define COMPUTE_CPU_ROW(digest_high, digest_low, result, x0, x1, x2, ...) \
   look(digest_high, digest_low, {kRowSize<result>, kRowSize<x0>, kRowSize<x1>, kRowSize<x2>});
+#define COMPUTE_CPU_NUMBER_ROW(...)
 #define COMPUTE_CPU_HALF_ROW(...)
 #include "plugins/cpu/kernels/rows.inc"
 #undef COMPUTE_CPU_ROW
+#undef COMPUTE_CPU_NUMBER_ROW
 #undef COMPUTE_CPU_HALF_ROW
   return sizes;
 }
@@ -685,7 +687,7 @@ Sizes sizes_of(const BlockKernels& table, BlockFunction function) {
     for (int to = 1; to < kDtypeLimit; ++to)
       if (table.converts[from][to] == function) sizes = {dtype_size(to), {dtype_size(from)}};
   for (int64_t row = 0; row < table.row_count; ++row)
-    if (table.rows[row].run == function) sizes = sizes_of_row(table.rows[row]);
+    if (table.rows[row].run == function && sizes.result == 0) sizes = sizes_of_row(table.rows[row]);
   return sizes;
 }
 

@@ -30,6 +30,13 @@ TypedExpression typed(const OpSchema& op, compute_dtype dtype) {
   return type_row(op, operands, row_types(op, operands));
 }
 
+// With numbers for all inputs but the first.
+TypedExpression typed_with_numbers(const OpSchema& op, compute_dtype dtype) {
+  std::vector<OperandDesc> operands(op.inputs.size(), OperandDesc{dtype});
+  for (size_t i = 1; i < operands.size(); ++i) operands[i].is_scalar = true;
+  return type_row(op, operands, row_types(op, operands));
+}
+
 // Whether core composes a function of it before a plugin sees it.
 bool is_composed(const TypedExpression& expression) {
   return std::ranges::any_of(expression.nodes(), [](const compute_plugin_node& node) {
@@ -66,6 +73,12 @@ TEST_P(CpuRows, EveryElementwiseOpIsOneLoop) {
       int calls = 0;
       for (const compute_plugin_node& node : expression.nodes()) calls += node.kind == COMPUTE_PLUGIN_NODE_CALL;
       rows += calls > 1;
+      if (calls > 1 && op->inputs.size() > 1 && op->result != RowResult::kSecond) {
+        const TypedExpression with_numbers = typed_with_numbers(*op, dtype);
+        EXPECT_EQ(cpu::BlockProgram(with_numbers.plugin_view(), *table_).function_count(), 1)
+            << op->name << " of " << dtype_name(dtype) << " and numbers";
+        ++rows;
+      }
       if (calls <= 1 || dtype != COMPUTE_DTYPE_FLOAT32) continue;
       for (const compute_dtype half : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
         const TypedExpression of_half = typed(*op, half);
@@ -106,6 +119,39 @@ TEST_P(CpuRows, OthersAreInterpreted) {
   EXPECT_EQ(cpu::BlockProgram(view, *table_).function_count(), 1);
   view.digest[0] ^= 1;
   EXPECT_GT(cpu::BlockProgram(view, *table_).function_count(), 1);
+}
+
+// Numbers take the places of the inputs that they replace.
+TEST_P(CpuRows, NumbersAreInputs) {
+  constexpr int64_t n = 100;
+  const float numbers[] = {0, 0.25F, 1.5F};
+  std::vector<float> x[3];
+  for (int64_t i = 0; i < n; ++i) x[0].push_back(static_cast<float>(i - 50) / 16);
+  for (int k = 1; k < 3; ++k) x[k].assign(cpu::kSplatBytes / sizeof(float), numbers[k]);
+  int found = 0;
+  for (const OpSchema* op : op_schemas()) {
+    if (!op->is_elementwise || op->inputs.size() < 2 || op->result != RowResult::kSame) continue;
+    if (!in_class(COMPUTE_DTYPE_FLOAT32, op->input_class)) continue;
+    const TypedExpression of_inputs = typed(*op, COMPUTE_DTYPE_FLOAT32),
+                          of_numbers = typed_with_numbers(*op, COMPUTE_DTYPE_FLOAT32);
+    if (is_composed(of_inputs)) continue;
+    std::vector<float> y[2];
+    for (const bool has_numbers : {false, true}) {
+      const cpu::BlockProgram program((has_numbers ? of_numbers : of_inputs).plugin_view(), *table_);
+      alignas(64) char workspace[64 * cpu::kSplatBytes];
+      ASSERT_LE(program.workspace_bytes(n), static_cast<int64_t>(sizeof workspace));
+      compute_plugin_scalar scalars[2] = {};
+      for (int k = 0; k < 2; ++k) std::memcpy(scalars[k].bits, &numbers[k + 1], sizeof numbers[0]);
+      program.begin(scalars, workspace);
+      const cpu::BlockOperand operands[] = {{x[0].data(), 1}, {x[1].data(), 0}, {x[2].data(), 0}};
+      y[has_numbers].assign(n, -7);
+      void* const outputs[] = {y[has_numbers].data()};
+      program.evaluate(operands, outputs, n, n, workspace);
+    }
+    EXPECT_EQ(std::memcmp(y[0].data(), y[1].data(), n * sizeof(float)), 0) << op->name;
+    ++found;
+  }
+  EXPECT_GT(found, 10);
 }
 
 // Long rows use another loop, with the same results as the short one.

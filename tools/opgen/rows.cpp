@@ -52,6 +52,7 @@ bool is_compiled(const TypedExpression& e) {
 std::string spelling(const TypedExpression& e, int32_t number, bool sorts = false) {
   const compute_plugin_node& node = e.nodes()[static_cast<size_t>(number)];
   if (node.kind == COMPUTE_PLUGIN_NODE_INPUT) return "x" + std::to_string(node.value);
+  if (node.kind == COMPUTE_PLUGIN_NODE_SCALAR) return "x" + std::to_string(e.plugin_view().input_count + node.value);
   if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT) {
     uint64_t bits;
     std::memcpy(&bits, node.bits, sizeof bits);
@@ -106,6 +107,16 @@ std::string half_row(const OpSchema& op, compute_dtype half, const TypedExpressi
          ", " + digest_of(row) + ", " + dtypes + ")\n";
 }
 
+// The line for a row whose inputs after the first are numbers; empty if it has one input or another expression.
+std::string number_row(const OpSchema& op, compute_dtype dtype, const TypedExpression& row, const std::string& dtypes) {
+  if (op.inputs.size() < 2) return "";
+  std::vector<OperandDesc> operands(op.inputs.size(), OperandDesc{dtype});
+  for (size_t i = 1; i < operands.size(); ++i) operands[i].is_scalar = true;
+  const TypedExpression e = type_row(op, operands, row_types(op, operands));
+  if (spelling(e, e.plugin_view().outputs[0], true) != spelling(row, row.plugin_view().outputs[0], true)) return "";
+  return "COMPUTE_CPU_NUMBER_ROW(" + digest_of(e) + ", " + digest_of(row) + ", " + dtypes + ")\n";
+}
+
 }  // namespace
 
 std::string compiled_rows() {
@@ -123,7 +134,8 @@ std::string compiled_rows() {
       std::string dtypes = dtype_name(e.output_dtype(0));
       for (size_t i = 0; i < 3; ++i) dtypes += i < operands.size() ? ", " + dtype_name(dtype) : ", none";
       text += "\n// " + op->name + " of " + dtype_name(dtype) + "\nCOMPUTE_CPU_ROW(" + digest_of(e) + ", " + dtypes +
-              ",\n                " + spelling(e, e.plugin_view().outputs[0]) + ")\n";
+              ",\n                " + spelling(e, e.plugin_view().outputs[0]) + ")\n" +
+              number_row(*op, dtype, e, dtypes);
       if (dtype != COMPUTE_DTYPE_FLOAT32) continue;
       for (const compute_dtype half : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16})
         text += half_row(*op, half, e, dtypes);

@@ -263,6 +263,14 @@ bool BlockProgram::use_row(const compute_plugin_expression& expression, const Bl
     if (row.digest_high != digest[0] || row.digest_low != digest[1]) continue;
     Instruction instruction{row.run, input_count_, {}, {Place::kOutput, 0}};
     for (int i = 0; i < input_count_; ++i) instruction.operands[i] = {Place::kOperand, i};
+    for (int32_t i = 0; i < expression.node_count; ++i) {  // its numbers follow the inputs
+      const compute_plugin_node& node = expression.nodes[i];
+      if (node.kind != COMPUTE_PLUGIN_NODE_SCALAR) continue;
+      instruction.operands[input_count_ + node.value] = {Place::kFixed, fixed_bytes_};
+      ++instruction.operand_count;
+      fixed_values_.push_back({fixed_bytes_, dtype_size(node.dtype), node.value, {}});
+      fixed_bytes_ += kSplatBytes;
+    }
     instructions_.push_back(instruction);
     const int32_t dtype = expression.nodes[expression.outputs[0]].dtype;
     outputs_.push_back({dtype, dtype_size(dtype), true, {}});
