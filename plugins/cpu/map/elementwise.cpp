@@ -286,7 +286,7 @@ void MapPlan::plan_frame() {
   if (!tiles_ && !rows && nest_.rank > 1 && block_ % row == 0 && block_ >= 2 * row) block_rows_ = block_ / row;
   for (int i = 0; i < sources_; ++i) {
     Operand& operand = operands_[i];
-    operand.kept = block_rows_ > 0 && packs(i);
+    operand.kept = (block_rows_ > 0 || rows) && !tiles_ && packs(i) && nest_.strides[i][inner] != 0;
     for (int axis = 0; axis < inner; ++axis) operand.kept &= nest_.strides[i][axis] == 0;
   }
   if (frame_bytes_ > kStackBytes) workspace_bytes_ = kWorkspacePieces * round_up(frame_bytes_, kCacheLine);
@@ -349,13 +349,16 @@ BlockOperand MapPlan::pack(const Run& run, int operand, const Position& position
   int64_t left = nest_.extents[inner] - position.coordinates[inner];
   char* const splat_at = at(frame, o.splat);
   if (o.constant) return {splat_at, 0};  // filled at the piece's begin
-  if (n <= left && o.index_dtype == 0) {
-    if (strides[inner] == o.size) return {pointer(), 1};
-    if (strides[inner] == 0) {
-      splat(pointer(), o.size, splat_at);
-      return {splat_at, 0};
-    }
+  if (n <= left && strides[inner] == 0) {
+    const int64_t index = src;
+    const auto narrow_index = static_cast<int32_t>(src);
+    const void* const value = o.index_dtype == 0 ? pointer()
+                              : o.size == 4      ? static_cast<const void*>(&narrow_index)
+                                                 : &index;
+    splat(value, o.size, splat_at);
+    return {splat_at, 0};
   }
+  if (n <= left && o.index_dtype == 0 && strides[inner] == o.size) return {pointer(), 1};
   char* dst = at(frame, o.buffer);
   const int64_t row = nest_.extents[inner];
   int64_t coordinates[common::kMaxRank];
@@ -492,16 +495,17 @@ void MapPlan::run_blocks(const Run& run, int64_t begin, int64_t end, void* frame
   const int outputs = program_.output_count();
   Position position;
   auto [sources, results, point, last] = enter(begin, end, frame, &position);
-  bool first = true;
+  int64_t kept = 0;  // the points from the begin of a row that are packed
   while (point < last) {
     const int64_t left = nest_.extents[inner] - position.coordinates[inner];
     int64_t n = buffers_ ? std::min(block_, last - point) : last - point;
     if (rows) n = std::min(n, left);
+    const bool keeps = position.coordinates[inner] == 0 && n <= kept;
     for (int i = 0; i < sources_; ++i) {
-      const bool keeps = operands_[i].kept && !first;
-      sources[i] = keeps ? BlockOperand{at(frame, operands_[i].buffer), 1} : pack(run, i, position, n, frame);
+      sources[i] = keeps && operands_[i].kept ? BlockOperand{at(frame, operands_[i].buffer), 1}
+                                              : pack(run, i, position, n, frame);
     }
-    first = false;
+    if (!keeps) kept = position.coordinates[inner] == 0 ? n : 0;
     for (int k = 0; k < outputs; ++k) {
       const int i = sources_ + k;
       const bool direct = operands_[i].linear || (rows && nest_.strides[i][inner] == operands_[i].size);

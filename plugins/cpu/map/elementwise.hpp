@@ -55,7 +55,7 @@ class MapPlan {
     bool linear = false;      // contiguous over the whole nest
     bool constant = false;    // a single element; an index is always packed
     bool tiled = false;       // packed in tiles, because it runs along the second loop
-    bool kept = false;        // packed once in a piece: all blocks are whole rows, and all rows the same
+    bool kept = false;        // packed by whole rows, which are all the same: the next block finds them in place
     int64_t buffer = 0;       // offset of its packed block in the frame
     int64_t splat = 0;        // offset of its splat in the frame
   };
