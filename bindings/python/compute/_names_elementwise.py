@@ -17,6 +17,7 @@ from ._errors import renamed
 from ._manipulation import _axis, _flat, _whole
 from ._names_common import Axis, Values, _number_or_array
 from ._names_indices import ndindex
+from .expressions import expression
 
 
 # ---- Reductions and scans -------------------------------------------------------------------------------------------
@@ -397,7 +398,12 @@ def ldexp(x1: Values, x2: Values) -> Array:
 def _rounded_once(function, *values):
     """A function of arrays and numbers. Halves are computed in float32 and rounded once, as ops do."""
     arrays = [x for x in values if not isinstance(x, _dtypes.NUMBERS)]
+    if not arrays:
+        return function(array_of(values[0]), *values[1:])
     dtypes = {x.dtype for x in arrays}
+    if not dtypes.isdisjoint(_dtypes.FLOAT8):
+        narrow = next(x for x in arrays if x.dtype in _dtypes.FLOAT8)
+        return _ops.add(narrow, narrow)  # refuses it; an expression would convert it
     if len(dtypes) != 1 or not dtypes <= {_dtypes.float16, _dtypes.bfloat16}:
         return function(*values)
     wide = [x if isinstance(x, _dtypes.NUMBERS) else _ops.cast(x, dtype=_dtypes.float32) for x in values]
@@ -419,8 +425,13 @@ def logaddexp2(x1: Values, x2: Values) -> Array:
     return _rounded_once(sum_of_powers, x1, _inexact(_number_or_array(x2, x1)))
 
 
-def _times(x, value):
-    return x if type(value) is int and value == 1 else x * value
+_ADDCMUL, _ADDCDIV = (expression(f"x + a {sign} b", "x", "a", "b") for sign in "*/")
+_ADDCMUL_SCALED, _ADDCDIV_SCALED = (expression(f"x + a {sign} b * value", "x", "a", "b", "value") for sign in "*/")
+_LERP = expression("start + weight * (end - start)", "start", "end", "weight")
+
+
+def _is_one(value):
+    return type(value) is int and value == 1
 
 
 def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
@@ -429,7 +440,8 @@ def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcmul([1.0], [2.0], [3.0], value=0.5)
     Array([4.], dtype=float32)
     """
-    return _rounded_once(lambda x, a, b: x + _times(_ops.multiply(a, b), value), *arrays_of(x, a, b))
+    values = arrays_of(x, a, b)
+    return _rounded_once(_ADDCMUL, *values) if _is_one(value) else _rounded_once(_ADDCMUL_SCALED, *values, value)
 
 
 def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
@@ -438,7 +450,8 @@ def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcdiv([1.0], [3.0], [2.0])
     Array([2.5], dtype=float32)
     """
-    return _rounded_once(lambda x, a, b: x + _times(_ops.divide(a, b), value), *arrays_of(x, a, b))
+    values = arrays_of(x, a, b)
+    return _rounded_once(_ADDCDIV, *values) if _is_one(value) else _rounded_once(_ADDCDIV_SCALED, *values, value)
 
 
 def unwrap(p: Values, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Array:
@@ -592,7 +605,7 @@ def lerp(start: Values, end: Values, weight: Values) -> Array:
     >>> compute.lerp(compute.asarray([0.0, 10.0]), [10.0, 20.0], 0.5)
     Array([ 5., 15.], dtype=float32)
     """
-    return _rounded_once(lambda start, end, weight: start + weight * (end - start), *arrays_of(start, end, weight))
+    return _rounded_once(_LERP, *arrays_of(start, end, weight))
 
 
 def clamp_min(x: Values, min: Any) -> Array:

@@ -68,6 +68,7 @@ class Expression:
         self.text = text
         self.names = names or _names(text)
         self._parsed = {}
+        self._direct = {}
         self._parse(frozenset())  # so that a fault in the text is found here
 
     def __repr__(self):
@@ -119,8 +120,27 @@ class Expression:
             gradient = self._parsed[key] = expression.gradient([arrays.index(name) for name in wanted])
         return gradient.map([*inputs, dy], scalars, None)
 
+    def _prepare(self, types):
+        """For operands of these types: the function for them, and which of them are arrays and which numbers.
+
+        None if they are not just arrays and numbers.
+        """
+        if len(types) != len(self.names) or Array not in types or not {Array, float, int}.issuperset(types):
+            return None
+        arrays, numbers = ([i for i, one in enumerate(types) if (one is Array) == wanted] for wanted in (True, False))
+        run = self._parse(frozenset(self.names[i] for i in numbers)).map
+        self._direct[types] = run, arrays, numbers
+        return run, arrays, numbers
+
     def __call__(self, *positional, out=None, **named):
         """Evaluates the expression. `out` is an array, or a tuple of them for several results."""
+        if out is None and not named and _dtypes.DEFAULT_FLOAT is not _dtypes.float64:
+            types = tuple(map(type, positional))
+            direct = self._direct.get(types) or self._prepare(types)
+            if direct is not None:
+                run, arrays, numbers = direct
+                outputs = run([positional[i] for i in arrays], [positional[i] for i in numbers], None)
+                return outputs[0] if len(outputs) == 1 else outputs
         values = self._values(positional, named)
         if out is None and any(isinstance(value, grad.Variable) for value in values.values()):
             return grad._expression(self, values)
