@@ -62,6 +62,7 @@ constexpr Primitive kPrimitives[] = {
     {"eig", refuse_decomposition, prepare_decomposition},
     {"eigh", refuse_decomposition, prepare_decomposition},
     {"expm", refuse_decomposition, prepare_decomposition},
+    {"group_norm", refuse_group_norm, prepare_group_norm},
     {"gru", refuse_recurrent, prepare_recurrent},
     {"histogram", refuse_histogram, prepare_histogram},
     {"inv", refuse_decomposition, prepare_decomposition},

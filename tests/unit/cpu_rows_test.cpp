@@ -200,7 +200,7 @@ TEST_P(CpuRows, FarRowsAreNearOnes) {
     for (const bool far : {false, true}) {
       const cpu::RowKernels& row = far ? kernels.far : kernels.near;
       std::vector<Row>& y = results[far];
-      y.assign(17, Row{});
+      y.assign(19, Row{});
       Row scratch;
       float mean[4], rstd[4];
       row.softmax(x, n, scratch.x, y[0].x);
@@ -212,6 +212,10 @@ TEST_P(CpuRows, FarRowsAreNearOnes) {
                        rstd + k);
         y[8].x[2 * k] = mean[k];
         y[8].x[2 * k + 1] = rstd[k];
+      }
+      for (int k = 0; k < 4 && n % 32 == 0; ++k) {
+        row.group_norm(x, (k & 1) != 0 ? scale : nullptr, (k & 2) != 0 ? bias : nullptr, 1e-5F, n, 2, y[15 + k].x,
+                       mean + k, rstd + k);
       }
       for (int k = 0; k < 2; ++k)
         row.layer_norm_grad(dy, x, k != 0 ? scale : nullptr, mean[0], rstd[0], n, y[9 + k].x, y[11 + k].x, y[13 + k].x);

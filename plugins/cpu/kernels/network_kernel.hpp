@@ -17,6 +17,9 @@ struct RowKernels {
   // scale and bias may be NULL.
   void (*layer_norm)(const float* x, const float* scale, const float* bias, float epsilon, int64_t n, float* y,
                      float* mean, float* rstd);
+  // The same for a row of channels of equal length, whose scale and bias are one number for each.
+  void (*group_norm)(const float* x, const float* scale, const float* bias, float epsilon, int64_t n, int64_t channels,
+                     float* y, float* mean, float* rstd);
   // The row's terms are added to dscale and dbias. scale may be NULL.
   void (*layer_norm_grad)(const float* dy, const float* x, const float* scale, float mean, float rstd, int64_t n,
                           float* dx, float* dscale, float* dbias);
@@ -31,8 +34,8 @@ struct NetworkKernels {
   // sums[i] += terms[i], and terms[i] = 0.
   void (*flush)(float* terms, int64_t n, double* sums);
   RowKernels near;
-  // For rows of 16 * m elements that begin at cache lines and follow each other in memory, of tensors that no cache
-  // holds. Non-temporal stores write results until end_far.
+  // For rows, or channels, of 16 * m elements that begin at cache lines and follow each other in memory, of tensors
+  // that no cache holds. Non-temporal stores write results until end_far.
   RowKernels far;
   void (*end_far)();
 };

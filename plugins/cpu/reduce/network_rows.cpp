@@ -18,6 +18,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kLeastRow = 32, kLongestRow = 32 << 10;
+constexpr int64_t kLeastChannel = 16;            // of a group
 constexpr int64_t kPieceElements = 4 << 10;      // a grain
 constexpr int64_t kFarBytes = int64_t(1) << 25;  // of all rows, from which on no cache holds them
 constexpr int64_t kLine = 64;
@@ -203,6 +204,47 @@ class LayerNormPlan final : public Plan {
   const int32_t scale_, bias_;
 };
 
+// Inputs x, scale?, bias?; outputs y, mean, rstd; the scalar epsilon. All are contiguous.
+class GroupNormPlan final : public Plan {
+ public:
+  explicit GroupNormPlan(const Op& op)
+      : groups_(op.integer("groups", 1)),
+        channels_(op.input(0).shape[1] / groups_),
+        count_(op.input(0).shape[0] * groups_),
+        n_(channels_ * row_of(op.input(0), 2)),
+        scale_(op.input_count() > 1 && is_given(op.input(1)) ? 1 : -1),
+        bias_(op.input_count() > 2 && is_given(op.input(2)) ? 2 : -1),
+        y_(op.input_count()),
+        may_be_far_(n_ / channels_ * kFloat % kLine == 0 && 2 * count_ * n_ * kFloat >= kFarBytes) {}
+
+  void run(const compute_plugin_run& run) const override {
+    double epsilon;
+    std::memcpy(&epsilon, &run.scalars[0], sizeof epsilon);
+    const auto data = [&](int32_t i) { return i < 0 ? nullptr : floats(address(run.tensors[i])); };
+    const float *const x = data(0), *const scale = data(scale_), *const bias = data(bias_);
+    float *const y = data(y_), *const mean = data(y_ + 1), *const rstd = data(y_ + 2);
+    const bool far = may_be_far_ && (reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y)) % kLine == 0;
+    const NetworkKernels& kernels = *isa().network;
+    const RowKernels& of_row = far ? kernels.far : kernels.near;
+    parallel_for(count_, Grain::of(n_, kPieceElements), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t channel = row % groups_ * channels_;
+        of_row.group_norm(x + row * n_, scale != nullptr ? scale + channel : nullptr,
+                          bias != nullptr ? bias + channel : nullptr, static_cast<float>(epsilon), n_, channels_,
+                          y + row * n_, mean + row, rstd + row);
+      }
+      if (far) kernels.end_far();
+    });
+  }
+
+ private:
+  static constexpr int64_t kFloat = sizeof(float);
+
+  const int64_t groups_, channels_, count_, n_;
+  const int32_t scale_, bias_, y_;
+  const bool may_be_far_;
+};
+
 // Inputs dy, x, mean, rstd, scale?; outputs dx, dscale, dbias. A task has a part of the rows, whose number depends on
 // the shape alone, and sums in float64 of groups of a few rows in float32.
 class LayerNormGradPlan final : public Plan {
@@ -361,6 +403,23 @@ std::optional<Refusal> refuse_layer_norm(const Op& op) {
   return refuse_rows(op, 0, axis_of(op, 0), {0, output});
 }
 std::unique_ptr<Plan> prepare_layer_norm(const Op& op) { return std::make_unique<LayerNormPlan>(op); }
+
+std::optional<Refusal> refuse_group_norm(const Op& op) {
+  const compute_plugin_tensor& x = op.input(0);
+  const int64_t length = row_of(x, 2), n = x.shape[1] / op.integer("groups", 1) * length;
+  const auto refusal = [](int32_t reason, int32_t tensor, const char* what) {
+    return Refusal{reason, tensor, std::string("group_norm: ") + what + " use the primitive row", ""};
+  };
+  if (x.dtype != COMPUTE_DTYPE_FLOAT32) return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "dtypes other than float32");
+  if (length < kLeastChannel || n < kLeastRow || n > kLongestRow)
+    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "short channels and long groups");
+  for (int32_t i = 0; i < op.input_count() + 3; ++i) {
+    if (is_given(op.tensor(i)) && !common::is_row_major(op.tensor(i), 0))
+      return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, i, "tensors that are not contiguous");
+  }
+  return std::nullopt;
+}
+std::unique_ptr<Plan> prepare_group_norm(const Op& op) { return std::make_unique<GroupNormPlan>(op); }
 
 std::optional<Refusal> refuse_layer_norm_grad(const Op& op) {
   const int32_t output = op.input_count();
