@@ -36,6 +36,10 @@ struct OrderKernels {
   void (*float32_row_sums)(const float* x, int64_t n, int64_t period, double* running, float* y);
   // The sums of their columns alone: totals[j] += x[j] + x[period + j] + …
   void (*float32_row_totals)(const float* x, int64_t n, int64_t period, double* totals);
+  // Of n columns in `rows` rows, which are x_stride and y_stride bytes apart: running sums in two parts. running[2 j]
+  // and running[2 j + 1] are the sum of a column and what it has lost by rounding. `y` may be NULL, or x.
+  void (*float64_column_sums)(const double* x, int64_t x_stride, int64_t rows, int64_t n, double* running, double* y,
+                              int64_t y_stride);
   // Of the dtypes of 4 and 8 bytes.
   RunningExtremes greatest[kDtypeLimit], least[kDtypeLimit];
 };

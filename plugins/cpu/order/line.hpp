@@ -24,6 +24,7 @@ class LineAccess {
   }
 
   int64_t size() const { return size_; }
+  bool is_direct() const { return load_ == nullptr; }  // the dtypes are equal
 
   // Up to kLineBlock elements, `stride` bytes apart: in place, or in `buffer` of two blocks.
   const char* load(const char* from, int64_t stride, int64_t n, char* buffer) const {

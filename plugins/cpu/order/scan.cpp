@@ -9,6 +9,7 @@
 
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/order/line.hpp"
 #include "plugins/cpu/order/running.hpp"
@@ -80,6 +81,11 @@ class ScanPlan final : public Plan {
       dst_inner_ = nest.strides[1][last];
     }
     across_ = inner_ > 1 && std::abs(src_inner_) < std::abs(lines_.src_stride);
+    if constexpr (kIsPair) {
+      const bool adjoins = across_ ? src_inner_ == sizeof(double) && dst_inner_ == sizeof(double)
+                                   : lines_.src_stride == sizeof(double) && lines_.dst_stride == sizeof(double);
+      has_pairs_ = adjoins && !lines_.exclusive && lines_.src.is_direct() && lines_.dst.is_direct();
+    }
     const int64_t threads = thread_count();
     if (across_) {
       rows_ = std::max(kLeastRows, kPiece / inner_);
@@ -92,6 +98,7 @@ class ScanPlan final : public Plan {
       pieces_ = divide_up(lines_.extent, kPiece);
       shares_lines_ = threads > 1 && nest.points() < threads;
     }
+    has_pairs_ = has_pairs_ && (across_ || pieces_ == 1);
     if (shares_lines_) workspace_bytes = nest.points() * pieces_ * static_cast<int64_t>(sizeof(Running));
   }
 
@@ -104,9 +111,13 @@ class ScanPlan final : public Plan {
     for_units(lines_.nest.points(), lines_.extent, [&](int64_t begin, int64_t end) {
       int64_t offsets[2] = {};
       Walk walk(lines_.nest, lines_.nest.rank, begin, offsets);
-      for (int64_t line = begin; line < end; ++line) {
-        scan_line(src + offsets[0], dst + offsets[1]);
-        walk.next();
+      for (int64_t line = begin; line < end;) {
+        const int64_t count = has_pairs_ ? std::min({kTogether, end - line, inner_ - line % inner_}) : 1;
+        if (count > 2)
+          scan_together(src + offsets[0], dst + offsets[1], count);
+        else
+          scan_line(src + offsets[0], dst + offsets[1]);
+        for (const int64_t next = line + (count > 2 ? count : 1); line < next; ++line) walk.next();
       }
     });
   }
@@ -129,6 +140,30 @@ class ScanPlan final : public Plan {
       scan_piece<true>(src + at * lines_.src_stride, dst + at * lines_.dst_stride, std::min(kPiece, lines_.extent - at),
                        before, at > 0, &own);
       before.add(own);
+    }
+  }
+
+  // Neighbouring lines of sums in two parts as columns, which vectors hold.
+  void scan_together(const char* src, char* dst, int64_t count) const {
+    constexpr int64_t kSize = sizeof(double), kSteps = 64, kPitch = kTogether * kSize;
+    const auto& transpose = isa().copy->transpose[3];
+    alignas(64) double block[kSteps * kTogether];
+    Running running[kTogether];
+    for (int64_t at = 0; at < lines_.extent; at += kSteps) {
+      const int64_t n = std::min(kSteps, lines_.extent - at);
+      transpose(src + at * kSize, src_inner_, block, kPitch, count, n);
+      sum_pairs(reinterpret_cast<const char*>(block), kPitch, n, count, running, reinterpret_cast<char*>(block),
+                kPitch);
+      transpose(block, kPitch, dst + at * kSize, dst_inner_, n, count);
+    }
+  }
+
+  static void sum_pairs([[maybe_unused]] const char* x, [[maybe_unused]] int64_t x_stride,
+                        [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t n, [[maybe_unused]] Running* running,
+                        [[maybe_unused]] char* y, [[maybe_unused]] int64_t y_stride) {
+    if constexpr (kIsPair) {
+      isa().order->float64_column_sums(reinterpret_cast<const double*>(x), x_stride, rows, n, &running->value,
+                                       reinterpret_cast<double*>(y), y_stride);
     }
   }
 
@@ -315,6 +350,10 @@ class ScanPlan final : public Plan {
   template <bool WantsTotal>
   void scan_columns(const char* src, char* dst, int64_t rows, int64_t n, bool follows, Running* running,
                     Running* own = nullptr) const {
+    if (has_pairs_ && n > 2) {
+      if constexpr (WantsTotal) sum_pairs(src, lines_.src_stride, rows, n, own, nullptr, 0);
+      return sum_pairs(src, lines_.src_stride, rows, n, running, dst, lines_.dst_stride);
+    }
     if (n <= kNarrow && adjoin(n)) return scan_narrow<WantsTotal>(src, dst, rows, n, follows, running, own);
     LineBuffers buffers;
     for (int64_t at = 0; at < rows; ++at) {
@@ -413,6 +452,8 @@ class ScanPlan final : public Plan {
   static constexpr bool kIsExtreme =
       std::is_same_v<Running, Extreme<T, true>> || std::is_same_v<Running, Extreme<T, false>>;
   static constexpr bool kHasTotal = std::is_same_v<Running, Sum<float>>;
+  static constexpr bool kIsPair = std::is_same_v<Running, Sum<double>>;
+  static constexpr int64_t kTogether = 16;  // lines
   static constexpr int64_t kColumns = 256;
   static constexpr int64_t kNarrow = 8;
 
@@ -423,6 +464,7 @@ class ScanPlan final : public Plan {
   int64_t rows_ = 1;    // of a piece of columns
   bool shares_lines_ = false;
   RunningExtremes extremes_ = nullptr;  // a kernel for the dtype
+  bool has_pairs_ = false;              // sums in two parts, of adjoining elements along or across the lines
 };
 
 }  // namespace
