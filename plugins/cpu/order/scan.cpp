@@ -167,6 +167,42 @@ class ScanPlan final : public Plan {
     }
   }
 
+  // A block as kSegments columns, which vectors hold. `running`, or `total`, may be NULL. A segment alone can overflow.
+  void scan_pairs([[maybe_unused]] const T* x, [[maybe_unused]] Running* running, [[maybe_unused]] Running* total,
+                  [[maybe_unused]] T* y) const {
+    if constexpr (kIsPair) {
+      constexpr int64_t kSegments = 8, kSteps = kLineBlock / kSegments, kSize = sizeof(double);
+      const auto& transpose = isa().copy->transpose[3];
+      alignas(64) double block[kLineBlock];
+      char* const columns = reinterpret_cast<char*>(block);
+      Running own[kSegments], begins[kSegments];
+      transpose(x, kSteps * kSize, block, kSegments * kSize, kSegments, kSteps);
+      sum_pairs(columns, kSegments * kSize, kSteps, kSegments, own, nullptr, 0);
+      const auto add_all = [&](Running* to) {
+        Running sum = *to;
+        for (int64_t i = 0; i < kSegments; ++i) {
+          begins[i] = sum;
+          sum.add(own[i]);
+        }
+        if (!std::isfinite(sum.value)) return false;
+        *to = sum;
+        return true;
+      };
+      if (total != nullptr && !add_all(total)) {
+        for (int64_t i = 0; i < kLineBlock; ++i) total->add(x[i]);
+      }
+      if (running == nullptr) return;
+      if (add_all(running)) {
+        sum_pairs(columns, kSegments * kSize, kSteps, kSegments, begins, columns, kSegments * kSize);
+        return transpose(block, kSegments * kSize, y, kSteps * kSize, kSteps, kSegments);
+      }
+      for (int64_t i = 0; i < kLineBlock; ++i) {
+        running->add(x[i]);
+        y[i] = running->get();
+      }
+    }
+  }
+
   // Begins with `running`, the total before the piece. Also sums the piece alone into *own, as total() does; an extreme
   // may have what is before the piece in it.
   template <bool WantsTotal>
@@ -181,6 +217,13 @@ class ScanPlan final : public Plan {
       char* to = dst + at * lines_.dst_stride;
       char* made = lines_.dst.place(to, lines_.dst_stride, buffers.store);
       T* y = reinterpret_cast<T*>(made);
+      if constexpr (kIsPair) {
+        if (n == kLineBlock && !lines_.exclusive) {
+          scan_pairs(x, &running, WantsTotal ? &total : nullptr, y);
+          lines_.dst.store(made, to, lines_.dst_stride, n, buffers.store + kLineBlock * kLineElementBytes);
+          continue;
+        }
+      }
       if constexpr (WantsTotal && kHasTotal) total.value += isa().order->float32_total(x, n);
       const bool is_done = !lines_.exclusive && scan_rows(x, n, 1, &running, y);
       if (lines_.exclusive) {
@@ -232,6 +275,8 @@ class ScanPlan final : public Plan {
           reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, lines_.src_stride, n, buffers.load));
       if constexpr (kHasTotal) {
         running.value += isa().order->float32_total(x, n);
+      } else if (kIsPair && n == kLineBlock && !lines_.exclusive) {
+        scan_pairs(x, nullptr, &running, nullptr);
       } else {
         for (int64_t i = 0; i < n; ++i) running.add(x[i]);
       }
