@@ -22,6 +22,9 @@ constexpr int64_t kLeastSpinFraction = 16;  // least fraction of the spin time, 
 constexpr int64_t kMostSpins = 4;           // of these times a worker waits at most for the end of another's pieces
 constexpr int32_t kStreak = 4;              // loops in close succession from which on it pays to wake all threads
 constexpr size_t kRoots = 8;                // sleepers that a caller wakes itself: they wake up at the same time
+// How long a woken worker may take to run. Until then nobody wakes it again: in a virtual machine a call takes 10 us.
+constexpr int64_t kWakeNs = 200'000;
+constexpr int64_t kNever = INT64_MIN / 2;
 
 // What a worker's word says: one of the states, or a job's address with flags.
 constexpr uintptr_t kIdle = 0;       // it looks for work
@@ -138,6 +141,7 @@ struct alignas(kLine) Team::Job {
   int32_t wakes = 0;       // sleepers among them
   bool is_busy = false;    // another loop is running, or has just ended
   int32_t last_slot = -1;  // of those that have a share
+  bool has_sleepers = false;
   bool workers_steal = false;
   bool is_listed = false;
   int32_t workers = 0;  // that have been given to it; guarded by the team's mutex
@@ -158,8 +162,15 @@ struct alignas(kLine) Team::Slot {
   Share share;
   // Of the job's caller until the worker has started.
   std::atomic<bool> was_asleep{false};
-  std::atomic<bool> is_busy{false};  // the job came so soon that it would have found the worker looking for work
-  int32_t wakes[2] = {-1, -1};       // sleepers that this one wakes
+  std::atomic<bool> is_busy{false};       // the job came so soon that it would have found the worker looking for work
+  int32_t wakes[2] = {-1, -1};            // sleepers that this one wakes
+  std::atomic<int64_t> woken_ns{kNever};  // when it was last woken, until it runs
+
+  bool is_waking(int64_t now) const { return now - woken_ns.load(std::memory_order_relaxed) < kWakeNs; }
+  void wake() {
+    woken_ns.store(now_ns(), std::memory_order_relaxed);
+    futex_wake(word);
+  }
 };
 
 Team::Team(int32_t workers, int64_t spin_ns) : spin_ns_(spin_ns) {
@@ -250,19 +261,24 @@ void Team::claim(Job& job) {
     for (; root_count < std::min(sleepers_.size(), kRoots); ++root_count) roots[root_count] = sleepers_[root_count];
     assign(job);
   }
-  for (size_t i = 0; i < root_count; ++i) futex_wake(slots_[static_cast<size_t>(roots[i])].word);
+  for (size_t i = 0; i < root_count; ++i) slots_[static_cast<size_t>(roots[i])].wake();
 }
 
-// Chooses up to `most` workers; true if some are busy.
+// Chooses up to `most` workers; true if some are busy. Sleepers are those of them that have to be woken.
 bool Team::choose(Job& job, int32_t most) {
   chosen_.clear();
   sleepers_.clear();
   bool some_are_busy = false;
+  const int64_t now = now_ns();
   for (int32_t i = 0; i < workers() && static_cast<int32_t>(chosen_.size()) < most; ++i) {
-    const uintptr_t word = slots_[static_cast<size_t>(i)].word.load(std::memory_order_acquire);
+    const Slot& slot = slots_[static_cast<size_t>(i)];
+    const uintptr_t word = slot.word.load(std::memory_order_acquire);
     if (word == kAsleep) {
-      if (static_cast<int32_t>(sleepers_.size()) == job.wakes) continue;
-      sleepers_.push_back(i);
+      if (!slot.is_waking(now)) {
+        if (static_cast<int32_t>(sleepers_.size()) == job.wakes) continue;
+        sleepers_.push_back(i);
+      }
+      job.has_sleepers = true;
     } else if (word != kIdle) {
       some_are_busy = true;
       continue;
@@ -288,29 +304,25 @@ void Team::assign(Job& job) {
   const auto begin_of = [&](int64_t share) { return static_cast<int32_t>(pieces * share / shares); };
   job.share.set(job.tag, 0, begin_of(1));
   job.last_slot = chosen_.empty() ? -1 : chosen_.back();
-  job.workers_steal = pieces > shares || !sleepers_.empty();
+  job.workers_steal = pieces > shares || job.has_sleepers;
   size_t sleeper = 0;
   for (int64_t i = 1; i < shares; ++i) {
     const int32_t index = chosen_[static_cast<size_t>(i - 1)];
     Slot& slot = slots_[static_cast<size_t>(index)];
     slot.share.set(job.tag, begin_of(i), begin_of(i + 1));
-    slot.was_asleep = sleeper < sleepers_.size() && sleepers_[sleeper] == index;
+    slot.is_busy.store(job.is_busy, std::memory_order_relaxed);
     slot.wakes[0] = slot.wakes[1] = -1;
-    if (slot.was_asleep) {
-      slot.is_busy.store(job.is_busy, std::memory_order_relaxed);
+    const bool is_to_be_woken = sleeper < sleepers_.size() && sleepers_[sleeper] == index;
+    if (is_to_be_woken) {
       for (size_t child = 0; child < 2; ++child) {
         const size_t at = 2 * sleeper + kRoots + child;
         if (at < sleepers_.size()) slot.wakes[child] = sleepers_[at];
       }
       ++sleeper;
     }
-    uintptr_t word = slot.was_asleep ? kAsleep : kIdle;
-    if (slot.word.compare_exchange_strong(word, reinterpret_cast<uintptr_t>(&job), std::memory_order_acq_rel)) continue;
-    // It has gone to sleep in this moment.
-    slot.was_asleep = true;
-    slot.is_busy.store(job.is_busy, std::memory_order_relaxed);
-    slot.word.exchange(reinterpret_cast<uintptr_t>(&job), std::memory_order_acq_rel);
-    futex_wake(slot.word);
+    slot.was_asleep = slot.word.exchange(reinterpret_cast<uintptr_t>(&job), std::memory_order_acq_rel) == kAsleep;
+    // It may have gone to sleep in this moment.
+    if (slot.was_asleep && !is_to_be_woken && !slot.is_waking(now_ns())) slot.wake();
   }
 }
 
@@ -393,7 +405,7 @@ void Team::work(Slot& slot) {
     do {
       Job& job = *reinterpret_cast<Job*>(slot.word.load(std::memory_order_relaxed) & ~kFlags);
       for (int32_t& sleeper : slot.wakes) {
-        if (sleeper >= 0) futex_wake(slots_[static_cast<size_t>(sleeper)].word);
+        if (sleeper >= 0) slots_[static_cast<size_t>(sleeper)].wake();
         sleeper = -1;
       }
       if (FloatModes::of_this_thread() != job.modes) job.modes.set();
@@ -438,7 +450,7 @@ void Team::hand_over() {
     Slot& slot = slots_[static_cast<size_t>(i)];
     if (slot.word.load(std::memory_order_relaxed) != kAsleep) continue;
     if (!add_to_another(slot, kAsleep, 0)) return;
-    futex_wake(slot.word);
+    slot.wake();
   }
 }
 
@@ -462,6 +474,7 @@ uintptr_t Team::await(Slot& slot, int64_t& spin_ns) {
     bool is_woken = false;
     while (word == kAsleep || word == kReserved) {
       is_woken = futex_wait(slot.word, word);
+      slot.woken_ns.store(kNever, std::memory_order_relaxed);
       word = slot.word.load(std::memory_order_acquire);
       if (is_woken && word == kAsleep) break;
     }
