@@ -144,7 +144,7 @@ void describe(DeviceInfo& info) {
   dialect.has_fp64 = states_fp64 && !info.avoids(Fault::kFp64);
   dialect.has_int64_atomics = info.has_extension("cl_khr_int64_base_atomics");
   dialect.has_half_io = !info.avoids(Fault::kHalfIo);
-  dialect.has_ptx = contains(info.platform_name, "NVIDIA");
+  dialect.has_ptx = dialect.has_warps = contains(info.platform_name, "NVIDIA");
   dialect.has_matrix_units = dialect.has_ptx && compute_capability(device) >= 80;
   // OpenCL C 1.2 has no fence between groups.
   if (dialect.has_ptx) dialect.counters = common::kGroupCounters;

@@ -18,6 +18,7 @@ constexpr Word kWords[] = {
     {"COMPUTE_FUNCTION", "static __device__ __forceinline__"},
     {"COMPUTE_GLOBAL", ""},
     {"COMPUTE_LOCAL", "__shared__"},
+    {"COMPUTE_OVERLOADED", ""},
     {"COMPUTE_LOCAL_POINTER", ""},
     {"COMPUTE_LOCAL_ADDRESS(p)", "((u32)__cvta_generic_to_shared(p))"},
     {"COMPUTE_CONSTANT", "static __device__ const"},
@@ -91,6 +92,7 @@ common::Dialect dialect() {
   dialect.functions = kFunctions;
   dialect.native.reset(COMPUTE_PLUGIN_INTRINSIC_EXP).reset(COMPUTE_PLUGIN_INTRINSIC_ERFC);
   dialect.has_float_atomics = dialect.has_ptx = dialect.has_warps = dialect.starts_kernels = true;
+  dialect.has_vendor_products = true;
   dialect.item_registers = 255;
   // With more, cuBLASLt is faster: from 3 of halves, which it multiplies with matrix units.
   dialect.few_rows = 16;

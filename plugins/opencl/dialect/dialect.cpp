@@ -14,6 +14,7 @@ constexpr Word kTypes[] = {
 constexpr Word kWords[] = {
     {"COMPUTE_KERNEL", "__kernel void"},
     {"COMPUTE_FUNCTION", "static inline"},
+    {"COMPUTE_OVERLOADED", "__attribute__((overloadable))"},
     {"COMPUTE_GLOBAL", "__global"},
     {"COMPUTE_LOCAL", "__local"},
     {"COMPUTE_LOCAL_POINTER", "__local"},

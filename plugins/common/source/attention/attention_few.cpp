@@ -143,7 +143,7 @@ class FewBuilder {
     }
     if (builder_.with_text()) {
       const bool exchanges = form_.along > 1 && has_warps();
-      if (exchanges) define_lane_exchange(builder_);
+      if (exchanges) define_lane_exchange(builder_, "f32");
       if (has_warps()) builder_.globals += kAttentionLanes;
       const VectorText vector = vector_type(builder_, type_text(form_.q.dtype).storage, dtype_size(form_.q.dtype),
                                             static_cast<int>(form_.lanes));

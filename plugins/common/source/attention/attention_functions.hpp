@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of attention and its gradient share in CUDA C for matrix units. See template.hpp for the words that
+// What the kernels of attention and its gradient share for matrix units. See template.hpp for the words that
 // begin with $.
 #pragma once
 
@@ -18,7 +18,11 @@ COMPUTE_FUNCTION f32 compute_exp2(f32 x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
   return r;
 }
-COMPUTE_FUNCTION f32 compute_of_lanes(f32 x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+COMPUTE_FUNCTION f32 compute_of_lanes(f32 x, int mask) {
+  f32 r;
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(x), "r"(mask));
+  return r;
+}
 COMPUTE_FUNCTION f32 compute_sum_of_quad(f32 x) {
   x += compute_of_lanes(x, 1);
   return x + compute_of_lanes(x, 2);

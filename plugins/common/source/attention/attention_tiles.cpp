@@ -105,7 +105,10 @@ class TileBuilder {
     lanes_ = choose_lanes();
     builder_.sign(lanes_);
     if (builder_.with_text()) {
-      if (has_warps()) builder_.globals += kAttentionWeight;
+      if (has_warps()) {
+        define_lane_exchange(builder_, "f32");
+        builder_.globals += kAttentionWeight;
+      }
       builder_.body = fill(kAttentionPlace, place_values()) + (part_ == Part::kForward   ? forward_text()
                                                                : part_ == Part::kQueries ? queries_text()
                                                                                          : keys_text());

@@ -9,6 +9,7 @@
 
 #include <xxhash.h>
 
+#include "plugins/common/source/builder/ptx_functions.hpp"
 #include "plugins/common/source/expressions/prelude.hpp"
 
 namespace compute::common {
@@ -216,8 +217,10 @@ VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size
   return vector;
 }
 
-void define_lane_exchange(KernelBuilder& builder) {
-  builder.globals += builder.dialect().has_warps ? kLaneExchange : kFloatExchange;
+void define_lane_exchange(KernelBuilder& builder, std::string_view type) {
+  for (const std::string& text : {std::string(kWarpFunctions), fill(kLaneExchange, {{"type", type}})}) {
+    if (builder.globals.find(text) == std::string::npos) builder.globals += text;
+  }
 }
 
 }  // namespace compute::common

@@ -140,12 +140,12 @@ struct VectorText {
 };
 VectorText vector_type(KernelBuilder& builder, const char* storage, int32_t size, int lanes);
 
-/// Work items of a warp, which exchange registers in CUDA C.
+/// Work items of a warp, which exchange registers on devices with `has_warps`.
 constexpr int32_t kWarp = 32;
 
-/// Defines compute_from_lane(x, lane): the x of another item of the warp. All items of the warp call it. In
-/// OpenCL C of devices with `has_matrix_units` x is a float32.
-void define_lane_exchange(KernelBuilder& builder);
+/// Defines compute_from_lane(x, lane): the x of another item of the warp, a value of `type`. All items of the warp call
+/// it. kWarpFunctions are defined, too.
+void define_lane_exchange(KernelBuilder& builder, std::string_view type);
 
 /// Whether `lanes` elements of `size` bytes can be accessed at once, in words of up to 16 bytes, at every multiple of
 /// their total size.

@@ -1,11 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of devices with `has_matrix_units`, in PTX, which CUDA C and NVIDIA's OpenCL C accept as inline assembly.
-// See template.hpp for the words that begin with $.
+// Functions of devices with `has_warps` and with `has_matrix_units`, in PTX, which CUDA C and NVIDIA's OpenCL C accept
+// as inline assembly. See template.hpp for the words that begin with $.
 #pragma once
 
 #include <string_view>
 
 namespace compute::common {
+
+/// Exchanges and votes of the 32 items of a warp, which all take part.
+inline constexpr std::string_view kWarpFunctions = R"(
+COMPUTE_FUNCTION u32 compute_word_of_lane(u32 x, int lane) {
+  u32 r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=r"(r) : "r"(x), "r"(lane));
+  return r;
+}
+// A bit for each item: its x.
+COMPUTE_FUNCTION u32 compute_votes(bool x) {
+  u32 r;
+  asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }"
+               : "=r"(r) : "r"((u32)x));
+  return r;
+}
+COMPUTE_FUNCTION int compute_bits(u32 x) {
+  int r;
+  asm("popc.b32 %0, %1;" : "=r"(r) : "r"(x));
+  return r;
+}
+COMPUTE_FUNCTION void compute_warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+)";
 
 /// Copies to local memory that go on while the work item does, and a load of what no other item reads.
 inline constexpr std::string_view kCopyFunctions = R"(

@@ -71,13 +71,14 @@ struct Dialect {
 
   // ---- For kernels as a whole, in languages with pointers ----
 
-  bool has_int64_atomics = true;   // OpenCL: cl_khr_int64_base_atomics
-  bool has_float_atomics = false;  // COMPUTE_ATOMIC_ADD_F32
-  bool has_ptx = false;            // NVIDIA's inline assembly
-  bool has_warps = false;          // __shfl_sync, __ballot_sync: 32 work items exchange registers and vote
-  bool has_matrix_units = false;   // mma.sync of float16 and bfloat16, and cp.async, in PTX
-  bool starts_kernels = false;     // COMPUTE_START_KERNELS(): kernels behind this one may start, and wait for its end
-  bool has_tile_units = false;     // wgmma of TF32 and halves, and local memory of Launch::local_bytes
+  bool has_int64_atomics = true;     // OpenCL: cl_khr_int64_base_atomics
+  bool has_float_atomics = false;    // COMPUTE_ATOMIC_ADD_F32
+  bool has_ptx = false;              // NVIDIA's inline assembly
+  bool has_warps = false;            // 32 work items exchange registers and vote, in PTX
+  bool has_matrix_units = false;     // mma.sync of float16 and bfloat16, and cp.async, in PTX
+  bool has_vendor_products = false;  // a library whose products of halves and TF32 the plugin prefers: cuBLASLt
+  bool starts_kernels = false;       // COMPUTE_START_KERNELS(): kernels behind this one may start, and wait for its end
+  bool has_tile_units = false;       // wgmma of TF32 and halves, and local memory of Launch::local_bytes
   bool is_host = false;  // kernels run on CPU cores (PoCL): no tiles through local memory, scalar accesses, long loops
   int32_t item_registers = 64;      // that the variables of a work item may fill
   int32_t few_rows = 16;            // of a product, up to which generated kernels are faster than the plugin's library

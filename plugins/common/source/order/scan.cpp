@@ -130,7 +130,7 @@ class ScanBuilder {
     const std::string loaded = convert_text(value_of_element(from, element), from, accumulator_, functions);
     const bool continues = splits_ > 1 && !totals, writes = !totals;
     const bool has_lanes = !by_items_ && dialect_.has_warps && dialect_.group_size % kWarp == 0;
-    if (has_lanes) define_lane_exchange(builder);
+    if (has_lanes) define_lane_exchange(builder, type);
     // As many groups as have items on a multiprocessor. Registers suffice for that here, and else they do not.
     if (has_lanes && is_along_memory(0) && is_along_memory(1) && dtype_size(accumulator_) <= 4 && !builder.is_wide)
       builder.least_at_once = dialect_.groups_per_unit;

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 
+#include "plugins/common/source/builder/ptx_functions.hpp"
 #include "plugins/common/source/builder/report_index.hpp"
 #include "plugins/common/source/order/ops.hpp"
 #include "plugins/common/source/order/sort.hpp"
@@ -366,7 +367,9 @@ class SortBuilder {
     space.add_words(builder, 1);
     if (with_text_) {
       define_key(builder);
-      builder.globals += fill(kSortSteps, {{"key_type", texts_.key_type}, {"is_wide", texts_.is_wide}});
+      builder.globals +=
+          fill(kSortSteps, {{"key_type", texts_.key_type}, {"items", items}, {"is_wide", texts_.is_wide}});
+      define_lane_exchange(builder, texts_.key_type);
       builder.body = fill(kSortLanes, {{"key_type", texts_.key_type},
                                        {"items", items},
                                        {"threads", threads},
@@ -441,6 +444,7 @@ class SortBuilder {
                                      {"moved", moved}};
         if (has_lanes()) {
           builder.least_at_once = 3;
+          builder.globals += kWarpFunctions;
           values.emplace_back("warps", dialect_.group_size / kWarp);
           builder.body = fill(kSortMoveLanes, values);
         } else {

@@ -43,7 +43,7 @@ struct Small {
 };
 
 constexpr int kMostSmall = 16, kSmallColumns = 8;  // larger ones fill tiles
-constexpr int64_t kLeastSmall = 16, kMostSmallBytes = 32 << 10;
+constexpr int64_t kLeastSmall = 16, kLeastSmallGroups = 8, kMostSmallBytes = 32 << 10;
 
 Small choose_small(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& c = op.output(0);
@@ -64,7 +64,7 @@ Small choose_small(const Op& op, const Dialect& dialect) {
   const int slots = dialect.group_size / form.items();
   const int64_t matrix_bytes = int64_t{form.depth} * form.blocks * kSmallColumns * dtype_size(wide);
   const int64_t most_bytes = std::min(kMostSmallBytes, dialect.local_memory_bytes);
-  if (2 * pieces < int64_t{slots} * dialect.compute_units || slots * matrix_bytes > most_bytes) return form;
+  if (pieces < kLeastSmallGroups * slots || slots * matrix_bytes > most_bytes) return form;
   form.slots = slots;
   return form;
 }

@@ -72,7 +72,7 @@ class TextBuilder {
     const VectorText vector = vector_type(builder_, type_text(given_.dtype).storage, size_, kWordBytes / size_);
     if (form_.how != FewLines::How::kWords) return staged_text(vector);
     const bool exchanges = dialect_.has_warps;
-    if (exchanges) define_lane_exchange(builder_);
+    if (exchanges) define_lane_exchange(builder_, given_.value);
     return fill(kContractionLines, {{"along", form_.along},
                                     {"lines", form_.lines},
                                     {"loop", words_text(vector)},
@@ -130,7 +130,7 @@ class TextBuilder {
   const char* line_count() const { return form_.side == 0 ? "m" : "n"; }
 
   std::string staged_text(const VectorText& vector) {
-    define_lane_exchange(builder_);
+    define_lane_exchange(builder_, given_.value);
     builder_.globals += kCopyFunctions;
     const int lanes = kWordBytes / size_;
     const bool is_in_registers = form_.how == FewLines::How::kStagedRows;
@@ -289,7 +289,7 @@ FewLines choose_few_lines(const Op& op, const Dialect& dialect) {
   const int64_t many = std::max(m, n), words = k / (kWordBytes / size);
   const int side = m <= n ? 1 : 0;
   const bool has_many_rows = few > (is_half(dtype) ? 2 : 4);
-  if (has_many_rows && dialect.has_warps) {
+  if (has_many_rows && dialect.has_vendor_products) {
     // Libraries are faster with more rows in batches, and with the units of TF32.
     const bool is_batch = std::any_of(c.shape, c.shape + rank - 2, [](int64_t extent) { return extent > 1; });
     if (is_batch || (dtype == COMPUTE_DTYPE_FLOAT32 && op.allows_tf32())) return form;
@@ -300,7 +300,7 @@ FewLines choose_few_lines(const Op& op, const Dialect& dialect) {
       const FewLines units = choose_units(dialect, side, few, many);
       const int64_t most_groups = int64_t{units.at_once} * dialect.compute_units;
       const bool is_for_library = units.groups(many, dialect.group_size) > most_groups || many * k > kMostOfUnits;
-      return dialect.has_warps && is_for_library ? form : units;
+      return dialect.has_vendor_products && is_for_library ? form : units;
     }
   }
   form.side = side;

@@ -129,7 +129,7 @@ BuiltKernels build_quantized_matmul(const Op& op, const Dialect& dialect, bool w
                 {"result", stored}});
     } else {
       const bool exchanges = dialect.has_warps, has_two_groups = p.bits == 4 && p.group == 16;
-      if (exchanges) define_lane_exchange(builder);
+      if (exchanges) define_lane_exchange(builder, "f32");
       builder.globals += fill(kQuantizedByte, {{"has_ptx", dialect.has_ptx}});
       const VectorText packed = vector_type(builder, "u32", 4, kPackedWord / 4),
                        vector = vector_type(builder, type_text(dtype).storage, dtype_size(dtype), kLoadedX);

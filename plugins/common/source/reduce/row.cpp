@@ -252,7 +252,6 @@ class RowBuilder {
   }
 
   std::string text() {
-    if (exchanges_lanes()) define_lane_exchange(builder_);
     std::string bases, registers, stages;
     for (int i = 0; i < output_operand(nests_.map_outputs); ++i)
       bases += cat("const ix b", i, " = ", kept_.offset(i, "k"), ";\n");
@@ -372,6 +371,7 @@ class RowBuilder {
       return value_of_element(dtype, cat("shared", number, "[", place, "]"));
     };
     const bool exchanges = exchanges_lanes();
+    if (exchanges) define_lane_exchange(builder_, type_text(dtype).value);
     const int32_t group = builder_.dialect().group_size;
     return fill(kRowStage, {{"stage", number},
                             {"stored", type_text(dtype).storage},
