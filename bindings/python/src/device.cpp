@@ -318,6 +318,9 @@ compute_device* device_from(PyObject* object) {
     PyErr_Format(PyExc_TypeError, "a device is a compute.Device, a selector such as 'cuda0', or None, not %R", object);
     return nullptr;
   }
+  for (DeviceObject* const known : open_devices) {
+    if (PyUnicode_CompareWithASCIIString(object, compute_device_name(known->handle)) == 0) return known->handle;
+  }
   const Ref text(PyUnicode_AsUTF8String(object));
   return text ? open(PyBytes_AsString(text.get())) : nullptr;
 }
