@@ -101,6 +101,32 @@ TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
 }
 
 // Few rows or columns of operands that lie along the depth: each dtype, batches, and what may follow the product.
+// Of devices whose vendor has no library of products: both ways in which a side may lie, with both tiles, and in parts.
+TEST_F(GeneratedText, CompilesProductsOfHalves) {
+  Dialect dialect = gpu();
+  dialect.has_matrix_units = true;
+  dialect.has_vendor_products = false;
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
+    for (const auto& [m, n, k] : {std::array<int64_t, 3>{2048, 2048, 256}, {200, 104, 80}, {64, 64, 4096}}) {
+      for (const bool left_along_depth : {false, true}) {
+        for (const bool right_along_depth : {false, true}) {
+          TestOp op("contraction");
+          op.tensor(dtype, {m, k}, left_along_depth ? std::vector<int64_t>{k, 1} : std::vector<int64_t>{1, m});
+          op.tensor(dtype, {k, n}, right_along_depth ? std::vector<int64_t>{1, k} : std::vector<int64_t>{n, 1});
+          op.output(dtype, {m, n});
+          const LaunchPlan plan = plan_launches(op.view(), dialect);
+          EXPECT_EQ(plan.launches.size(), k == 4096 ? 2U : 1U);
+          const KernelSource source = kernel_source(op.view(), dialect, plan.launches[0]);
+          EXPECT_EQ(source.text.find('$'), std::string::npos) << source.text;
+          EXPECT_NE(source.text.find("mma.sync"), std::string::npos);
+          if (!kCompiles || !nvrtc.is_there()) continue;
+          EXPECT_EQ(nvrtc.errors_of(source), "") << source.text;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   const auto is_taken = [](TestOp& op) {
     const LaunchPlan plan = plan_launches(op.view(), gpu());

@@ -30,14 +30,6 @@ COMPUTE_FUNCTION f32 compute_sum_of_quad(f32 x) {
 )";
 
 inline constexpr std::string_view kAttentionFunctions = R"(
-COMPUTE_FUNCTION void compute_load_matrices(u32* r, u32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
-}
-COMPUTE_FUNCTION void compute_load_transposed(u32* r, u32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
-}
 COMPUTE_FUNCTION u32 compute_pack(f32 low, f32 high) {
   u32 r;
   asm("cvt.rn.$half_type" "x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
@@ -47,7 +39,7 @@ COMPUTE_FUNCTION u32 compute_pack(f32 low, f32 high) {
 
 /// What kernels for halves use; `half_type` is f16 or bf16.
 inline std::string attention_functions(std::string_view half_type) {
-  return cat(kCopyFunctions, fill(kHalfProduct, {{"half_type", half_type}}),
+  return cat(kCopyFunctions, kMatrixLoads, fill(kHalfProduct, {{"half_type", half_type}}),
              fill(kAttentionFunctions, {{"half_type", half_type}}));
 }
 

@@ -62,6 +62,19 @@ COMPUTE_FUNCTION compute_w16 compute_load_once(COMPUTE_GLOBAL const void* from) 
 }
 )";
 
+/// Four matrices of 8 x 8 halves from local memory into the registers of a warp. Item i gives the address of row i % 8 of
+/// matrix i / 8.
+inline constexpr std::string_view kMatrixLoads = R"(
+COMPUTE_FUNCTION void compute_load_matrices(u32* r, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
+}
+COMPUTE_FUNCTION void compute_load_transposed(u32* r, u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(address) : "memory");
+}
+)";
+
 /// c += a b of 16 rows, 8 columns and 16 terms; `half_type` is f16 or bf16.
 inline constexpr std::string_view kHalfProduct = R"(
 COMPUTE_FUNCTION void compute_multiply_add(f32* c, const u32* a, u32 b0, u32 b1) {

@@ -19,6 +19,7 @@
 
 #include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/builder/kernel_builder.hpp"
+#include "plugins/common/source/builder/ptx_functions.hpp"
 #include "plugins/common/source/products/few_lines.hpp"
 #include "plugins/common/source/products/matrix_units.hpp"
 #include "plugins/common/source/products/ops.hpp"
@@ -80,6 +81,19 @@ int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int
   return 32;
 }
 
+// Tiles of halves by matrix units, see kContractionHalves.
+constexpr int kHalvesDepth = 32, kHalvesOfWord = 8, kLargeTile = 128;
+constexpr int64_t kLeastHalves = 32;
+
+int halves_words(int tile) { return tile * kHalvesDepth / kHalvesOfWord; }  // of a side's step
+int halves_stages(int tile) { return tile == kLargeTile ? 3 : 4; }
+int halves_bytes(int tile) { return 2 * halves_stages(tile) * halves_words(tile) * kWordBytes; }
+
+int choose_halves_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch) {
+  const int64_t tiles = divide_up(m, kLargeTile) * divide_up(n, kLargeTile) * batch;
+  return tiles >= dialect.compute_units ? kLargeTile : 64;
+}
+
 class ContractionBuilder {
  public:
   ContractionBuilder(const Op& op, const Dialect& dialect, bool is_join, bool with_text)
@@ -107,8 +121,10 @@ class ContractionBuilder {
         lines_(choose_few_lines(op, dialect)),
         small_(lines_.is_taken() ? Small() : choose_small(op, dialect)),
         has_units_(!lines_.is_taken() && !small_.is_taken() && takes_units()),
+        has_halves_(!lines_.is_taken() && !small_.is_taken() && takes_halves()),
         units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
-        tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
+        tile_(has_halves_ ? choose_halves_tile(dialect, m_, n_, space_.points())
+                          : choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
         rows_(dialect.is_host     ? kRows
               : lines_.is_taken() ? lines_.of_group(0, dialect.group_size)
               : small_.is_taken() ? small_.rows
@@ -169,7 +185,9 @@ class ContractionBuilder {
   // Of operand `i` along rows (0) or columns (1).
   int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
 
-  bool is_tiled() const { return !dialect_.is_host && !has_units_ && !lines_.is_taken() && !small_.is_taken(); }
+  bool is_tiled() const {
+    return !dialect_.is_host && !has_units_ && !has_halves_ && !lines_.is_taken() && !small_.is_taken();
+  }
 
   // Then no item divides before it loads, which would take long beside reading a small matrix.
   bool is_one_row_of_tiles() const { return lines_.is_taken() && space_.points() == 1 && tile_rows_ == 1; }
@@ -181,18 +199,35 @@ class ContractionBuilder {
     constexpr int64_t kLeastTerms = 128, kMostParts = 64;
     parts_ = units_.parts;
     part_depth_ = units_.part_depth;
-    if (!is_tiled() || tiles() >= dialect_.compute_units || is_complex(wide_)) return;
+    if (!(is_tiled() || has_halves_) || tiles() >= dialect_.compute_units || is_complex(wide_)) return;
     if (wide_ == COMPUTE_DTYPE_BOOL || results() > INT32_MAX / 8) return;
     const int64_t wanted = std::min(divide_up(2 * dialect_.compute_units, std::max<int64_t>(tiles(), 1)), kMostParts);
     const int64_t parts = std::min(wanted, k_ / kLeastTerms);
     if (parts < 2) return;
-    part_depth_ = divide_up(divide_up(k_, parts), kDepth) * kDepth;
+    const int64_t step = has_halves_ ? kHalvesDepth : kDepth;
+    part_depth_ = divide_up(divide_up(k_, parts), step) * step;
     parts_ = divide_up(k_, part_depth_);
   }
 
   bool takes_units() const {
     return dialect_.has_tile_units && dialect_.group_size == 256 && dtype_ == COMPUTE_DTYPE_FLOAT32 &&
            op_.input(0).dtype == dtype_ && k_ >= kUnitDepth && !is_wide() && results() <= INT32_MAX / 8;
+  }
+
+  // Whether matrix units multiply halves, which lie in whole words. A library would be faster.
+  bool takes_halves() const {
+    if (!dialect_.has_matrix_units || !dialect_.has_warps || dialect_.has_vendor_products) return false;
+    if (dialect_.group_size != 256 || dialect_.local_memory_bytes < halves_bytes(kLargeTile)) return false;
+    if (!is_half(dtype_) || op_.input(0).dtype != dtype_ || op_.input(1).dtype != dtype_) return false;
+    if (std::min(m_, n_) < kLeastHalves || k_ < kHalvesDepth) return false;
+    return lies_in_halves(0, a_along_k_) && lies_in_halves(1, !b_along_n_);
+  }
+  // Whether words lie along the depth or the side, all of them whole.
+  bool lies_in_halves(size_t i, bool along_depth) const {
+    const bool is_last = (i == 0) == along_depth;
+    const int64_t extent = along_depth ? k_ : i == 0 ? m_ : n_;
+    return extent % kHalvesOfWord == 0 &&
+           lies_in_words(op_.input(static_cast<int32_t>(i)), rank_ - (is_last ? 1 : 2), size_);
   }
 
   // Whether four elements of a or b along the depth are a word.
@@ -229,6 +264,7 @@ class ContractionBuilder {
     builder_.sign(is_join_);
     builder_.sign(is_divided());
     builder_.sign(has_units_);
+    builder_.sign(has_halves_);
     if (is_tiled() || !lines_.is_of_words()) builder_.sign(has_end());
     builder_.sign(lines_.side);
     if (lines_.is_taken()) {
@@ -280,7 +316,7 @@ class ContractionBuilder {
   }
 
   void add_words() {
-    builder_.sign(is_tiled() ? tile_ : 0);
+    builder_.sign(is_tiled() || has_halves_ ? tile_ : 0);
     builder_.sign((dialect_.is_host || small_.is_taken()) && b_in_rows_);
     m_word_ = builder_.word(m_);
     n_word_ = builder_.word(n_);
@@ -312,18 +348,19 @@ class ContractionBuilder {
   int side_m() const {
     if (lines_.is_taken()) return lines_.of_item(0);
     if (small_.is_taken()) return 1;
-    return dialect_.is_host ? kRows : has_units_ ? 2 : tile_ / lines();
+    return dialect_.is_host ? kRows : has_units_ ? 2 : has_halves_ ? tile_ / 32 : tile_ / lines();
   }
   int side_n() const {
     if (lines_.is_taken()) return lines_.of_item(1);
     if (small_.is_taken()) return kSmallColumns;
-    return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : tile_ / 16;
+    return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : has_halves_ ? tile_ / 8 : tile_ / 16;
   }
   std::string row_of() const {
     if (lines_.is_taken()) return lines_.place(0);
     if (small_.is_taken()) return "line";
     if (dialect_.is_host) return "i";
     if (has_units_) return units_.is_swapped ? units_.tile.column_of_j() : units_.tile.row_of_i();
+    if (has_halves_) return cat("id / 64 * ", tile_ / 4, " + i / 2 * 16 + i % 2 * 8 + id % 32 / 4");
     const int run = std::min(side_m(), 4);
     return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
   }
@@ -332,6 +369,7 @@ class ContractionBuilder {
     if (small_.is_taken()) return "block0 + j";
     if (dialect_.is_host) return "j";
     if (has_units_) return units_.is_swapped ? units_.tile.row_of_i() : units_.tile.column_of_j();
+    if (has_halves_) return cat("id / 32 % 2 * ", tile_ / 2, " + j / 2 * 8 + id % 4 * 2 + j % 2");
     const int run = std::min(side_n(), 4);
     return cat("column_id * ", run, " + j % ", run, " + j / ", run, " * ", 16 * run);
   }
@@ -420,6 +458,7 @@ class ContractionBuilder {
                       : lines_.is_taken() ? lines_text()
                       : small_.is_taken() ? small_text()
                       : has_units_        ? units_text()
+                      : has_halves_       ? halves_text()
                                           : tile_text()},
             {"row_of_i", row_of()},
             {"column_of_j", column_of()}};
@@ -513,6 +552,55 @@ class ContractionBuilder {
     loop.left = unit_side(units_.is_swapped ? 1 : 0);
     loop.right = unit_side(units_.is_swapped ? 0 : 1);
     return unit_text(loop, builder_);
+  }
+
+  // ---- halves
+
+  std::string halves_text() {
+    builder_.globals += kCopyFunctions;
+    builder_.globals += kMatrixLoads;
+    builder_.globals += fill(kHalfProduct, {{"half_type", dtype_ == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
+    return fill(kContractionHalves, {{"stages", halves_stages(tile_)},
+                                     {"side_words", halves_words(tile_)},
+                                     {"tile", tile_},
+                                     {"row_blocks", tile_ / 64},
+                                     {"column_blocks", tile_ / 16},
+                                     {"item_rows", side_m()},
+                                     {"item_columns", side_n()},
+                                     {"left_load", halves_load(0, a_along_k_)},
+                                     {"right_load", halves_load(1, !b_along_n_)},
+                                     {"left_words", halves_words_text(true, a_along_k_)},
+                                     {"right_words", halves_words_text(false, !b_along_n_)}});
+  }
+
+  // Loads word `e` of a side: the word w of element t of the side, or of term t.
+  std::string halves_load(size_t i, bool along_depth) const {
+    const int row = along_depth ? kHalvesDepth / kHalvesOfWord : tile_ / kHalvesOfWord;
+    const auto& words = stride_words_[i];
+    const char *side = i == 0 ? "row0" : "column0", *extent = i == 0 ? "m" : "n", *at = i == 0 ? "left_at" : "right_at";
+    const std::string stride = word(words[(i == 0) == along_depth ? 0 : 1]);
+    const std::string t = cat(along_depth ? side : "from", " + t"), w = cat(along_depth ? "from" : side, " + w * 8");
+    return cat("{ const int t = e / ", row, ", w = e % ", row, "; const bool exists = ", t, " < ",
+               along_depth ? extent : "depth_end", " && ", w, " < ", along_depth ? "depth_end" : extent,
+               "; compute_copy_async(", at, " + stage + (u32)(t * ", row, " + (w ^ ",
+               along_depth ? "t / 2 % 4" : "t % 8", ")) * 16, x", i, " + b", i, " + (exists ? (", t, ") * ", stride,
+               " + ", w, " : 0), exists); }");
+  }
+
+  // Loads the operands of two products of 16 terms: of 16 rows, or of twice 8 columns.
+  std::string halves_words_text(bool is_left, bool along_depth) const {
+    const char* own = is_left ? "a[i]" : "b";
+    const std::string at = cat(is_left ? "left_at" : "right_at", " + stage + (u32)(t * ");
+    // The second and fourth matrix are the next rows of the left side, but the next terms of the right side.
+    const char *one = "lane / 8 % 2", *other = "lane / 16";
+    if (along_depth) {
+      return cat("const int t = first + ", is_left ? one : other, " * 8 + lane % 8, w = d + ", is_left ? other : one,
+                 ";\ncompute_load_matrices(", own, ", ", at, kHalvesDepth / kHalvesOfWord,
+                 " + (w ^ t / 2 % 4)) * 16);\n");
+    }
+    return cat("const int t = (d + ", is_left ? other : one, ") * 8 + lane % 8, w = first / 8 + ",
+               is_left ? one : other, ";\ncompute_load_transposed(", own, ", ", at, tile_ / kHalvesOfWord,
+               " + (w ^ t % 8)) * 16);\n");
   }
 
   // ---- blocks
@@ -638,7 +726,7 @@ class ContractionBuilder {
   const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
   const FewLines lines_;
   const Small small_;
-  const bool has_units_;
+  const bool has_units_, has_halves_;
   const UnitTiles units_;
   const int tile_;
   const int rows_, columns_;                // of a tile or block
