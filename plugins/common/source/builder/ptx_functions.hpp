@@ -62,8 +62,8 @@ COMPUTE_FUNCTION compute_w16 compute_load_once(COMPUTE_GLOBAL const void* from) 
 }
 )";
 
-/// Four matrices of 8 x 8 halves from local memory into the registers of a warp. Item i gives the address of row i % 8 of
-/// matrix i / 8.
+/// Four matrices of 8 x 8 halves from local memory into the registers of a warp. Item i gives the address of row i % 8
+/// of matrix i / 8.
 inline constexpr std::string_view kMatrixLoads = R"(
 COMPUTE_FUNCTION void compute_load_matrices(u32* r, u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

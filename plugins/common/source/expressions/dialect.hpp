@@ -72,7 +72,6 @@ struct Dialect {
   // ---- For kernels as a whole, in languages with pointers ----
 
   bool has_int64_atomics = true;     // OpenCL: cl_khr_int64_base_atomics
-  bool has_float_atomics = false;    // COMPUTE_ATOMIC_ADD_F32
   bool has_ptx = false;              // NVIDIA's inline assembly
   bool has_warps = false;            // 32 work items exchange registers and vote, in PTX
   bool has_matrix_units = false;     // mma.sync of float16 and bfloat16, and cp.async, in PTX

@@ -90,8 +90,7 @@ std::string atomic_text(Combine combine, compute_dtype dtype, KernelBuilder& bui
     if (has_instruction(combine, dtype, dialect)) return by_device("COMPUTE_ATOMIC_ADD_U64", "u64");
   }
   if (dtype == COMPUTE_DTYPE_FLOAT32 && combine == Combine::add) {
-    if (space == kGlobal && dialect.has_ptx) return fill(kAddByPtx, {{"name", name}});
-    if (dialect.has_float_atomics) return by_device("COMPUTE_ATOMIC_ADD_F32");
+    if (dialect.has_ptx) return fill(space == kGlobal ? kAddByPtx : kAddToLocalByPtx, {{"name", name}});
   }
   const int32_t size = dtype_size(dtype);
   if (size >= 4) {
