@@ -183,7 +183,7 @@ class Products {
   }
 
   // x y, summed over the labels that are not in `kept`, into `to` if it is given, whose labels are `kept` in a matrix
-  // layout.
+  // layout or, without a sum, in any.
   Named product(const Named& x, const Named& y, std::string_view kept, const Named* to = nullptr) {
     std::string batch, rows, columns, inner;
     for (const char label : x.labels) {
@@ -192,6 +192,12 @@ class Products {
     }
     for (const char label : y.labels) {
       if (!has(x.labels, label)) columns += label;
+    }
+    if (inner.empty()) {
+      // Many products of columns and rows are contractions: maps would go along short rows.
+      const std::string labels = to != nullptr ? to->labels : batch + rows + columns;
+      const bool are_outer = !batch.empty() && !rows.empty() && !columns.empty() && !has(batch, labels.back());
+      if (!are_outer || is_complex(dtype_)) return elementwise(x, y, labels, to);
     }
     std::optional<StepOperand> direct;
     if (to != nullptr && to->tensor.dtype == dtype_) {
@@ -235,6 +241,32 @@ class Products {
   int64_t count(std::string_view labels) const {
     int64_t result = 1;
     for (const char label : labels) result *= extent(label);
+    return result;
+  }
+
+  // x y without a sum; `labels` are those of both.
+  Named elementwise(const Named& x, const Named& y, const std::string& labels, const Named* to) {
+    Named result{{}, labels};
+    if (to != nullptr) {
+      result = *to;
+    } else {
+      std::vector<int64_t> shape;
+      for (const char label : labels) shape.push_back(extent(label));
+      result.tensor = steps_.temporary(dtype_, shape);
+    }
+    const auto spread = [&](const Named& operand) {
+      std::string own;
+      for (const char label : result.labels)
+        if (has(operand.labels, label)) own += label;
+      StepOperand view = ordered(operand, own).tensor;
+      for (size_t i = 0; i < result.labels.size(); ++i)
+        if (!has(own, result.labels[i])) view = with_axis(std::move(view), static_cast<int32_t>(i));
+      return broadcast_to(view, result.tensor.shape);
+    };
+    const compute_dtype computed = computed_in(dtype_);
+    steps_.map({convert_text("x", computed_in(x.tensor.dtype), computed) + " * " +
+                convert_text("y", computed_in(y.tensor.dtype), computed)},
+               {spread(x), spread(y)}, result.tensor);
     return result;
   }
 
