@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// concat and stack: a copy per input into a slice of the output.
+// concat and stack: a copy per input into a slice of the output. A GPU copies a few inputs of one shape in one launch.
+#include <algorithm>
+
 #include "core/base/error.hpp"
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
@@ -15,6 +17,8 @@ namespace {
              where,
          static_cast<int32_t>(index));
 }
+
+constexpr std::string_view kMapInputs[] = {"x", "y", "z", "x3", "x4", "x5", "x6", "x7"};
 
 std::vector<OutputDesc> infer_concat(const OpCall& call) {
   const std::span<const int64_t> first = call.inputs[0].extents();
@@ -48,9 +52,38 @@ std::vector<OutputDesc> infer_stack(const OpCall& call) {
   return {{promote_inputs(call, DtypeClass::kAny), std::move(shape)}};
 }
 
-std::optional<Lowering> lower_join(const OpCall& call, const LoweringTarget& target, bool is_stack) {
-  Steps steps(call, target);
+// Numbers that a map passes on as they are: it would make NaN of halves quiet.
+bool can_be_one_map(const OpCall& call, const LoweringTarget& target, int32_t axis, bool is_stack) {
+  if (!target.is_gpu || call.inputs.size() < 2 || call.inputs.size() > std::size(kMapInputs)) return false;
+  return std::ranges::all_of(call.inputs, [&](const OperandDesc& x) {
+    return !x.is_scalar && computed_in(x.dtype) == x.dtype &&
+           (is_stack || x.shape[axis] == call.inputs[0].shape[axis]) && has_elements(x.extents());
+  });
+}
+
+void map_into_slices(Steps& steps, const OpCall& call, int32_t axis, bool is_stack) {
+  StepExpression values{""};
+  std::vector<StepOperand> inputs, outputs;
+  const int64_t extent = is_stack ? 1 : call.inputs[0].shape[axis];
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    outputs.push_back(narrowed(steps.output(), axis, static_cast<int64_t>(i) * extent, extent));
+    StepOperand x = steps.input(static_cast<int32_t>(i));
+    values.text += (i > 0 ? "; " : "") + convert_text(kMapInputs[i], x.dtype, outputs[i].dtype);
+    inputs.push_back(is_stack ? with_axis(std::move(x), axis) : std::move(x));
+  }
+  steps.map(values, std::move(inputs), std::move(outputs));
+}
+
+std::optional<Lowering> lower_join(const OpCall& call, const LoweringTarget& target, int32_t alternative,
+                                   bool is_stack) {
   const int32_t axis = axis_attribute(call, static_cast<int32_t>(target.outputs[0].shape.size()));
+  const bool can_be_one = can_be_one_map(call, target, axis, is_stack);
+  if (alternative > (can_be_one ? 1 : 0)) return std::nullopt;
+  Steps steps(call, target);
+  if (can_be_one && alternative == 0) {
+    map_into_slices(steps, call, axis, is_stack);
+    return steps.take();
+  }
   int64_t start = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const OperandDesc& input = call.inputs[i];
@@ -71,11 +104,11 @@ std::optional<Lowering> lower_join(const OpCall& call, const LoweringTarget& tar
 }
 
 std::optional<Lowering> lower_concat(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  return alternative > 0 ? std::nullopt : lower_join(call, target, false);
+  return lower_join(call, target, alternative, false);
 }
 
 std::optional<Lowering> lower_stack(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  return alternative > 0 ? std::nullopt : lower_join(call, target, true);
+  return lower_join(call, target, alternative, true);
 }
 
 }  // namespace
