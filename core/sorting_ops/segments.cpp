@@ -96,21 +96,16 @@ std::vector<OutputDesc> infer_histogram(const OpCall& call) {
   return {{COMPUTE_DTYPE_INT64, {bins}}};
 }
 
-// The edges of the bins as numbers of `dtype`: linspace in the dtype of x, or float32 for integers. The last bin
-// includes its end, so the last edge is the next number.
-StepOperand bin_edges(Steps& steps, const OpCall& call, compute_dtype dtype, int64_t bins, bool has_float64) {
-  const compute_dtype computed = has_float64 ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
+// The lower edge of a bin as a number of `dtype`: linspace in the dtype of x, or float32 for integers. The last bin
+// includes its end, so the edge behind it is the next number. `minimum` and `maximum` are in the dtype `computed`.
+std::string edge_text(const OpCall& call, const std::string& bin, compute_dtype bin_dtype, compute_dtype computed,
+                      compute_dtype dtype) {
   const compute_dtype given = call.inputs[0].dtype,
                       rounded = is_float(given) ? given : compute_dtype{COMPUTE_DTYPE_FLOAT32};
-  const int64_t count[] = {bins + 1};
-  const StepOperand edges = steps.temporary(dtype, count);
-  const std::string edge = "where(index(0) == 0, a, where(index(0) == c, b, " +
-                           even_step("a", "b", "c", convert_text("index(0)", COMPUTE_DTYPE_INT64, computed)) + "))";
-  steps.map({"e = " + convert_text(convert_text(edge, computed, rounded), rounded, dtype) +
-                 "; where(index(0) == c, nextafter(e, inf), e)",
-             {attribute_term(call, "minimum", computed), attribute_term(call, "maximum", computed), extent_term(bins)}},
-            {}, edges);
-  return edges;
+  const std::string edge = "where(" + bin + " == 0, minimum, where(" + bin + " == bins, maximum, " +
+                           even_step("minimum", "maximum", "bins", convert_text(bin, bin_dtype, computed)) + "))";
+  return "e = " + convert_text(convert_text(edge, computed, rounded), rounded, dtype) + "; edge = where(" + bin +
+         " == bins, nextafter(e, inf), e); ";
 }
 
 // Edges are rounded, so only the edge nearest to a number can be on either side of it: the number is in the bin above
@@ -119,13 +114,15 @@ StepOperand bin_edges(Steps& steps, const OpCall& call, compute_dtype dtype, int
 std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Steps steps(call, target);
   const StepOperand y = steps.output();
-  const int64_t bins = y.shape[0], room[] = {bins + 2};
+  const int64_t bins = y.shape[0], room[] = {bins + 3};
   const bool is_small =
       std::max(room[0], element_count(call.inputs[0].extents())) <= std::numeric_limits<int32_t>::max();
   if (alternative > (is_small ? 1 : 0)) return std::nullopt;
   const compute_dtype counted = is_small && alternative == 0 ? COMPUTE_DTYPE_INT32 : COMPUTE_DTYPE_INT64;
+  // The counts, and behind them the 1 that is added.
   const StepOperand counts = steps.temporary(counted, room);
-  steps.fill(counts, {});
+  steps.map({"convert(index(0) == last, " + dtype_name(counted) + ")", {extent_term(bins + 2).named("last")}}, {},
+            counts);
   if (has_elements(call.inputs[0].extents())) {
     StepOperand x = steps.input(0);
     x = steps.as_collapsed(x, 0, static_cast<int32_t>(x.shape.size()));
@@ -133,24 +130,23 @@ std::optional<Lowering> lower_histogram(const OpCall& call, const LoweringTarget
     const bool is_wide = !is_float(x.dtype) || bins > kManyBins;
     const compute_dtype computed = is_wide && target.has_float64 ? COMPUTE_DTYPE_FLOAT64 : computed_in(x.dtype);
     const compute_dtype real = is_float(computed) ? computed : compute_dtype{COMPUTE_DTYPE_FLOAT32};
-    const std::string value = "v = " + convert_text("x", computed_in(x.dtype), real) + "; ";
-    const StepOperand edges = bin_edges(steps, call, real, bins, target.has_float64);
-    const StepOperand slots = steps.temporary(counted, x.shape), edge = steps.temporary(real, x.shape);
+    const compute_dtype wide = target.has_float64 ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
     const ScalarTerm count{{ScalarSource::kValue, 0, real, scalar_from_double(static_cast<double>(bins), real)},
                            {real, false, true}};
+    const StepOperand slots = steps.temporary(counted, x.shape);
     // The width of the range and its reciprocal are scaled by 0.5 or 2^100 if they are too great for the dtype.
     steps.map(
-        {value +
-             "s = where(isfinite(b - a), where(b - a < 8.67361737988403547e-19, 1.267650600228229401e30, 1), 0.5); "
-             "convert(min(max(round((v * s - a * s) * (c / (b * s - a * s))), 0), c), " +
+        {"v = " + convert_text("x", computed_in(x.dtype), real) +
+             "; s = where(isfinite(b - a), where(b - a < 8.67361737988403547e-19, 1.267650600228229401e30, 1), 0.5); "
+             "slot = convert(min(max(round((v * s - a * s) * (c / (b * s - a * s))), 0), c), " +
+             dtype_name(counted) + "); " + edge_text(call, "slot", counted, wide, real) + "slot + convert(v >= edge, " +
              dtype_name(counted) + ")",
-         {attribute_term(call, "minimum", real), attribute_term(call, "maximum", real), count}},
+         {attribute_term(call, "minimum", real), attribute_term(call, "maximum", real), count,
+          attribute_term(call, "minimum", wide).named("minimum"),
+          attribute_term(call, "maximum", wide).named("maximum"), extent_term(bins).named("bins")}},
         {x}, slots);
-    steps.gather(edges, slots, edge, 0);
-    steps.map({value + "y + convert(v >= z, " + dtype_name(counted) + ")"}, {x, slots, edge}, slots);
-    const StepOperand one = steps.temporary(counted, std::vector<int64_t>{1});
-    steps.fill(one, scalar_from_int64(1, counted));
-    steps.scatter(slots, broadcast_to(one, x.shape), counts, 0, "add", Duplicates::kAnyOrder);
+    steps.scatter(slots, broadcast_to(narrowed(counts, 0, bins + 2, 1), x.shape), narrowed(counts, 0, 0, bins + 2), 0,
+                  "add", Duplicates::kAnyOrder);
   }
   steps.copy(narrowed(counts, 0, 1, bins), y);
   return steps.take();
