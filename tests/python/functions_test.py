@@ -630,6 +630,16 @@ class Histograms(Case):
             with self.assertRaises(error):
                 wrong()
 
+    def test_histogram_without_edges(self):
+        x = np.random.default_rng(4).standard_normal(3000).astype(np.float32)
+        for bins, low, high in ((10, -3, 3), (97, 0, 0), (1, -1, 1)):
+            counts, _ = cp.histogram(self.device_array(x), bins, None if low == high else (low, high))
+            self.assert_same(cp.histc(self.device_array(x), bins, low, high), np.asarray(counts).astype(np.float32))
+        counts, edges = cp.histogram(self.device_array(x), 97, (-2, 3))
+        numbers = np.repeat(np.asarray(edges), 2)  # each on an edge
+        numbers[::2] = np.nextafter(numbers[::2], np.float32(-9))
+        self.assert_same(cp.histogram(self.device_array(numbers), 97, (-2, 3))[0], np.histogram(numbers, np.asarray(edges))[0])
+
     def test_bincount(self):
         for dtype in INTEGERS:
             x = self.numbers(dtype, (20,), 0, 6)
@@ -647,6 +657,12 @@ class Histograms(Case):
 
 
 class Networks(Case):
+    def test_averages_with_padding(self):
+        x = self.numbers("float32", (2, 3, 6, 5))
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+        self.assert_same(cp.nn.functional.avg_pool2d(self.device_array(x), 3, 1, 1), windows.mean((-1, -2)), 2e-6)
+
     def test_windows_of_padding(self):
         x = [[[1, 2, 3]]]
         options = {"strides": 1, "padding": 3}
@@ -866,6 +882,36 @@ class Linalg(Case):
             self.assert_same(cp.linalg.cond(self.device_array(x), p), np.linalg.cond(x, p), 1e-6)
         for p in (None, 2, -2):  # the least singular value of ones is rounded
             self.assert_same(cp.linalg.cond(self.device_array(x[::2]), p), np.float32([1, np.inf]), 1e-6)
+
+    def test_cross_products(self):
+        random = np.random.default_rng(6)
+        for dtype in ("int8", "int32", "uint64", "float16") + FLOATS + COMPLEX:
+            for one, other, axis in (((5, 3), (5, 3), -1), ((3, 4), (3, 4), 0), ((5, 3), (3,), -1), ((2, 3, 4), (3, 1), -2), ((0, 3), (0, 3), -1)):
+                x, y = (random.integers(0, 5, shape).astype(dtype) for shape in (one, other))
+                expected = np.cross(x, y, axisa=axis, axisb=axis if axis < 0 or len(one) == len(other) else 0, axisc=axis)
+                self.assert_same(cp.linalg.cross(self.device_array(x), self.device_array(y), axis=axis), expected, note=f"{dtype} {one} {other}")
+
+    def test_products_without_sums(self):
+        random = np.random.default_rng(7)
+        cases = (("ij,j->ij", (5, 6), (6,)), ("ij,j->ji", (5, 6), (6,)), ("bi,bj->bij", (5, 2), (5, 3)), ("bi,bj->jib", (5, 2), (5, 3)), ("i,j->ij", (4,), (5,)),
+                 ("ii,i->i", (4, 4), (4,)), ("ij,k->ikj", (3, 4), (5,)), ("...i,...i->...i", (2, 1, 3), (4, 3)), (",ij->ij", (), (3, 2)),
+                 ("ij,i,j->ij", (3, 4), (3,), (4,)), ("ij,jk,k->ijk", (3, 4), (4, 5), (5,)), ("ij,jk,k->ik", (3, 4), (4, 5), (5,)))
+        for equation, *shapes in cases:
+            for dtype in ("int32", "float16", "float32", "complex64"):
+                arrays = [random.integers(-4, 5, shape).astype(dtype) for shape in shapes]
+                self.assert_same(cp.einsum(equation, *map(self.device_array, arrays)), np.einsum(equation, *arrays), note=f"{equation} {dtype}")
+
+    def test_sums_of_exponentials(self):
+        random = np.random.default_rng(8)
+        for size in (1, 2, 7, 9, 64, 65, 600):
+            for axis in (0, 1):
+                x = random.standard_normal((size, 3) if axis == 0 else (3, size)) * 30
+                x.flat[size // 2], x.flat[size] = -np.inf, np.inf if size == 9 else np.nan if size == 64 else -500
+                with np.errstate(invalid="ignore"):
+                    expected = np.logaddexp.accumulate(x, axis=axis)
+                for dtype in FLOATS:
+                    self.assert_same(cp.logcumsumexp(self.device_array(x.astype(dtype)), axis), expected.astype(dtype), 2 * TOLERANCE[dtype], note=f"{size} {axis} {dtype}")
+        self.assert_same(cp.logcumsumexp(self.device_array(np.float32([0, -20, -30])), 0)[1:], np.float32([2.0611537e-9, 2.0612472e-9]), 1e-12)
 
     def test_singular(self):
         with self.assertRaisesRegex(cp.NumericalError, "^inv: matrix 1 of the batch is singular"):

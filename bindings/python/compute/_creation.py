@@ -623,6 +623,21 @@ def is_values(value):
     return numpy is not None and type(value) in (numpy.ndarray, numpy.memmap)
 
 
+_FLOAT64 = {}
+
+
+def has_float64(device):
+    """Whether a device has arrays of float64."""
+    name = device.name
+    if name not in _FLOAT64:
+        try:
+            _core.empty((1,), _dtypes.float64, device)
+            _FLOAT64[name] = True
+        except NotImplementedError:
+            _FLOAT64[name] = False
+    return _FLOAT64[name]
+
+
 def device_of(*values):
     """The device where a call with these values runs: that of its arrays, of which those on cpu come last."""
     device = None

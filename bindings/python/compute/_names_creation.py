@@ -15,6 +15,7 @@ from ._manipulation import _flat
 from ._names_common import Values, _number_or_array
 from ._names_hints import missing
 from ._names_properties import shape
+from .expressions import expression
 
 
 # ---- Creation -------------------------------------------------------------------------------------------------------
@@ -218,15 +219,7 @@ def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, d
 
 def _wide():
     """float64 where the default device has it, for exponents, whose rounding grows."""
-    return _dtypes.float64 if _has_float64(_core.device(None)) else _dtypes.float32
-
-
-def _has_float64(device):
-    try:
-        _core.empty((1,), _dtypes.float64, device)
-    except NotImplementedError:
-        return False
-    return True
+    return _dtypes.float64 if _creation.has_float64(_core.device(None)) else _dtypes.float32
 
 
 def _powers(base, exponents, dtype):
@@ -559,6 +552,9 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     return _source(generator).normal(extents) * std + mean
 
 
+_IS_BELOW = expression("where(x < p, 1, 0 * x)", "x", "p").evaluator()  # in the dtype of x, which is finite
+
+
 def bernoulli(p: Values, *, generator: Any = None) -> Array:
     """1 with the probabilities `p`, else 0, in the dtype of `p`.
 
@@ -566,7 +562,8 @@ def bernoulli(p: Values, *, generator: Any = None) -> Array:
     Array([0., 1.], dtype=float32)
     """
     p = _inexact(array_of(p))
-    return _ops.cast(_source(generator).uniform(p.shape, dtype=p.dtype, device=p.device) < p, dtype=p.dtype)
+    drawn = _source(generator).uniform(p.shape, dtype=p.dtype, device=p.device)
+    return _IS_BELOW([drawn, p], (), (drawn,))[0] if type(p) is Array else _ops.cast(drawn < p, dtype=p.dtype)
 
 
 def multinomial(weights: Values, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Array:

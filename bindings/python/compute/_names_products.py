@@ -15,7 +15,6 @@ from ._errors import renamed
 from ._manipulation import _axes, _axis, _flat
 from ._names_axes import append, atleast_1d
 from ._names_common import Values
-from ._names_creation import _has_float64
 from ._names_indices import flatnonzero
 from ._names_properties import ndim
 
@@ -59,7 +58,7 @@ def outer(x1: Values, x2: Values) -> Array:
            [6, 8]], dtype=int64)
     """
     x1, x2 = arrays_of(x1, x2)
-    return linalg.outer(_flat(x1), _flat(x2))
+    return linalg.outer(*(x if getattr(x, "ndim", 0) == 1 else _flat(x) for x in (x1, x2)))
 
 
 def vdot(x1: Values, x2: Values) -> Array:
@@ -301,7 +300,7 @@ def polyfit(x: Values, y: Values, deg: int, rcond: None = None, full: bool = Fal
         raise ValueError(f"polyfit: points of the shapes {x.shape} and {y.shape}")
     result = _dtypes.DEFAULT_FLOAT if x.dtype not in INEXACT else x.dtype
     result = _dtypes.promote(result, y.dtype) if y.dtype in INEXACT else result
-    dtype = _dtypes.float64 if _has_float64(x.device) else _dtypes.float32
+    dtype = _dtypes.float64 if _creation.has_float64(x.device) else _dtypes.float32
     x, y = (_ops.cast(_computed(one), dtype=dtype) for one in (x, y))
     columns = [_creation.ones_like(x)]
     for _ in range(deg):
@@ -406,10 +405,7 @@ def _avg_pool2d(input: Values, kernel_size: Any, stride: Any = None, padding: An
     x = array_of(input)
     if ceil_mode:
         raise NotImplementedError("avg_pool2d: ceil_mode; use pad")
-    if not count_include_pad or padding in (0, (0, 0)):
-        return nn.average_pool(x, kernel_size, strides=stride, padding=padding)
-    widths = ((padding, padding),) * (x.ndim - 2) if isinstance(padding, int) else tuple((n, n) for n in padding)
-    return nn.average_pool(_manipulation.pad(x, ((0, 0),) * 2 + widths), kernel_size, strides=stride)
+    return nn._pool(_ops.average_pool, x, kernel_size, stride, padding, count_include_pad=int(count_include_pad))
 
 
 def _scaled_dot_product_attention(query: Values, key: Values, value: Values, attn_mask: Values | None = None, dropout_p: float = 0.0, is_causal: bool = False,

@@ -18,7 +18,7 @@ from ._creation import arrays_of as _arrays_of
 from ._elementwise import _inexact
 from ._errors import renamed as _renamed, resolved as _resolved
 from ._functions import matmul, tensordot, vecdot
-from ._manipulation import _axes, _whole, expand_dims, matrix_transpose, moveaxis
+from ._manipulation import _axes, _whole, broadcast_shapes, matrix_transpose
 from .expressions import expression as _expression
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "gemm", "inv", "lstsq", "lu", "matmul",
@@ -268,7 +268,11 @@ def outer(x1, x2, /):
     x1, x2 = _arrays_of(x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"outer: the arrays have {x1.ndim} and {x2.ndim} axes, not one")
-    return expand_dims(x1, 1) * x2
+    return x1[:, None] * x2
+
+
+_CROSS = _expression("a * y - b * x; b * z - c * y; c * x - a * z", "c", "a", "b", "z", "x", "y").evaluator()
+_CROSS_DTYPES = _dtypes.INTEGERS + tuple(_dtypes.INEXACT)
 
 
 def cross(x1, x2, /, *, axis=-1, **names):
@@ -285,10 +289,19 @@ def cross(x1, x2, /, *, axis=-1, **names):
         raise IndexError(f"cross: axis {axis} is out of range for {rank} axes")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(f"cross: the axis has the extents {x1.shape[axis]} and {x2.shape[axis]}; expected 3")
-    a, b = ([moveaxis(x, axis, 0)[i, ...] for i in range(3)] for x in (x1, x2))
-    parts = [a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))]
     at = axis if axis < 0 else axis - x1.ndim
-    return _ops.stack(*parts, axis=at)
+    a, b = (_thirds(x, at) for x in (x1, x2))
+    if type(x1) is type(x2) is _core.Array and x1.dtype is x2.dtype in _CROSS_DTYPES and x1.device is x2.device:
+        out = _core.empty(x1.shape if x1.shape == x2.shape else broadcast_shapes(x1.shape, x2.shape), x1.dtype, x1.device)
+        _CROSS([*a, *b], (), tuple(_thirds(out, at)))  # in one pass
+        return out
+    return _ops.stack(*[a[i] * b[j] - a[j] * b[i] for i, j in ((1, 2), (2, 0), (0, 1))], axis=at)
+
+
+def _thirds(x, axis):
+    """The three parts along a negative axis, views."""
+    behind = (slice(None),) * (-1 - axis)
+    return [x[(..., i, *behind)] for i in range(3)]
 
 
 def matrix_power(x, n, /):
@@ -379,7 +392,7 @@ _ROOT_OF_SQUARES = _SQUARES.reducer("sum", "sqrt(y)")
 # Of float64, two powers of 2 suffice: 2^-600 and 2^600.
 _FACTOR_OF_DOUBLES = _SIZE.reducer("max", f"where(y > 1e140, {2.0 ** -600!r}, where(y < 1e-140, {2.0 ** 600!r}, convert(1, float64)))")
 _ROOT_OF_PRODUCTS = _expression("y = x * f; y * y", "x", "f").reducer("sum", "sqrt(y)")
-# Processors add up squares of float32 in float64, whose range needs no scale.
+# Squares of float32 are added up in float64, whose range needs no scale, where the device has it.
 _ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "convert(sqrt(y), float32)")
 _DISTANCE_OF_DOUBLES = _expression("d = x - y; d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
 _DIFFERENCE = _expression("abs(x - y)", "x", "y")
@@ -414,7 +427,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
         return _ops.sum(_ops.cast(size != 0, dtype=size.dtype), **keep)
     if ord in (1, math.inf, -math.inf):
         return (_ops.sum if ord == 1 else _ops.max if ord > 0 else _ops.min)(_ops.abs(x), **keep)
-    if ord == 2 and x.dtype is _dtypes.float32 and x.device.name == "cpu":
+    if ord == 2 and x.dtype is _dtypes.float32 and _creation.has_float64(x.device):
         return _ROOT_IN_DOUBLE([x], (), axes, keep["keepdims"])
     if ord == 2 and x.size and x.dtype is _dtypes.float64:
         factor = _FACTOR_OF_DOUBLES([x], (), axes, True)

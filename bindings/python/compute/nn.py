@@ -156,11 +156,11 @@ def average_pool(x, /, window, *, strides=None, padding=0):
     return _pool(_ops.average_pool, x, window, strides, padding)
 
 
-def _pool(op, x, window, strides, padding):
+def _pool(op, x, window, strides, padding, **options):
     x = _array_of(x)
     count = x.ndim - 2
     window, pads = _pair(window, count), _padding(padding, count, "pooling")
-    return op(x, window=window, strides=_pair(strides, count) or window, pads_begin=pads, pads_end=pads)
+    return op(x, window=window, strides=_pair(strides, count) or window, pads_begin=pads, pads_end=pads, **options)
 
 
 def layer_norm(x, scale=None, bias=None, /, *, axis=-1, epsilon=1e-5):
