@@ -425,6 +425,15 @@ class Indexing(Case):
             one[one] = False
             self.assert_same(one, np.zeros((1, 2), bool))
 
+    def test_the_array_as_its_own_index(self):
+        order = np.array([3, 0, 4, 1, 2])
+        x = self.device_array(order)
+        x[x] = self.device_array(np.arange(5))
+        self.assert_same(x, np.argsort(order))
+        x = self.device_array(order)
+        x[x] = x
+        self.assert_same(x, np.arange(5))
+
     def test_few_elements(self):
         for dtype in ("float32", "int64", "bool", "complex128", "int8"):
             for shape in ((7,), (6, 3), (2, 3, 4), (1,)):

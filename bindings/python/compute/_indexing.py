@@ -114,7 +114,8 @@ class _Plan:
 
     def stacked(self):
         """The indices as one array whose last axis has one number for each indexed axis."""
-        return _ops.stack(*self.indices, axis=-1)
+        first = self.indices[0]
+        return first[..., None] if len(self.indices) == 1 and first.ndim else _ops.stack(*self.indices, axis=-1)
 
     def place(self, result):
         """Moves the new axes, which are the first ones of `result`, to where they belong."""
@@ -208,6 +209,12 @@ def _apart(value, target):
 
 
 def _setitem(x, key, value):
+    if isinstance(key, tuple) and len(key) == 1:
+        key, = key
+    if isinstance(key, Array) and key.dtype in _WHOLE and isinstance(value, Array) and value.dtype is x.dtype and \
+            x.ndim and key.ndim and value.size and value.shape == (*key.shape, *x.shape[1:]):
+        _ops.scatter_nd(x, _apart(key[..., None], x), _apart(value, x), out=x)
+        return
     value = _as_value(value, x)
     if isinstance(key, Array) and key.dtype is _dtypes.bool and (not isinstance(value, Array) or value.ndim == 0):
         _check_mask(key, x, 0)
@@ -232,7 +239,7 @@ def _setitem(x, key, value):
     updates = plan.unplace(_core.broadcast_view(value, shape))
     if updates.size == 0:
         return
-    _ops.scatter_nd(plan.moved, plan.stacked(), _apart(updates, x), out=plan.moved)
+    _ops.scatter_nd(plan.moved, _apart(plan.stacked(), x), _apart(updates, x), out=plan.moved)
 
 
 def _row_major(x):
