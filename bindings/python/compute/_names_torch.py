@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections import namedtuple
 from typing import Any, Sequence
@@ -16,6 +17,7 @@ from ._names_common import Axis, Values
 from ._names_creation import _window
 from ._names_indices import triu_indices
 from ._names_products import cdist
+from .expressions import expression
 
 
 # ---- Complex numbers ------------------------------------------------------------------------------------------------
@@ -104,6 +106,43 @@ def var_mean(x: Values, dim: Any = None, unbiased: bool | None = None, keepdim: 
     return _moments("var", array_of(x), dim, unbiased, correction, keepdim)
 
 
+@functools.cache
+def _sum_of_exponentials(count):
+    """log(sum(exp(x))) of `count` numbers: the greatest one, and log1p of the sum of the others over it."""
+    names, steps, rest = [f"x{i}" for i in range(count)], [], []
+    places = list(names)
+    while len(places) > 1:  # the greater ones of pairs
+        pairs = [places[i:i + 2] for i in range(0, len(places), 2)]
+        places = []
+        for first, *second in pairs:
+            place = f"p{len(steps)}"
+            steps.append(f"{place} = max({first}, {second[0]}); r{len(rest)} = min({first}, {second[0]})" if second else f"{place} = {first}")
+            rest += [f"r{len(rest)}"] if second else []
+            places.append(place)
+    greatest = places[0]
+    total = " + ".join(f"exp({one} - {greatest})" for one in rest)
+    return expression(f"{'; '.join(steps)}; where(isfinite({greatest}), {greatest} + log1p({total}), {greatest})", *names).evaluator()
+
+
+def _added_up(x, at):
+    """logcumsumexp of numbers: each pass adds the sums of up to 8 neighbouring parts, with -inf in front of them."""
+    size, before = x.shape[at], (slice(None),) * at
+    shifts = [8 ** i for i in range(size.bit_length()) if 8 ** i < size]
+    counts = [min(8, -(-size // shift)) for shift in shifts]
+    room = max((count - 1) * shift for count, shift in zip(counts, shifts))
+    both = _core.empty((2, *x.shape[:at], room + size, *x.shape[at + 1:]), _dtypes.promote(x.dtype, _dtypes.float32), x.device)
+    both[(slice(None), *before, slice(None, room))] = -math.inf
+    now, later = both[0], both[1]
+    now[(*before, slice(room, None))] = x
+    found = _core.empty(x.shape, x.dtype, x.device)
+    for shift, count in zip(shifts, counts):
+        parts = [now[(*before, slice(room - i * shift, room - i * shift + size))] for i in range(count)]
+        to = found if shift == shifts[-1] else later[(*before, slice(room, None))]
+        _sum_of_exponentials(count)(parts, (), (to,))
+        now, later = later, now
+    return found
+
+
 def logcumsumexp(x: Values, dim: int) -> Array:
     """log(cumsum(exp(x))) along an axis, without overflow.
 
@@ -113,6 +152,8 @@ def logcumsumexp(x: Values, dim: int) -> Array:
     x = _inexact(array_of(x))
     at = _axis(dim, x.ndim, "logcumsumexp")
     before = (slice(None),) * at
+    if type(x) is Array and x.dtype in _dtypes.FLOATS and x.size and x.shape[at] > 1 and x.device.name != "cpu":
+        return _added_up(x, at)
     shift = 1
     while shift < x.shape[at]:  # each element has the sum of `shift` elements
         first, rest = x[before + (slice(None, shift),)], x[before + (slice(shift, None),)]
