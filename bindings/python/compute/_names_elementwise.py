@@ -8,7 +8,7 @@ import math
 import types
 from typing import Any, Callable
 
-from . import _core, _creation, _dtypes, _functions, _manipulation, _numeric, _ops
+from . import _core, _creation, _dtypes, _functions, _manipulation, _numeric, _ops, _sorting
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
 from ._dtypes import INEXACT
@@ -174,7 +174,10 @@ def histc(x: Values, bins: int = 100, min: float = 0, max: float = 0) -> Array:
     Array([0., 2., 1., 0.], dtype=float32)
     """
     x = _inexact(array_of(x))
-    return _functions.astype(_functions.histogram(x, bins, range=None if min == max else (min, max))[0], x.dtype)
+    if type(bins) is not int or bins < 1 or x.dtype not in _dtypes.FLOATS:
+        return _functions.astype(_functions.histogram(x, bins, range=None if min == max else (min, max))[0], x.dtype)
+    least, greatest = _sorting._limits(x, None if min == max else (min, max))
+    return _ops.cast(_ops.histogram(x, bins=bins, minimum=least, maximum=greatest), dtype=x.dtype)  # without the edges
 
 
 def apply_along_axis(function: Callable[..., Any], axis: int, x: Values, *arguments: Any, **options: Any) -> Array:
@@ -428,6 +431,8 @@ def logaddexp2(x1: Values, x2: Values) -> Array:
 _ADDCMUL, _ADDCDIV = (expression(f"x + a {sign} b", "x", "a", "b") for sign in "*/")
 _ADDCMUL_SCALED, _ADDCDIV_SCALED = (expression(f"x + a {sign} b * value", "x", "a", "b", "value") for sign in "*/")
 _LERP = expression("start + weight * (end - start)", "start", "end", "weight")
+# Of arrays of float32, which most are, and a number.
+_ADD_PRODUCT, _LERP_BY_NUMBER = _ADDCMUL.evaluator(), _LERP.evaluator("weight")
 
 
 def _is_one(value):
@@ -440,6 +445,8 @@ def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcmul([1.0], [2.0], [3.0], value=0.5)
     Array([4.], dtype=float32)
     """
+    if type(x) is type(a) is type(b) is Array and x.dtype is a.dtype is b.dtype is _dtypes.float32 and _is_one(value):
+        return _ADD_PRODUCT((x, a, b), (), None)[0]
     values = arrays_of(x, a, b)
     return _rounded_once(_ADDCMUL, *values) if _is_one(value) else _rounded_once(_ADDCMUL_SCALED, *values, value)
 
@@ -605,6 +612,8 @@ def lerp(start: Values, end: Values, weight: Values) -> Array:
     >>> compute.lerp(compute.asarray([0.0, 10.0]), [10.0, 20.0], 0.5)
     Array([ 5., 15.], dtype=float32)
     """
+    if type(start) is type(end) is Array and type(weight) is float and start.dtype is end.dtype is _dtypes.float32:
+        return _LERP_BY_NUMBER((start, end), (weight,), None)[0]
     return _rounded_once(_LERP, *arrays_of(start, end, weight))
 
 

@@ -121,7 +121,7 @@ class Expression:
         return gradient.map([*inputs, dy], scalars, None)
 
     def _prepare(self, types):
-        """For operands of these types: the function for them, and which of them are arrays and which numbers.
+        """For operands of these types: the function for them, and which of them are arrays (None: all) and which numbers.
 
         None if they are not just arrays and numbers.
         """
@@ -129,8 +129,8 @@ class Expression:
             return None
         arrays, numbers = ([i for i, one in enumerate(types) if (one is Array) == wanted] for wanted in (True, False))
         run = self._parse(frozenset(self.names[i] for i in numbers)).map
-        self._direct[types] = run, arrays, numbers
-        return run, arrays, numbers
+        self._direct[types] = found = run, arrays if numbers else None, numbers
+        return found
 
     def __call__(self, *positional, out=None, **named):
         """Evaluates the expression. `out` is an array, or a tuple of them for several results."""
@@ -139,7 +139,8 @@ class Expression:
             direct = self._direct.get(types) or self._prepare(types)
             if direct is not None:
                 run, arrays, numbers = direct
-                outputs = run([positional[i] for i in arrays], [positional[i] for i in numbers], None)
+                outputs = (run(positional, (), None) if arrays is None
+                           else run([positional[i] for i in arrays], [positional[i] for i in numbers], None))
                 return outputs[0] if len(outputs) == 1 else outputs
         values = self._values(positional, named)
         if out is None and any(isinstance(value, grad.Variable) for value in values.values()):

@@ -101,15 +101,24 @@ class Generator:
         self.__init__(seed)
         self.state = (seed, offset)
 
-    def _advance(self, count):
+    def _next(self, count):
+        """The seed and the position of so many numbers."""
         with self._lock:
             seed, offset = self.state
             self.state = (seed, offset + count + 8)
-        return {"seed": seed, "offset": offset}
+        return seed, offset
+
+    def _advance(self, count):
+        return dict(zip(("seed", "offset"), self._next(count)))
+
+    def _room(self, shape, dtype, device):
+        """An array for random numbers, and their seed and position. Keywords in the call of an op take less time than a dict."""
+        out = _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
+        return out, *self._next(out.size)
 
     def _draw(self, op, shape, dtype, device, **attributes):
-        out = _core.empty(shape, dtype or _dtypes.DEFAULT_FLOAT, device)
-        return op(shape=out.shape, dtype=out.dtype, out=out, **self._advance(out.size), **attributes)
+        out, seed, offset = self._room(shape, dtype, device)
+        return op(shape=out.shape, dtype=out.dtype, out=out, seed=seed, offset=offset, **attributes)
 
     def uniform(self, shape=(), minimum=_UNIT[0], maximum=_UNIT[1], *, dtype=None, device=None, **names):
         """Uniformly distributed numbers in [minimum, maximum); with NumPy's keywords, uniform(low, high, size=shape).
@@ -124,6 +133,9 @@ class Generator:
         >>> compute.random.uniform((2, 3), -1, 1).shape == compute.random.uniform(-1, 1, size=(2, 3)).shape
         True
         """
+        if minimum is _UNIT[0] and maximum is _UNIT[1] and not names:  # for which nothing needs to be checked
+            out, seed, offset = self._room(shape, dtype, device)
+            return _ops.random_uniform(shape=out.shape, dtype=out.dtype, out=out, seed=seed, offset=offset)
         if names:
             shape, minimum, maximum = _numpys("uniform", names, ("low", "high"), _UNIT, shape, minimum, maximum)
         if minimum is _UNIT[0] and maximum is _UNIT[1]:
@@ -160,7 +172,8 @@ class Generator:
             return self._draw(_ops.random_normal, shape, dtype, device, mean=mean, deviation=deviation)
         shape, mean, deviation = _in_order("normal", shape, mean, deviation, _UNIT)
         _check_deviation("normal", deviation)
-        return self._draw(_ops.random_normal, shape, dtype, device, mean=mean, deviation=deviation)
+        out, seed, offset = self._room(shape, dtype, device)
+        return _ops.random_normal(shape=out.shape, dtype=out.dtype, out=out, seed=seed, offset=offset, mean=mean, deviation=deviation)
 
     def truncated_normal(self, shape=(), mean=0.0, deviation=1.0, lower=-2.0, upper=2.0, *, dtype=None,
                          device=None):
@@ -200,7 +213,8 @@ class Generator:
                 raise OverflowError(f"integers: [{minimum}, {maximum}) does not fit in {dtype.name}")
             if maximum >= 2 ** 63:
                 return self._far_integers(shape, minimum, maximum, dtype, device)
-        return self._draw(_ops.random_integers, shape, dtype, device, minimum=minimum, maximum=maximum)
+        out, seed, offset = self._room(shape, dtype, device)
+        return _ops.random_integers(shape=out.shape, dtype=out.dtype, out=out, seed=seed, offset=offset, minimum=minimum, maximum=maximum)
 
     def _far_integers(self, shape, minimum, maximum, dtype, device):
         """Random integers in [minimum, maximum) of a dtype of 64 bits, where `maximum` does not fit in int64."""
@@ -360,7 +374,8 @@ class Generator:
         """0 with probability `p`, which is in [0, 1], else x / (1 - p)."""
         _check_probability("dropout", p)
         x = _array_of(x)
-        return _ops.dropout(x, p=p, **self._advance(x.size))
+        seed, offset = self._next(x.size)
+        return _ops.dropout(x, p=p, seed=seed, offset=offset)
 
 
 _generator = Generator()
