@@ -137,11 +137,12 @@ def quantiles(name, x, q, whole, axis, keepdims):
 
     def value(one):
         below = builtins.min(int(one * last), last)
-        low, high = at(below), at(builtins.min(below + 1, last))
-        share = one * last - below
-        if isinstance(rows, Array) and not hasattr(share, "backward"):
-            return (_QUANTILE.map([low, high, top], [share], None) if share > 0 else _UNLESS_NAN.map([low, top], (), None))[0]
-        is_between = hasattr(share, "backward") or share > 0  # a variable of compute.grad has a slope everywhere
+        share, low = one * last - below, at(below)
+        is_variable = type(share) is not float and hasattr(share, "backward")
+        if isinstance(rows, Array) and not is_variable:
+            return (_QUANTILE.map([low, at(below + 1), top], [share], None) if share > 0 else _UNLESS_NAN.map([low, top], (), None))[0]
+        high = at(builtins.min(below + 1, last))
+        is_between = is_variable or share > 0  # a variable of compute.grad has a slope everywhere
         return _ops.where(_ops.isnan(top), top, _between(low, high, share) if is_between else low)
 
     return _of_each(name, value, q, whole, rows, shape)
@@ -185,6 +186,8 @@ def _rows(name, x, axis, keepdims):
 
 def _of_each(name, value, q, whole, rows, shape):
     """The values of a function of each of the quantiles `q`, which are numbers in [0, whole]."""
+    if type(q) is float and 0 <= q <= whole:
+        return _core.reshape_view(value(q / whole), shape)
     wanted = q if isinstance(q, Array) else None
     if is_values(q):
         wanted = _creation.asarray(q, dtype=_dtypes.float64, device="cpu")
