@@ -238,10 +238,12 @@ def arange(start=0, stop=None, step=1, dtype=None, *, device=None, **names):
         return renamed(arange, names, start, stop=stop, step=step, dtype=dtype, device=device)
     if stop is None:
         start, stop = 0, start
-    start, stop, step = [x if type(x) is int else x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop, step)]
+    whole = type(start) is type(stop) is type(step) is int
+    if not whole:
+        start, stop, step = [x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop, step)]
+        whole = isinstance(start, int) and isinstance(stop, int) and isinstance(step, int)
     if step == 0:
         raise ValueError("arange: step is 0")
-    whole = isinstance(start, int) and isinstance(stop, int) and isinstance(step, int)
     if dtype is None:
         dtype = DEFAULT_INTEGER if whole else _dtypes.DEFAULT_FLOAT
     if whole:
@@ -266,11 +268,13 @@ def linspace(start, stop=None, num=50, endpoint=True, *, dtype=None, device=None
     """
     if names:
         return renamed(linspace, names, start, stop=stop, num=num, endpoint=endpoint, dtype=dtype, device=device, retstep=retstep)
-    start, stop = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop))
+    are_plain = type(start) in (int, float) and type(stop) in (int, float)
+    if not are_plain:
+        start, stop = (x.item() if isinstance(x, Array) else _dtypes.number(x) for x in (start, stop))
     if stop is None:
         raise TypeError("linspace: stop is missing")
     if dtype is None:
-        dtype = _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
+        dtype = _dtypes.DEFAULT_FLOAT if are_plain else _dtypes.DEFAULT_COMPLEX if isinstance(start, complex) or isinstance(stop, complex) else _dtypes.DEFAULT_FLOAT
     try:
         out = _core.empty((num,), dtype, device)
     except ValueError:
