@@ -138,8 +138,6 @@ class Generator:
             return _ops.random_uniform(shape=out.shape, dtype=out.dtype, out=out, seed=seed, offset=offset)
         if names:
             shape, minimum, maximum = _numpys("uniform", names, ("low", "high"), _UNIT, shape, minimum, maximum)
-        if minimum is _UNIT[0] and maximum is _UNIT[1]:
-            return self._draw(_ops.random_uniform, shape, dtype, device, minimum=minimum, maximum=maximum)
         shape, minimum, maximum = _in_order("uniform", shape, minimum, maximum, _UNIT)
         ends = [_dtypes.number(minimum), _dtypes.number(maximum)]
         if all(isinstance(end, (int, float)) for end in ends):
@@ -168,8 +166,6 @@ class Generator:
         """
         if names:
             shape, mean, deviation = _numpys("normal", names, ("loc", "scale"), _UNIT, shape, mean, deviation)
-        if mean is _UNIT[0] and deviation is _UNIT[1]:
-            return self._draw(_ops.random_normal, shape, dtype, device, mean=mean, deviation=deviation)
         shape, mean, deviation = _in_order("normal", shape, mean, deviation, _UNIT)
         _check_deviation("normal", deviation)
         out, seed, offset = self._room(shape, dtype, device)
