@@ -258,6 +258,32 @@ TEST_P(CpuIntrinsics, FloatFunctions) {
   check_unary("cbrt", COMPUTE_PLUGIN_INTRINSIC_CBRT, 2, [](Real x) { return std::cbrt(x); });
 }
 
+// float64 next to the squares of the middles between two numbers, (k + 1/2)^2 in units of the last place: k^2 + k + c
+// is a multiple of a large power of 2 for a small c. Newton's method finds such k, since 2 k + 1 is odd.
+TEST_P(CpuIntrinsics, RootsNextToTheMiddleOfTwoNumbers) {
+  std::vector<double> x;
+  for (int c = -400; c <= 400; c += 2) {
+    for (const uint64_t start : {0, 1}) {
+      uint64_t k = start, inverse = 1;
+      for (int i = 0; i < 6; ++i) {
+        for (int j = 0; j < 6; ++j) inverse *= 2 - (2 * k + 1) * inverse;
+        k -= (k * k + k + static_cast<uint64_t>(c)) * inverse;
+      }
+      for (const int bits : {52, 53}) {
+        const uint64_t root = k % (uint64_t(1) << bits) + (bits == 52 ? uint64_t(1) << 52 : 0);
+        const Real middle = std::ldexp(static_cast<Real>(root) + 0.5L, -52);
+        if (middle >= 1 && (bits == 53 || middle * middle < 2)) {
+          x.push_back(static_cast<double>(middle * middle));
+          x.push_back(std::ldexp(x.back(), 200));
+        }
+      }
+    }
+  }
+  ASSERT_GT(x.size(), 1000u);
+  const std::vector<double> got = call<double>(COMPUTE_PLUGIN_INTRINSIC_SQRT, x);
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_EQ(got[i], std::sqrt(x[i])) << testing::PrintToString(x[i]);
+}
+
 TEST_P(CpuIntrinsics, Exponentials) {
   check_unary("exp", COMPUTE_PLUGIN_INTRINSIC_EXP, 1, [](Real x) { return std::exp(x); });
   check_unary("exp2", COMPUTE_PLUGIN_INTRINSIC_EXP2, 2, [](Real x) { return std::exp2(x); });
@@ -363,7 +389,7 @@ TEST_P(CpuIntrinsics, ElementsDoNotDependOnTheirNeighbours) {
   check(double{});
 }
 
-// Exponents with special paths, next to other exponents and alone.
+// Exponents and bases with special paths, next to other ones and alone.
 TEST_P(CpuIntrinsics, PowersDoNotDependOnTheirNeighbours) {
   const auto check = [&]<typename T>(T) {
     constexpr T kExponents[] = {2, 3, -1, T(0.5), T(1.75), -2, 2, 2};
@@ -372,6 +398,7 @@ TEST_P(CpuIntrinsics, PowersDoNotDependOnTheirNeighbours) {
     for (size_t i = 0; i < x.size(); ++i) {
       x[i] = static_cast<T>(std::ldexp(static_cast<double>(random() >> 11), -51) - 2);
       y[i] = kExponents[i < 400 ? random() % 8 : i % 8];
+      if (i % 5 == 0 || i / 100 == 6) x[i] = 2;
     }
     const std::vector<T> together = call<T>(COMPUTE_PLUGIN_INTRINSIC_POW, x, y);
     for (size_t i = 0; i < x.size(); ++i) {
