@@ -394,8 +394,8 @@ def ldexp(x1: Values, x2: Values) -> Array:
     limit = 3 * (math.frexp(_dtypes.finfo(dtype).max)[1] - 2)
     x2 = _functions.astype(_functions.clip(x2, -limit, limit), dtype, copy=False)
     third = _ops.trunc(x2 / 3)
-    step = exp2(third)
-    return x1 * step * step * exp2(x2 - 2 * third)
+    step = _ops.pow(2.0, third)
+    return x1 * step * step * _ops.pow(2.0, x2 - 2 * third)
 
 
 def _rounded_once(function, *values):
@@ -499,13 +499,17 @@ def float_power(x1: Values, x2: Values) -> Array:
     return _ops.pow(*(_inexact(x) if isinstance(x, Array) or hasattr(x, "backward") else float(x) if isinstance(x, int) else x for x in (x1, x2)))
 
 
+_EXP2 = _core.expression("exp2(x)", ("x",), ())
+
+
 def exp2(x: Values) -> Array:
     """2 to the power of `x`.
 
     >>> compute.exp2([1, 3])
     Array([2., 8.], dtype=float32)
     """
-    return _ops.pow(2.0, _inexact(array_of(x)))
+    x = _inexact(array_of(x))
+    return _EXP2.map([x], (), None)[0] if isinstance(x, Array) and x.dtype not in _dtypes.COMPLEX else _ops.pow(2.0, x)
 
 
 def angle(x: Values, deg: bool = False) -> Array:
