@@ -55,6 +55,7 @@ constexpr Primitive kPrimitives[] = {
     {"convolution_grad_input", refuse_convolution, prepare_convolution},
     {"convolution_grad_weight", refuse_convolution, prepare_convolution},
     {"arg_reduce", refuse_arg_reduce, prepare_arg_reduce},
+    {"batch_norm", refuse_batch_norm, prepare_batch_norm},
     {"cross_entropy", refuse_cross_entropy, prepare_cross_entropy},
     {"fft", refuse_fourier, prepare_fourier},
     {"irfft", refuse_fourier, prepare_fourier},

@@ -109,9 +109,9 @@ class Case {
       run(session_.upload(inputs_.with_specials(dtype_, {16, 6}, -2, 2)), along(1), "special values");
     const Real infinity = std::numeric_limits<Real>::infinity();
     for (Real x : {infinity, -infinity, std::numeric_limits<Real>::quiet_NaN()}) {
-      Array rows = array({12, 75});
-      rows.set(5 * 75 - 1, Value::of(x));
-      rows.set(7 * 75, Value::of(x));
+      Array rows = array({12, 300});
+      rows.set(5 * 300 - 1, Value::of(x));
+      rows.set(7 * 300, Value::of(x));
       run(session_.upload(rows), along(1), "two special values");
       Array all = array({3, 5});
       for (int64_t i = 5; i < 10; ++i) all.set(i, Value::of(x));

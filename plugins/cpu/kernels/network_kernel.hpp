@@ -31,6 +31,10 @@ struct NetworkKernels {
   float (*sum)(const float* x, int64_t n);
   // The sum of exp(x[i] - base).
   float (*exponentials)(const float* x, float base, int64_t n);
+  // The sum of (x[i] - mean)^2.
+  float (*square_differences)(const float* x, float mean, int64_t n);
+  // y[i] = (x[i] - mean) * rstd * scale + bias
+  void (*normalise_channel)(const float* x, float mean, float rstd, float scale, float bias, int64_t n, float* y);
   // sums[i] += terms[i], and terms[i] = 0.
   void (*flush)(float* terms, int64_t n, double* sums);
   RowKernels near;

@@ -10,6 +10,7 @@
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/block_kernels.hpp"
 #include "plugins/cpu/kernels/network_kernel.hpp"
 #include "plugins/cpu/threads/thread_frame.hpp"
 #include "plugins/cpu/threads/threads.hpp"
@@ -18,14 +19,23 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kLeastRow = 32, kLongestRow = 32 << 10;
-constexpr int64_t kLeastChannel = 16;            // of a group
+constexpr int64_t kLeastChannel = 16;            // of a group, or of an image
+constexpr int64_t kLongestChannel = 256 << 10;   // of all images: fits in the second cache
 constexpr int64_t kPieceElements = 4 << 10;      // a grain
 constexpr int64_t kFarBytes = int64_t(1) << 25;  // of all rows, from which on no cache holds them
 constexpr int64_t kLine = 64;
+constexpr int64_t kLeastHalfRow = 256;  // below it, one conversion of several rows takes less time
+constexpr int64_t kLongestHalfRow = kThreadFrameBytes / sizeof(float);
 
 int64_t axis_of(const Op& op, int32_t input) {
   const int64_t axis = op.integer("axis", -1);
   return axis < 0 ? axis + op.input(input).rank : axis;
+}
+
+// Of batch_norm.
+int64_t channel_axis(const Op& op) {
+  const int64_t axis = op.integer("axis", 1);
+  return axis < 0 ? axis + op.input(0).rank : axis;
 }
 
 bool is_given(const compute_plugin_tensor& tensor) { return tensor.rank >= 0; }
@@ -40,15 +50,17 @@ int64_t row_of(const compute_plugin_tensor& tensor, int64_t axis) {
 // `like` is an input with all axes; every tensor of `rows` has its rows from `axis` on, and `parameters` from their
 // first axis on.
 std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std::initializer_list<int32_t> rows,
-                                   std::initializer_list<int32_t> parameters = {}) {
+                                   std::initializer_list<int32_t> parameters = {}, bool takes_halves = false) {
   const auto refusal = [&](int32_t reason, int32_t tensor, const char* what) {
     return Refusal{reason, tensor, std::string(op.name()) + ": " + what + " use the primitive row", ""};
   };
-  if (op.input(like).dtype != COMPUTE_DTYPE_FLOAT32)
+  const compute_dtype dtype = op.input(like).dtype;
+  const bool is_half = dtype == COMPUTE_DTYPE_FLOAT16 || dtype == COMPUTE_DTYPE_BFLOAT16;
+  if (dtype != COMPUTE_DTYPE_FLOAT32 && !(takes_halves && is_half))
     return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, like, "dtypes other than float32");
   const int64_t n = row_of(op.input(like), axis);
-  if (n < kLeastRow || n > kLongestRow)
-    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, like, "rows shorter than 32 or longer than 32768 elements");
+  if (n < (is_half ? kLeastHalfRow : kLeastRow) || n > (is_half ? kLongestHalfRow : kLongestRow))
+    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, like, "rows that are so short, or so long,");
   const auto check = [&](std::initializer_list<int32_t> tensors, int64_t first) -> std::optional<Refusal> {
     for (const int32_t i : tensors) {
       if (is_given(op.tensor(i)) && !common::is_row_major(op.tensor(i), first))
@@ -84,7 +96,7 @@ class Rows {
     for (size_t i = 0; i < count_; ++i) {
       if (!is_row_[i]) continue;
       bytes += nest_.points() * row_bytes;
-      may_be_far_ = may_be_far_ && nest_.strides[i][0] == row_bytes;
+      may_be_far_ = may_be_far_ && nest_.strides[i][0] == row_bytes;  // not of halves
     }
     may_be_far_ = may_be_far_ && bytes >= kFarBytes;
   }
@@ -151,16 +163,33 @@ float* floats(char* at) { return reinterpret_cast<float*>(at); }
 class SoftmaxPlan final : public Plan {
  public:
   SoftmaxPlan(const Op& op, decltype(RowKernels::softmax) RowKernels::*kernel)
-      : rows_(op, 0, axis_of(op, 0), {0, 1}), kernel_(kernel) {}
+      : rows_(op, 0, axis_of(op, 0), {0, 1}), dtype_(op.input(0).dtype), kernel_(kernel) {}
 
   void run(const compute_plugin_run& run) const override {
+    if (dtype_ != COMPUTE_DTYPE_FLOAT32) return run_halves(run);
     rows_.visit_with_kernels(run, [&](const RowKernels& kernels, char* const* at) {
       (kernels.*kernel_)(floats(at[0]), rows_.n(), floats(thread_frame()), floats(at[1]));
     });
   }
 
  private:
+  void run_halves(const compute_plugin_run& run) const {
+    const BlockFunction widen = isa().blocks->converts[dtype_][COMPUTE_DTYPE_FLOAT32];
+    const BlockFunction narrow = isa().blocks->converts[COMPUTE_DTYPE_FLOAT32][dtype_];
+    const RowKernels& kernels = isa().network->near;
+    rows_.visit(run, [&](char* const* at) {
+      float* const row = floats(thread_frame());
+      const int64_t n = rows_.n(), step = 1;
+      const void* const src = at[0];
+      widen(&src, &step, row, n);
+      (kernels.*kernel_)(row, n, nullptr, row);
+      const void* const made = row;
+      narrow(&made, &step, at[1], n);
+    });
+  }
+
   const Rows rows_;
+  const compute_dtype dtype_;
   decltype(RowKernels::softmax) RowKernels::*const kernel_;
 };
 
@@ -245,6 +274,50 @@ class GroupNormPlan final : public Plan {
   const bool may_be_far_;
 };
 
+// Inputs x, scale?, bias?; outputs y, mean, variance; the scalar epsilon. All are contiguous. A thread has a channel of
+// all images.
+class BatchNormPlan final : public Plan {
+ public:
+  explicit BatchNormPlan(const Op& op)
+      : channels_(op.input(0).shape[channel_axis(op)]),
+        length_(row_of(op.input(0), channel_axis(op) + 1)),
+        images_(row_of(op.input(0), 0) / (channels_ * length_)),
+        scale_(op.input_count() > 1 && is_given(op.input(1)) ? 1 : -1),
+        bias_(op.input_count() > 2 && is_given(op.input(2)) ? 2 : -1),
+        y_(op.input_count()) {}
+
+  void run(const compute_plugin_run& run) const override {
+    double epsilon;
+    std::memcpy(&epsilon, &run.scalars[0], sizeof epsilon);
+    const auto data = [&](int32_t i) { return i < 0 ? nullptr : floats(address(run.tensors[i])); };
+    const float *const x = data(0), *const scale = data(scale_), *const bias = data(bias_);
+    float *const y = data(y_), *const mean = data(y_ + 1), *const variance = data(y_ + 2);
+    const NetworkKernels& kernels = *isa().network;
+    const int64_t n = images_ * length_, stride = channels_ * length_;
+    parallel_for(channels_, Grain::of(n, kPieceElements), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        const int64_t first = c * length_, last = first + images_ * stride;
+        double sum = 0, squares = 0;
+        for (int64_t at = first; at < last; at += stride) sum += static_cast<double>(kernels.sum(x + at, length_));
+        const auto m = static_cast<float>(sum / static_cast<double>(n));
+        for (int64_t at = first; at < last; at += stride)
+          squares += static_cast<double>(kernels.square_differences(x + at, m, length_));
+        mean[c] = m;
+        variance[c] = static_cast<float>(squares / static_cast<double>(n));
+        const float rstd = 1 / std::sqrt(variance[c] + static_cast<float>(epsilon));
+        for (int64_t at = first; at < last; at += stride) {
+          kernels.normalise_channel(x + at, m, rstd, scale != nullptr ? scale[c] : 1, bias != nullptr ? bias[c] : -0.0F,
+                                    length_, y + at);
+        }
+      }
+    });
+  }
+
+ private:
+  const int64_t channels_, length_, images_;
+  const int32_t scale_, bias_, y_;
+};
+
 // Inputs dy, x, mean, rstd, scale?; outputs dx, dscale, dbias. A task has a part of the rows, whose number depends on
 // the shape alone, and sums in float64 of groups of a few rows in float32.
 class LayerNormGradPlan final : public Plan {
@@ -320,21 +393,40 @@ class CrossEntropyPlan final : public Plan {
     double given;
     std::memcpy(&given, &run.scalars[0], sizeof given);
     const auto smoothing = static_cast<float>(given);
+    parallel_for(rows_.count(), Grain::of(rows_.n(), kPieceElements), [&](int64_t begin, int64_t end) {
+      const int64_t step = std::clamp<int64_t>(kTogetherElements / rows_.n(), 1, kTogether);
+      for (int64_t row = begin; row < end; row += step) run_rows(run, smoothing, row, std::min(end, row + step));
+    });
+  }
+
+ private:
+  static constexpr int64_t kTogether = 16, kTogetherElements = 4 << 10;  // rows; in the first cache
+
+  // Each pass over all rows, because the processor works on several at a time if nothing else comes between them.
+  void run_rows(const compute_plugin_run& run, float smoothing, int64_t begin, int64_t end) const {
     const NetworkKernels& kernels = *isa().network;
     const int64_t n = rows_.n();
-    rows_.visit(run, [&](char* const* at) {
+    char* rows[kTogether][4];
+    float base[kTogether], sum[kTogether];
+    int64_t count = 0;
+    rows_.visit(run, begin, end, [&](char* const* at) { std::copy_n(at, 4, rows[count++]); });
+    for (int64_t i = 0; i < count; ++i) {
+      const float most = kernels.greatest(floats(rows[i][0]), n);
+      base[i] = std::isfinite(most) ? most : 0;
+    }
+    for (int64_t i = 0; i < count; ++i) sum[i] = kernels.exponentials(floats(rows[i][0]), base[i], n);
+    for (int64_t i = 0; i < count; ++i) {
+      char* const* const at = rows[i];
       const float* const x = floats(at[0]);
-      const float most = kernels.greatest(x, n), base = std::isfinite(most) ? most : 0;
-      const float logsumexp = std::log(kernels.exponentials(x, base, n)) + base;
+      const float logsumexp = std::log(sum[i]) + base[i];
       *floats(at[3]) = logsumexp;
       const int64_t label = label_at(at[1]);
       float logit = label >= 0 && label < n ? x[label] * (1 - smoothing) : 0;
       if (smoothing != 0) logit += kernels.sum(x, n) * (smoothing / static_cast<float>(n));
       *floats(at[2]) = ignores_ && label == ignored_ ? 0 : logsumexp - logit;
-    });
+    }
   }
 
- private:
   template <class T>
   static int64_t read(const char* at) {
     T label;
@@ -368,20 +460,20 @@ class CrossEntropyPlan final : public Plan {
 };
 
 // Along the last axis alone.
-std::optional<Refusal> refuse_last_axis(const Op& op, std::initializer_list<int32_t> rows) {
+std::optional<Refusal> refuse_last_axis(const Op& op, std::initializer_list<int32_t> rows, bool takes_halves = false) {
   const int64_t axis = axis_of(op, 0);
   if (axis != op.input(0).rank - 1)
     return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1,
                    std::string(op.name()) + ": for axes other than the last, use the primitive row", ""};
-  return refuse_rows(op, 0, axis, rows);
+  return refuse_rows(op, 0, axis, rows, {}, takes_halves);
 }
 
 }  // namespace
 
-std::optional<Refusal> refuse_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}); }
+std::optional<Refusal> refuse_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}, true); }
 std::unique_ptr<Plan> prepare_softmax(const Op& op) { return std::make_unique<SoftmaxPlan>(op, &RowKernels::softmax); }
 
-std::optional<Refusal> refuse_log_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}); }
+std::optional<Refusal> refuse_log_softmax(const Op& op) { return refuse_last_axis(op, {0, 1}, true); }
 std::unique_ptr<Plan> prepare_log_softmax(const Op& op) {
   return std::make_unique<SoftmaxPlan>(op, &RowKernels::log_softmax);
 }
@@ -419,6 +511,24 @@ std::optional<Refusal> refuse_group_norm(const Op& op) {
   }
   return std::nullopt;
 }
+std::optional<Refusal> refuse_batch_norm(const Op& op) {
+  const compute_plugin_tensor& x = op.input(0);
+  const int64_t axis = channel_axis(op), length = row_of(x, axis + 1);
+  const int64_t n = x.shape[axis] == 0 ? 0 : row_of(x, 0) / x.shape[axis];
+  const auto refusal = [](int32_t reason, int32_t tensor, const char* what) {
+    return Refusal{reason, tensor, std::string("batch_norm: ") + what + " use the primitive row", ""};
+  };
+  if (x.dtype != COMPUTE_DTYPE_FLOAT32) return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, 0, "dtypes other than float32");
+  if (length < kLeastChannel || n == 0 || n > kLongestChannel)
+    return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, 0, "short images and long channels");
+  for (int32_t i = 0; i < op.input_count() + 3; ++i) {
+    if (is_given(op.tensor(i)) && !common::is_row_major(op.tensor(i), 0))
+      return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, i, "tensors that are not contiguous");
+  }
+  return std::nullopt;
+}
+std::unique_ptr<Plan> prepare_batch_norm(const Op& op) { return std::make_unique<BatchNormPlan>(op); }
+
 std::unique_ptr<Plan> prepare_group_norm(const Op& op) { return std::make_unique<GroupNormPlan>(op); }
 
 std::optional<Refusal> refuse_layer_norm_grad(const Op& op) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops of networks over contiguous rows of float32: softmax, log_softmax and their gradients, layer_norm and its
-// gradient, group_norm, cross_entropy.
+// gradient, group_norm, batch_norm, cross_entropy. softmax and log_softmax take halves too.
 #pragma once
 
 #include "plugins/cpu/base/plan.hpp"
@@ -21,6 +21,9 @@ std::unique_ptr<Plan> prepare_log_softmax_grad(const Op& op);
 
 std::optional<Refusal> refuse_layer_norm(const Op& op);
 std::unique_ptr<Plan> prepare_layer_norm(const Op& op);
+
+std::optional<Refusal> refuse_batch_norm(const Op& op);
+std::unique_ptr<Plan> prepare_batch_norm(const Op& op);
 
 std::optional<Refusal> refuse_group_norm(const Op& op);
 std::unique_ptr<Plan> prepare_group_norm(const Op& op);
