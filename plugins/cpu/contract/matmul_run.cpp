@@ -142,6 +142,17 @@ void write_terms(int64_t m, int64_t n, Strided<T> c, T beta, Strided<const T> ad
   };
   const bool adjacent =
       c.column == 1 && (addend.data == nullptr || addend.column == 1) && (bias.data == nullptr || bias.column == 1);
+  const bool is_copy = (addend.data == nullptr) != (bias.data == nullptr) && (addend.data == nullptr || !scaled);
+  if (adjacent && is_copy) {
+    const Strided<const T>& term = addend.data != nullptr ? addend : bias;
+    if (term.row == n && c.row == n) {
+      n *= m;
+      m = 1;
+    }
+    for (int64_t i = 0; i < m; ++i)  // c may be the term
+      std::memmove(c.data + i * c.row, term.data + i * term.row, static_cast<size_t>(n) * sizeof(T));
+    return;
+  }
   for (int64_t i = 0; i < m; ++i) {
     if (adjacent) {
       for (int64_t j = 0; j < n; ++j) c.data[i * c.row + j] = element(i, j, 1, 1);
