@@ -224,25 +224,28 @@ TEST_P(CpuMatmul, ASingleProductHasTheSameBitsWithAnyNumberOfThreads) {
 
 // Small products are computed in place, others from packed panels.
 TEST_P(CpuMatmul, TheSameBitsFromEveryLayout) {
-  static constexpr Shape kShapes[] = {{3, 16, 20},  {4, 16, 1},      {5, 17, 149},   {7, 40, 150},
-                                      {8, 48, 64},  {9, 49, 100},    {23, 64, 148},  {64, 100, 33},
-                                      {100, 7, 60}, {120, 130, 140}, {40, 1100, 40}, {21, 600, 6},
-                                      {8, 8, 8},    {13, 5, 100},    {3, 15, 20},    {5, 2, 3}};
+  static constexpr Shape kShapes[] = {{3, 16, 20},    {4, 16, 1},    {5, 17, 149},  {7, 40, 150},  {8, 48, 64},
+                                      {9, 49, 100},   {23, 64, 148}, {64, 100, 33}, {100, 7, 60},  {120, 130, 140},
+                                      {40, 1100, 40}, {21, 600, 6},  {8, 8, 8},     {13, 5, 100},  {3, 15, 20},
+                                      {5, 2, 3},      {30, 50, 20},  {6, 14, 400},  {71, 33, 320}, {20, 90, 400}};
   for (const Setting& setting : all_settings()) {
-    for (size_t at = 0; at < 2 * std::size(kShapes); ++at) {
-      const Shape& shape = kShapes[at / 2];
-      const bool is_scaled = at % 2 != 0;
+    for (size_t at = 0; at < 3 * std::size(kShapes); ++at) {
+      const Shape& shape = kShapes[at / 3];
+      const bool is_scaled = at % 3 != 0, is_added = at % 3 == 2;
       SCOPED_TRACE(setting.name + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + "x" +
                    std::to_string(shape.k));
       Product one{make({}, shape.m, shape.k), make({}, shape.k, shape.n), make({}, shape.m, shape.n)};
       const Bytes alpha = encode(accumulator_of(GetParam()), is_integer(GetParam()) ? 1 : 0.375);
+      Operand addend = make({}, shape.m, shape.n);
       if (is_scaled) one.alpha = &alpha;
+      if (is_added) one.addend = &addend;
       one.run(setting.options);
       const auto size = static_cast<size_t>(size_of(GetParam()));
       for (const Layout layout : {Layout::transposed, Layout::strided, Layout::reversed}) {
         Product other{make({}, shape.m, shape.k, layout), make({}, shape.k, shape.n, layout),
                       make({}, shape.m, shape.n)};
         other.alpha = one.alpha;
+        other.addend = one.addend;
         for (const auto& [from, to] : {std::pair(&one.a, &other.a), std::pair(&one.b, &other.b)}) {
           for (int64_t i = 0; i < from->rows; ++i) {
             for (int64_t j = 0; j < from->columns; ++j) {

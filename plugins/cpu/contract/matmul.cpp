@@ -35,12 +35,15 @@ constexpr int64_t kVectorBytes = 64 << 10;
 // A result of few long sums is computed in parts of at least this many multiplications.
 constexpr int64_t kFewResults = 16 << 10;
 constexpr int64_t kPartWork = int64_t{1} << 19;
+constexpr int64_t kPartDepth = 128;  // terms at least: a part is written and read again
 constexpr int64_t kMostParts = 16;
+constexpr int64_t kVectorLanes = 16;  // a shorter row of results takes as long
 // A product of a few rows with a matrix of at least this many elements: sums of at least this many terms, and rows of
 // this many columns, or any number of columns of adjacent elements.
 constexpr int64_t kThinElements = 16 << 10;
 constexpr int64_t kThinTerms = 64;
 constexpr int64_t kThinColumns = 256;
+constexpr int64_t kThinPanelRows = 4;    // times columns of adjacent elements; with more, narrow panels are faster
 constexpr int64_t kThinUnit = 16;        // columns of a tile are multiples of this: a line of float32
 constexpr int64_t kThinTile = 64;        // columns: no tile is cut to fewer
 constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read at a time, if it has as many
@@ -126,9 +129,10 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
     cut_thin(threads);
   } else {
     // The register tile is wide along columns: adjacent elements of c, and the longer side, belong there.
-    const int64_t columns = kernels_->by_dtype[dtype_].columns;
+    const GemmKernel& kernel = kernels_->by_dtype[dtype_];
     const bool rows_adjacent = m_ > 1 && row_[kC] == 1 && (n_ == 1 || column_[kC] != 1);
-    if (rows_adjacent || (2 * n_ < columns && n_ < m_ && !is_in_place())) transpose();
+    const bool reads_rows = is_in_place() || (kernel.has_narrow_panels && column_[kC] == 1);
+    if (rows_adjacent || (2 * n_ < kernel.columns && n_ < m_ && !reads_rows)) transpose();
     cut(threads);
   }
 }
@@ -229,7 +233,8 @@ bool MatmulPlan::find_thin() {
   const auto fits = [this] {
     if (m_ > n_ || k_ < kThinTerms || product(k_, n_) < kThinElements) return false;
     if (column_[kB] == 1) return m_ <= kThinRows && n_ >= kThinColumns;
-    return row_[kB] == 1 && column_[kA] == 1 && m_ <= kThinAdjacentRows;
+    const int64_t rows = kernels_->by_dtype[dtype_].has_narrow_panels ? kThinPanelRows : kThinAdjacentRows;
+    return row_[kB] == 1 && column_[kA] == 1 && m_ <= rows;
   };
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (fits()) return is_thin_ = true;
@@ -238,12 +243,19 @@ bool MatmulPlan::find_thin() {
   return false;
 }
 
+/// True iff it takes the time to write the results.
+bool MatmulPlan::is_flat() const {
+  return k_ <= kFlatTerms || (n_ >= kFlatColumns && k_ * element_bytes_ <= kFlatRowBytes);
+}
+
 void MatmulPlan::cut(int64_t threads) {
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];
   tile_m_ = m_;
   tile_n_ = n_;
   const int64_t terms = std::max<int64_t>(k_, batches_ == 1 ? kTermsToWrite : 1);
-  const auto work = [&] { return product(product(tile_m_, tile_n_), product(terms, relative_cost(dtype_))); };
+  const auto work = [&] {
+    return product(product(tile_m_, std::max(tile_n_, kVectorLanes)), product(terms, relative_cost(dtype_)));
+  };
   const auto tiles = [&] { return product(product(ceiling(m_, tile_m_), ceiling(n_, tile_n_)), batches_); };
   const auto halve_rows = [&] { tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows); };
   const auto halve_longer = [&] {
@@ -258,7 +270,7 @@ void MatmulPlan::cut(int64_t threads) {
   while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile) halve_longer();
   if (threads > 1 && !cut_equally(threads)) {
     // Few terms per result take the time to write it, which is shortest along long rows.
-    while (k_ <= kFlatTerms && is_coarse() && tile_m_ > kernel.rows) halve_rows();
+    while (is_flat() && is_coarse() && tile_m_ > kernel.rows) halve_rows();
     while (is_coarse() && (tile_m_ > kernel.rows || tile_n_ > kernel.columns)) halve_longer();
   }
   tiles_m_ = ceiling(m_, tile_m_);
@@ -298,7 +310,7 @@ void MatmulPlan::add_frame() {
 
 /// Cuts a product into one tile for each thread; false, without effect, if that does not suit it.
 bool MatmulPlan::cut_equally(int64_t threads) {
-  if (batches_ != 1 || k_ <= kFlatTerms) return false;
+  if (batches_ != 1 || is_flat()) return false;
   const GemmKernel& kernel = kernels_->by_dtype[dtype_];
   const int64_t line = std::max<int64_t>(kLineBytes / element_bytes_, 1);
   int64_t least = std::numeric_limits<int64_t>::max(), best_m = 0, best_n = 0;
@@ -381,7 +393,10 @@ int64_t MatmulPlan::parts_of_sums() const {
   const int64_t least = std::min(m_, n_), greatest = std::max(m_, n_), results = product(m_, n_);
   if (least < 2 || batches_ != 1 || is_half(dtype_)) return 1;
   if (epilogue_ != nullptr && epilogue_->frame_bytes > matmul::kJoinFrameBytes) return 1;
-  if (k_ / 4 >= greatest && results <= kFewResults) return std::min(product(results, k_) / kPartWork, kMostParts);
+  if (k_ / 4 >= greatest && results <= kFewResults) {
+    const int64_t lanes = product(least, std::max(greatest, kVectorLanes));
+    return std::min({product(lanes, k_) / kPartWork, k_ / kPartDepth, kMostParts});
+  }
   const bool in_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
   if (!in_rows || least > kThinRows || greatest < kThinColumns || results > kThinSums) return 1;
   const int64_t bytes = product(product(k_, greatest), element_bytes_);

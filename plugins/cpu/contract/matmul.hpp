@@ -117,6 +117,7 @@ class MatmulPlan {
   bool find_vector();
   bool find_thin();
   bool is_in_place() const;
+  bool is_flat() const;
   void cut_batch(int64_t threads, int64_t least, int64_t cost);
   void add_frame();
   void cut_vector(int64_t threads);

@@ -35,6 +35,8 @@ constexpr int64_t kThinRows = 16, kThinAdjacentRows = 12;
 
 // Products of so few terms take the time to write their results.
 constexpr int64_t kFlatTerms = 8;
+// The same with rows of results of at least so many columns: bytes of a row of a, at most.
+constexpr int64_t kFlatColumns = 512, kFlatRowBytes = 80;
 
 struct GemmKernel {
   void (*run)(const GemmCall& call);
@@ -51,6 +53,9 @@ struct GemmKernel {
   /// Whether `run` multiplies without packing and without scratch memory, which it does for small products. Reads no
   /// element.
   bool (*is_in_place)(const GemmCall& call);
+  /// Whether products of fewer columns than half of `columns`, if these are adjacent in c, are as fast as longer ones:
+  /// they read a where it is.
+  bool has_narrow_panels;
   int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
 };
 
