@@ -28,6 +28,8 @@ constexpr int64_t kTermsToWrite = 4;    // that writing a result takes the time 
 // One equal tile per thread needs the least packing, up to this much work per task, about 15 us. Longer products have
 // more tasks, so that faster threads can take over work of slower ones.
 constexpr int64_t kOneTaskWork = int64_t{1} << 21;
+// Tiles count as equal if all would have at most a part in so many more results than the product.
+constexpr int64_t kEqualParts = 12;
 constexpr int64_t kPackedPerProduct = 8;  // packing an element takes as long as this many multiplications
 constexpr int64_t kLineBytes = 64;
 // For a matrix times a vector: a task reads at least this much, which takes about 3 us.
@@ -321,7 +323,7 @@ bool MatmulPlan::cut_equally(int64_t threads) {
     if (ceiling(m_, tile_m) != down || ceiling(n_, tile_n) != across) continue;
     const int64_t results = product(tile_m, tile_n);
     const int64_t cost = results / kPackedPerProduct + tile_m + tile_n;
-    if (product(results, threads) - product(m_, n_) > product(m_, n_) / 16 || cost >= least) continue;
+    if (product(results, threads) - product(m_, n_) > product(m_, n_) / kEqualParts || cost >= least) continue;
     least = cost;
     best_m = tile_m;
     best_n = tile_n;
