@@ -268,7 +268,7 @@ inline MatmulOptions options_of(InstructionSet isa = widest_instruction_set(), i
 /// Every instruction set of this machine.
 inline std::vector<Setting> all_settings() {
   std::vector<Setting> all;
-  static constexpr const char* kNames[] = {"baseline", "avx2", "avx512"};
+  static constexpr const char* kNames[] = {"baseline", "avx2", "avx512", "amx"};
   for (int isa = 0; isa <= static_cast<int>(widest_instruction_set()); ++isa)
     all.push_back({kNames[isa], options_of(static_cast<InstructionSet>(isa))});
   return all;

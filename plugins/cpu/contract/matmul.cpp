@@ -52,8 +52,14 @@ constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read at a ti
 // Parts of its sums read whole rows. The partial sums are small compared with the matrix.
 constexpr int64_t kThinPartBytes = 128 << 10;
 constexpr int64_t kThinPartDepth = 64;
-constexpr int64_t kThinPartRows = 16;     // times the rows of the other matrix
-constexpr int64_t kThinSums = 64 << 10;   // results, at most
+constexpr int64_t kThinPartRows = 16;    // times the rows of the other matrix
+constexpr int64_t kThinSums = 64 << 10;  // results, at most
+// Tiles of AMX take products of at least so many rows and columns, terms and multiplications.
+constexpr int64_t kTileLines = 8, kTileLinesAlongTerms = 3, kTileTerms = 8, kTileWork = 12 << 10;
+constexpr int64_t kTileSpeed = 6;                               // times as many multiplications as of float32
+constexpr int64_t kTilePacked = 640 << 10, kTileColumns = 128;  // elements of b in a task, but not fewer columns
+constexpr int64_t kTileUses = 8;
+constexpr int64_t kTileSums = 16 << 10;
 constexpr int64_t kVectorRows = 64;       // tasks are multiples of this, so that none shares a cache line
 constexpr int64_t kFewSums = 64;          // fewer than these, and longer ones than two parts, are cut
 constexpr int64_t kMostColumnParts = 32;  // of sums along rows that are adjacent elements
@@ -124,17 +130,19 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
   for (const BatchAxis& axis : batch_) addend_like_c_ = addend_like_c_ && axis.strides[kAddend] == axis.strides[kC];
 
   kernels_ = isa_of(options.isa).gemm;
+  kernel_ = &kernels_->by_dtype[dtype_];
   const int64_t threads = std::max(options.threads, 1);
   if (find_vector()) {
     cut_vector(threads);
-  } else if (find_thin()) {
+  } else if (!find_tiles(options.isa) && find_thin()) {
     cut_thin(threads);
   } else {
     // The register tile is wide along columns: adjacent elements of c, and the longer side, belong there.
-    const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+    const GemmKernel& kernel = *kernel_;
     const bool rows_adjacent = m_ > 1 && row_[kC] == 1 && (n_ == 1 || column_[kC] != 1);
-    const bool reads_rows = is_in_place() || (kernel.has_narrow_panels && column_[kC] == 1);
-    if (rows_adjacent || (2 * n_ < kernel.columns && n_ < m_ && !reads_rows)) transpose();
+    const auto reads_rows = [&] { return is_in_place() || (kernel.has_narrow_panels && column_[kC] == 1); };
+    const bool few_columns = kernel.pack == nullptr && 2 * n_ < kernel.columns && n_ < m_ && !reads_rows();
+    if (rows_adjacent || few_columns) transpose();
     cut(threads);
   }
 }
@@ -213,7 +221,7 @@ bool MatmulPlan::is_in_place() const {
   call.c_row = row_[kC];
   call.c_column = column_[kC];
   call.accumulate = has_addend_ || has_bias_;
-  return kernels_->by_dtype[dtype_].is_in_place(call);
+  return kernel_->is_in_place(call);
 }
 
 /// True iff one of the matrices is a vector that the kernel for vectors takes: then it is b, perhaps after
@@ -231,11 +239,11 @@ bool MatmulPlan::find_vector() {
 /// True iff the kernel for products of a few rows takes this one: then they are a's, perhaps after transposing the
 /// product.
 bool MatmulPlan::find_thin() {
-  if (kernels_->by_dtype[dtype_].run_thin == nullptr || std::min(m_, n_) < 2) return false;
+  if (kernel_->run_thin == nullptr || std::min(m_, n_) < 2) return false;
   const auto fits = [this] {
     if (m_ > n_ || k_ < kThinTerms || product(k_, n_) < kThinElements) return false;
     if (column_[kB] == 1) return m_ <= kThinRows && n_ >= kThinColumns;
-    const int64_t rows = kernels_->by_dtype[dtype_].has_narrow_panels ? kThinPanelRows : kThinAdjacentRows;
+    const int64_t rows = kernel_->has_narrow_panels ? kThinPanelRows : kThinAdjacentRows;
     return row_[kB] == 1 && column_[kA] == 1 && m_ <= rows;
   };
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -250,13 +258,25 @@ bool MatmulPlan::is_flat() const {
   return k_ <= kFlatTerms || (n_ >= kFlatColumns && k_ * element_bytes_ <= kFlatRowBytes);
 }
 
+/// True iff the kernel for tiles takes the product.
+bool MatmulPlan::find_tiles(InstructionSet set) {
+  const bool along_terms = m_ <= n_ ? row_[kB] == 1 : column_[kA] == 1;  // elements of the larger matrix are adjacent
+  if (dtype_ != COMPUTE_DTYPE_BFLOAT16 || std::min(m_, n_) < (along_terms ? kTileLinesAlongTerms : kTileLines) ||
+      k_ < kTileTerms || product(product(m_, n_), k_) < kTileWork)
+    return false;
+  const GemmKernel* const tiles = tile_kernel(set);
+  if (tiles != nullptr) kernel_ = tiles;
+  return tiles != nullptr;
+}
+
 void MatmulPlan::cut(int64_t threads) {
-  const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+  const GemmKernel& kernel = *kernel_;
   tile_m_ = m_;
   tile_n_ = n_;
   const int64_t terms = std::max<int64_t>(k_, batches_ == 1 ? kTermsToWrite : 1);
+  const int64_t speed = kernel_->pack != nullptr ? kTileSpeed : 1;
   const auto work = [&] {
-    return product(product(tile_m_, std::max(tile_n_, kVectorLanes)), product(terms, relative_cost(dtype_)));
+    return product(product(tile_m_, std::max(tile_n_, kVectorLanes)), product(terms, relative_cost(dtype_))) / speed;
   };
   const auto tiles = [&] { return product(product(ceiling(m_, tile_m_), ceiling(n_, tile_n_)), batches_); };
   const auto halve_rows = [&] { tile_m_ = round_up(ceiling(tile_m_, 2), kernel.rows); };
@@ -269,7 +289,13 @@ void MatmulPlan::cut(int64_t threads) {
   };
   const auto is_coarse = [&] { return tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork; };
   // Tiles may be cut anywhere without changing a bit.
-  while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile) halve_longer();
+  if (kernel_->pack != nullptr) {
+    // Few rows use what is packed once: then it needs to stay in the nearer cache.
+    while (tile_n_ > kTileColumns && (product(tile_n_, k_) > kTilePacked || tile_n_ >= kTileUses * m_))
+      tile_n_ = round_up(ceiling(tile_n_, 2), kernel.columns);
+  } else {
+    while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile) halve_longer();
+  }
   if (threads > 1 && !cut_equally(threads)) {
     // Few terms per result take the time to write it, which is shortest along long rows.
     while (is_flat() && is_coarse() && tile_m_ > kernel.rows) halve_rows();
@@ -287,9 +313,24 @@ void MatmulPlan::cut(int64_t threads) {
     }
   }
   slot_bytes_ = kernel_scratch_bytes_;
-  if (is_half(dtype_) && k_ > 0)
-    slot_bytes_ += round_up(tile_m_ * tile_n_ * static_cast<int64_t>(sizeof(float)), kAlignment);
+  if (is_half(dtype_) && k_ > 0) {
+    const int64_t rows =
+        kernel_->pack != nullptr ? std::min(round_up(tile_m_, kernel.rows), band_rows(tile_n_)) : tile_m_;
+    slot_bytes_ += round_up(rows * sums_row(tile_n_) * static_cast<int64_t>(sizeof(float)), kAlignment);
+  }
   add_frame();
+}
+
+/// Rows whose sums are rounded together, while they are in the cache.
+int64_t MatmulPlan::band_rows(int64_t n) const {
+  return std::max<int64_t>(kTileSums / n / kernel_->rows, 1) * kernel_->rows;
+}
+
+/// The distance of rows of sums in float32. The kernel for tiles writes whole tiles; were their rows a power of two
+/// apart, they would share few lines of a cache.
+int64_t MatmulPlan::sums_row(int64_t n) const {
+  if (kernel_->pack == nullptr) return n;
+  return round_up(n, kernel_->columns) + (n >= kTileColumns ? kThinUnit : 0);
 }
 
 /// Entries of the batch that one task computes, if an entry is one tile, and the number of tasks. Less than `least` is
@@ -313,7 +354,7 @@ void MatmulPlan::add_frame() {
 /// Cuts a product into one tile for each thread; false, without effect, if that does not suit it.
 bool MatmulPlan::cut_equally(int64_t threads) {
   if (batches_ != 1 || is_flat()) return false;
-  const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+  const GemmKernel& kernel = *kernel_;
   const int64_t line = std::max<int64_t>(kLineBytes / element_bytes_, 1);
   int64_t least = std::numeric_limits<int64_t>::max(), best_m = 0, best_n = 0;
   for (int64_t across = 1; across <= threads; ++across) {
@@ -329,9 +370,11 @@ bool MatmulPlan::cut_equally(int64_t threads) {
     best_n = tile_n;
   }
   if (best_m == 0) return false;
-  const int64_t work = product(product(best_m, best_n), product(k_, relative_cost(dtype_)));
+  const int64_t speed = kernel_->pack != nullptr ? kTileSpeed : 1;
+  const int64_t work = product(product(best_m, best_n), product(k_, relative_cost(dtype_))) / speed;
   if (work < kSerialWork || work > kOneTaskWork) return false;
-  if ((is_half(dtype_) || epilogue_ != nullptr) && product(best_m, best_n) > kHalfTile) return false;
+  if (kernel_->pack != nullptr && product(best_n, k_) > kTilePacked && best_n > kTileColumns) return false;
+  if (speed == 1 && (is_half(dtype_) || epilogue_ != nullptr) && product(best_m, best_n) > kHalfTile) return false;
   tile_m_ = best_m;
   tile_n_ = best_n;
   return true;

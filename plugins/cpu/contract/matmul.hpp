@@ -116,6 +116,7 @@ class MatmulPlan {
   void transpose();
   bool find_vector();
   bool find_thin();
+  bool find_tiles(InstructionSet set);
   bool is_in_place() const;
   bool is_flat() const;
   void cut_batch(int64_t threads, int64_t least, int64_t cost);
@@ -135,6 +136,9 @@ class MatmulPlan {
   void run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
   void run_product(const Execution& execution, const Tile& tile, bool accumulate, void* scratch) const;
   void run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const;
+  void finish_half_tile(const Execution& execution, const Tile& tile, const float* sums, void* frame) const;
+  int64_t sums_row(int64_t n) const;
+  int64_t band_rows(int64_t n) const;
   void apply_epilogue(const Tile& tile, void* frame) const;
 
   compute_dtype dtype_;
@@ -152,6 +156,7 @@ class MatmulPlan {
   bool transposed_ = false;     // computes the transposed product: a and b are swapped
 
   const GemmKernels* kernels_ = nullptr;
+  const GemmKernel* kernel_ = nullptr;
 
   int64_t tile_m_ = 0, tile_n_ = 0, tiles_m_ = 0, tiles_n_ = 0;
   int64_t batch_chunk_ = 1;  // batch entries of one task

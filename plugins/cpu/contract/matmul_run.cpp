@@ -242,7 +242,7 @@ void MatmulPlan::run_split(const Execution& execution) const {
     const MatmulPlan& plan = *shared.plan;
     const void* const a = plan.transposed_ ? shared.run->b : shared.run->a;
     const void* const b = plan.transposed_ ? shared.run->a : shared.run->b;
-    const GemmKernel& kernel = plan.kernels_->by_dtype[plan.dtype_];
+    const GemmKernel& kernel = *plan.kernel_;
     const bool along_rows = plan.column_[kA] == 1;  // then a part belongs to one row, else to all
     for (int64_t part = begin; part < end; ++part) {
       const int64_t row = along_rows ? part / plan.cuts_ : 0, first = part % plan.cuts_ * plan.cut_k_;
@@ -459,22 +459,47 @@ void MatmulPlan::apply_epilogue(const Tile& tile, void* frame) const {
 
 /// c = alpha a b, or c += alpha a b.
 void MatmulPlan::run_product(const Execution& execution, const Tile& tile, bool accumulate, void* scratch) const {
-  const GemmKernel& kernel = kernels_->by_dtype[dtype_];
+  const GemmKernel& kernel = *kernel_;
   const auto run = is_vector_ ? kernel.run_vector : is_thin_ ? kernel.run_thin : kernel.run;
   run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], tile.c, row_[kC], column_[kC],
        execution.alpha.value, accumulate, scratch});
 }
 
 void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const {
-  const HalfRows& rows = dtype_ == COMPUTE_DTYPE_FLOAT16 ? kernels_->float16 : kernels_->bfloat16;
-  const bool has_product = k_ > 0 && !execution.alpha.zero;
+  void* const frame = offset(scratch, frame_);
+  if (k_ == 0 || execution.alpha.zero) return finish_half_tile(execution, tile, nullptr, frame);
+  const GemmKernel& kernel = *kernel_;
+  const auto run = is_vector_ ? kernel.run_vector : is_thin_ ? kernel.run_thin : kernel.run;
   float* const sums = static_cast<float*>(offset(scratch, kernel_scratch_bytes_));
-  if (has_product) {
-    const GemmKernel& kernel = kernels_->by_dtype[dtype_];
-    const auto run = is_vector_ ? kernel.run_vector : is_thin_ ? kernel.run_thin : kernel.run;
-    run({tile.m, tile.n, k_, tile.a, row_[kA], column_[kA], tile.b, row_[kB], column_[kB], sums, tile.n, 1,
-         &kOne<float>, false, scratch});
+  GemmCall call = {tile.m, tile.n,           k_, tile.a,       row_[kA], column_[kA], tile.b, row_[kB], column_[kB],
+                   sums,   sums_row(tile.n), 1,  &kOne<float>, false,    scratch};
+  if (kernel.pack == nullptr) {
+    run(call);
+    return finish_half_tile(execution, tile, sums, frame);
   }
+  kernel.pack(call);
+  const int64_t rows = band_rows(tile_n_);
+  for (int64_t first = 0; first < tile.m; first += rows) {
+    const auto from = [&](const void* matrix, int operand) {
+      return matrix == nullptr ? nullptr : offset(matrix, first * row_[operand] * element_bytes_);
+    };
+    const Tile band = {std::min(rows, tile.m - first),
+                       tile.n,
+                       from(tile.a, kA),
+                       tile.b,
+                       const_cast<void*>(from(tile.c, kC)),
+                       from(tile.addend, kAddend),
+                       from(tile.bias, kBias)};
+    call.m = band.m;
+    call.a = band.a;
+    run(call);
+    finish_half_tile(execution, band, sums, frame);
+  }
+}
+
+/// Rounds the sums, which may be NULL, and the other terms.
+void MatmulPlan::finish_half_tile(const Execution& execution, const Tile& tile, const float* sums, void* frame) const {
+  const HalfRows& rows = dtype_ == COMPUTE_DTYPE_FLOAT16 ? kernels_->float16 : kernels_->bfloat16;
   float alpha, beta;
   std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
   std::memcpy(&beta, execution.beta.value, sizeof beta);
@@ -485,7 +510,9 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
   // Rows that follow one another are one line, so that pieces of narrow results are long too.
   const auto step = [&](int operand) { return tile.n == 1 ? row_[operand] : column_[operand]; };
   const auto joins = [&](int operand) { return tile.n == 1 || row_[operand] == tile.n * column_[operand]; };
-  const bool joined = joins(kC) && (tile.addend == nullptr || joins(kAddend)) && (tile.bias == nullptr || joins(kBias));
+  const int64_t row = sums_row(tile.n);
+  const bool joined = row == tile.n && joins(kC) && (tile.addend == nullptr || joins(kAddend)) &&
+                      (tile.bias == nullptr || joins(kBias));
   const int64_t lines = joined ? 1 : tile.m, length = joined ? tile.m * tile.n : tile.n;
   for (int64_t i = 0; i < lines; ++i) {
     for (int64_t first = 0; first < length; first += kPiece) {
@@ -493,25 +520,31 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
       const auto element = [&](const void* matrix, int operand) {
         return static_cast<const uint16_t*>(matrix) + i * row_[operand] + first * step(operand);
       };
-      if (has_product) {
-        for (int64_t j = 0; j < n; ++j) result[j] = alpha * sums[i * length + first + j];
-      } else {
+      const float* from = result;
+      if (sums == nullptr) {
         std::fill_n(result, n, 0.0f);
+      } else if (execution.alpha.one) {
+        from = sums + i * row + first;
+      } else {
+        for (int64_t j = 0; j < n; ++j) result[j] = alpha * sums[i * row + first + j];
       }
-      if (tile.addend != nullptr) {
-        rows.widen(element(tile.addend, kAddend), step(kAddend), term, n);
-        for (int64_t j = 0; j < n; ++j) result[j] += beta * term[j];
-      }
-      if (tile.bias != nullptr) {
-        rows.widen(element(tile.bias, kBias), step(kBias), term, n);
-        for (int64_t j = 0; j < n; ++j) result[j] += term[j];
-      }
+      const auto add_term = [&](const void* matrix, int operand, float scale) {
+        rows.widen(element(matrix, operand), step(operand), term, n);
+        if (from == result) {
+          for (int64_t j = 0; j < n; ++j) result[j] += scale * term[j];
+        } else {
+          for (int64_t j = 0; j < n; ++j) result[j] = from[j] + scale * term[j];
+        }
+        from = result;
+      };
+      if (tile.addend != nullptr) add_term(tile.addend, kAddend, beta);
+      if (tile.bias != nullptr) add_term(tile.bias, kBias, 1);
       auto* const c = const_cast<uint16_t*>(element(tile.c, kC));
       if (epilogue_ == nullptr) {
-        rows.narrow(result, c, step(kC), n);
+        rows.narrow(from, c, step(kC), n);
         continue;
       }
-      epilogue_->apply(epilogue_->user, offset(scratch, frame_), result, rounded, n);
+      epilogue_->apply(epilogue_->user, frame, from, rounded, n);
       for (int64_t j = 0; j < n; ++j) c[j * step(kC)] = rounded[j];
     }
   }

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/cpu/isa/isa.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -33,6 +39,21 @@ const BlockKernels* block_kernels() {
   return &table;
 }
 
+#if COMPUTE_CPU_AVX512
+bool has_tiles() {
+  constexpr uint32_t kBfloat16 = 1u << 22, kTiles = 1u << 24;
+  uint32_t eax, ebx, ecx, edx;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kBfloat16) != 0 && (edx & kTiles) != 0;
+}
+
+// It holds for the process. The system refuses if a thread has a signal stack that is too small for the registers.
+bool is_permitted_tiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  static const bool is_permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return is_permitted;
+}
+#endif
+
 const Isa* chosen = nullptr;
 
 }  // namespace
@@ -42,7 +63,7 @@ InstructionSet widest_instruction_set() {
   __builtin_cpu_init();
   // The levels of the x86-64 ABI, which include that the system saves the registers.
 #if COMPUTE_CPU_AVX512
-  if (__builtin_cpu_supports("x86-64-v4")) return InstructionSet::avx512;
+  if (__builtin_cpu_supports("x86-64-v4")) return has_tiles() ? InstructionSet::amx : InstructionSet::avx512;
 #endif
   if (__builtin_cpu_supports("x86-64-v3")) return InstructionSet::avx2;
 #endif
@@ -53,6 +74,15 @@ const Isa& isa_of(InstructionSet set) {
 #if defined(__x86_64__)
   set = std::min(set, widest_instruction_set());
 #if COMPUTE_CPU_AVX512
+  if (set == InstructionSet::amx) {
+    static const Isa isa = [] {
+      Isa tiles = isa_of(InstructionSet::avx512);
+      tiles.set = InstructionSet::amx;
+      tiles.name = "amx";
+      return tiles;
+    }();
+    return isa;
+  }
   if (set == InstructionSet::avx512) {
     static const Isa isa{set,
                          "avx512",
@@ -104,11 +134,19 @@ const Isa& isa_of(InstructionSet set) {
   return isa;
 }
 
+const GemmKernel* tile_kernel([[maybe_unused]] InstructionSet set) {
+#if COMPUTE_CPU_AVX512
+  if (isa_of(set).set == InstructionSet::amx && is_permitted_tiles()) return &amx::tile_kernel;
+#endif
+  return nullptr;
+}
+
 const Isa* select_isa(const char* narrow) {
-  const std::string_view name = narrow != nullptr ? narrow : "avx512";
+  const std::string_view name = narrow != nullptr ? narrow : "amx";
   if (name == "baseline" || name == "sse2") return &isa_of(InstructionSet::baseline);
   if (name == "avx2") return &isa_of(InstructionSet::avx2);
   if (name == "avx512") return &isa_of(InstructionSet::avx512);
+  if (name == "amx") return &isa_of(InstructionSet::amx);
   return nullptr;
 }
 
@@ -119,7 +157,7 @@ void choose_isa() {
     chosen = select_isa(narrow->c_str());
     if (chosen == nullptr) {
       common::log(COMPUTE_LOG_WARNING, "load",
-                  "COMPUTE_CPU_ISA=" + *narrow + " is ignored; expected baseline, sse2, avx2 or avx512");
+                  "COMPUTE_CPU_ISA=" + *narrow + " is ignored; expected baseline, sse2, avx2, avx512 or amx");
     }
   }
   if (chosen == nullptr) chosen = select_isa(nullptr);

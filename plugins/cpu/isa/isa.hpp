@@ -9,6 +9,7 @@ namespace compute::cpu {
 struct BlockKernels;
 struct CopyKernels;
 struct FourierKernels;
+struct GemmKernel;
 struct GemmKernels;
 struct JacobiKernels;
 struct NetworkKernels;
@@ -22,8 +23,8 @@ struct TriangleKernels;
 struct WindowKernels;
 
 /// The instruction sets for which the kernels are compiled, in ascending order. On processors other than x86-64 only
-/// `baseline` exists, which is compiled with the compiler's own target options.
-enum class InstructionSet : int32_t { baseline = 0, avx2 = 1, avx512 = 2 };
+/// `baseline` exists, which is compiled with the compiler's own target options. `amx` is `avx512` with tile_kernel().
+enum class InstructionSet : int32_t { baseline = 0, avx2 = 1, avx512 = 2, amx = 3 };
 
 struct Isa {
   InstructionSet set;
@@ -50,8 +51,12 @@ InstructionSet widest_instruction_set();
 /// The kernels of `set`, or of the best instruction set if this processor does not have `set`.
 const Isa& isa_of(InstructionSet set);
 
-/// The kernels for this processor. `narrow` is the setting COMPUTE_CPU_ISA, or null: "baseline" (also "sse2"), "avx2"
-/// or "avx512" limits the choice. An instruction set that the processor lacks is never chosen. Returns null if `narrow`
+/// The kernel for products of bfloat16 by tiles, or null if `set` or the system does not have them. Asks the system for
+/// permission at the first call.
+const GemmKernel* tile_kernel(InstructionSet set);
+
+/// The kernels for this processor. `narrow` is the setting COMPUTE_CPU_ISA, or null: "baseline" (also "sse2"), "avx2",
+/// "avx512" or "amx" limits the choice. An instruction set that the processor lacks is never chosen. Returns null if `narrow`
 /// is none of these.
 const Isa* select_isa(const char* narrow);
 

@@ -57,6 +57,8 @@ struct GemmKernel {
   /// they read a where it is.
   bool has_narrow_panels;
   int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
+  /// If not NULL, it packs b into the scratch memory, which `run` then needs, for any rows of a.
+  void (*pack)(const GemmCall& call) = nullptr;
 };
 
 /// Of float16 or bfloat16: conversions of rows to and from float32, which round to nearest even, and products of both.

@@ -22,6 +22,10 @@ COMPUTE_CPU_SET(baseline)
 COMPUTE_CPU_SET(avx2)
 COMPUTE_CPU_SET(avx512)
 
+namespace amx {
+extern const GemmKernel tile_kernel;
+}
+
 /// Entries that are the same for every set: complex numbers, and conversions between float16 and bfloat16.
 void fill_scalar(BlockKernels* table);
 

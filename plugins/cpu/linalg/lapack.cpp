@@ -80,7 +80,7 @@ void warn_of_old_kernels(void* library) {
     common::log(COMPUTE_LOG_WARNING, "load",
                 "OpenBLAS does not know this processor and has chosen kernels for " + std::string(core) +
                     ", which make decompositions slow; OPENBLAS_CORETYPE=" +
-                    (widest == InstructionSet::avx512 ? "SKYLAKEX" : "HASWELL") +
+                    (widest >= InstructionSet::avx512 ? "SKYLAKEX" : "HASWELL") +
                     " in the environment of the process chooses others, and so does a newer version");
   }
 }

@@ -56,6 +56,7 @@ std::vector<std::string> options_for(std::string_view given) {
                                       "-pipe"};
 #if defined(__x86_64__)
   switch (isa().set) {
+    case InstructionSet::amx:
     case InstructionSet::avx512:
       options.insert(options.end(), {"-march=x86-64-v4", "-mprefer-vector-width=512"});
       break;
