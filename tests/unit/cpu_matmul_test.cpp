@@ -414,6 +414,70 @@ TEST(CpuMatmulHalf, SumsInFloat32AndRoundsOnce) {
   }
 }
 
+/// Exact sums of operands, of products and of sums that are subnormal, in some rows of a matrix or in all. The depth is
+/// divided, and tiles of AMX would take such numbers for zeros.
+TEST(CpuMatmulHalf, SubnormalNumbersCount) {
+  std::mt19937_64 random(5);
+  constexpr compute_dtype kDtype = COMPUTE_DTYPE_BFLOAT16;
+  const int64_t m = 72, n = 45, k = 450;
+  for (const auto& [a_exponent, b_exponent] : {std::pair{-131, 10}, {-131, 120}, {-66, -67}, {-60, -62}, {-50, -59}}) {
+    for (const int64_t ordinary : {int64_t{0}, int64_t{37}}) {
+      Product product{Operand(kDtype, {}, m, k, Layout::row_major), Operand(kDtype, {}, k, n, Layout::transposed),
+                      Operand(kDtype, {}, m, n, Layout::row_major)};
+      std::vector<double> values(m * k + k * n);
+      double* const a = values.data();
+      double* const b = a + m * k;
+      const auto draw = [&](int exponent) { return std::ldexp(static_cast<double>(random() % 7) - 3, exponent); };
+      // 9 terms of each sum are not 0: it has 7 bits.
+      for (int64_t l = 0; l < k; l += 50) {
+        for (int64_t i = 0; i < m; ++i) a[i * k + l] = draw(i < ordinary ? -b_exponent : a_exponent);
+        for (int64_t j = 0; j < n; ++j) b[l * n + j] = draw(b_exponent);
+      }
+      for (int64_t l = 0; l < k; ++l) {
+        for (int64_t i = 0; i < m; ++i) product.a.set({}, i, l, encode(kDtype, a[i * k + l]));
+        for (int64_t j = 0; j < n; ++j) product.b.set({}, l, j, encode(kDtype, b[l * n + j]));
+      }
+      for (const Setting& setting : all_settings()) {
+        SCOPED_TRACE(setting.name + " " + std::to_string(a_exponent) + " " + std::to_string(b_exponent));
+        product.run(setting.options);
+        for (int64_t i = 0; i < m; ++i) {
+          for (int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; l += 50) sum += a[i * k + l] * b[l * n + j];
+            ASSERT_EQ(read_number(kDtype, product.c.at({}, i, j)).real(), sum) << i << ", " << j;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Where one factor is subnormal, vectors compute what tiles compute elsewhere, to the bit.
+TEST(CpuMatmulHalf, ASubnormalFactorChangesNoOtherBit) {
+  constexpr compute_dtype kDtype = COMPUTE_DTYPE_BFLOAT16;
+  for (const Setting& setting : all_settings()) {
+    for (const Shape& shape : {Shape{67, 131, 900}, Shape{200, 33, 40}, Shape{17, 300, 129}}) {
+      SCOPED_TRACE(setting.name);
+      std::mt19937_64 random(13);
+      Product product{Operand(kDtype, {}, shape.m, shape.k, Layout::row_major),
+                      Operand(kDtype, {}, shape.k, shape.n, Layout::row_major),
+                      Operand(kDtype, {}, shape.m, shape.n, Layout::row_major)};
+      product.a.fill(random);
+      product.b.fill(random);
+      product.a.set({}, 3, 2, encode(kDtype, 0));
+      product.b.set({}, 2, 31, encode(kDtype, 0));
+      product.run(setting.options);
+      const std::vector<std::byte> expected = product.c.bytes;
+      product.a.set({}, 3, 2, encode(kDtype, 0x1p-133));
+      product.run(setting.options);
+      EXPECT_EQ(product.c.bytes, expected);
+      product.b.set({}, 2, 31, encode(kDtype, 0x1p-133));
+      product.run(setting.options);
+      EXPECT_EQ(product.c.bytes, expected);
+    }
+  }
+}
+
 /// Every float16 or bfloat16 as the product of itself and 1, by every instruction set: widening and narrowing are
 /// exact.
 TEST(CpuMatmulHalf, EveryValueComesThrough) {

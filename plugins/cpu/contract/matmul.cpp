@@ -52,20 +52,23 @@ constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read at a ti
 // Parts of its sums read whole rows. The partial sums are small compared with the matrix.
 constexpr int64_t kThinPartBytes = 128 << 10;
 constexpr int64_t kThinPartDepth = 64;
-constexpr int64_t kThinPartRows = 16;    // times the rows of the other matrix
-constexpr int64_t kThinSums = 64 << 10;  // results, at most
-// Tiles of AMX take products of at least so many rows and columns, terms and multiplications.
-constexpr int64_t kTileLines = 8, kTileLinesAlongTerms = 3, kTileTerms = 8, kTileWork = 12 << 10;
-constexpr int64_t kTileSpeed = 6;                               // times as many multiplications as of float32
-constexpr int64_t kTilePacked = 640 << 10, kTileColumns = 128;  // elements of b in a task, but not fewer columns
-constexpr int64_t kTileUses = 8;
-constexpr int64_t kTileSums = 16 << 10;
+constexpr int64_t kThinPartRows = 16;     // times the rows of the other matrix
+constexpr int64_t kThinSums = 64 << 10;   // results, at most
 constexpr int64_t kVectorRows = 64;       // tasks are multiples of this, so that none shares a cache line
 constexpr int64_t kFewSums = 64;          // fewer than these, and longer ones than two parts, are cut
 constexpr int64_t kMostColumnParts = 32;  // of sums along rows that are adjacent elements
 constexpr int64_t kColumnPartBytes = 256 << 10;
 constexpr int64_t kColumnBytes = 64 << 10;  // of longer columns a part is worth a task
 constexpr int64_t kSumPart = 16 << 10;      // elements of a part
+// Tiles of AMX take products of at least so many rows and columns, terms and multiplications. Where the larger matrix
+// has adjacent elements along its rows, fewer lines are faster in place.
+constexpr int64_t kTileLines = 8, kTileLinesAlongTerms = 3, kTileTerms = 8, kTileWork = 12 << 10;
+constexpr int64_t kTileSpeed = 6;           // multiplications in the time of one of float32
+constexpr int64_t kTilePacked = 640 << 10;  // elements of b that a task packs, at most: half of a second cache
+constexpr int64_t kTileLeastTerms = 320;    // for which that counts: rows of sums stay in the cache too
+constexpr int64_t kTileColumns = 128;       // no task is cut to fewer
+constexpr int64_t kTileUses = 8;            // columns per row of a, at most: fewer rows use what is packed only once
+constexpr int64_t kTileSums = 16 << 10;     // results that are rounded together
 
 int64_t round_up(int64_t x, int64_t unit) { return ceiling(x, unit) * unit; }
 
@@ -290,8 +293,8 @@ void MatmulPlan::cut(int64_t threads) {
   const auto is_coarse = [&] { return tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork; };
   // Tiles may be cut anywhere without changing a bit.
   if (kernel_->pack != nullptr) {
-    // Few rows use what is packed once: then it needs to stay in the nearer cache.
-    while (tile_n_ > kTileColumns && (product(tile_n_, k_) > kTilePacked || tile_n_ >= kTileUses * m_))
+    while (tile_n_ > kTileColumns &&
+           (product(tile_n_, std::max(k_, kTileLeastTerms)) > kTilePacked || tile_n_ >= product(kTileUses, m_)))
       tile_n_ = round_up(ceiling(tile_n_, 2), kernel.columns);
   } else {
     while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile) halve_longer();
