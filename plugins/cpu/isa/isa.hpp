@@ -56,8 +56,8 @@ const Isa& isa_of(InstructionSet set);
 const GemmKernel* tile_kernel(InstructionSet set);
 
 /// The kernels for this processor. `narrow` is the setting COMPUTE_CPU_ISA, or null: "baseline" (also "sse2"), "avx2",
-/// "avx512" or "amx" limits the choice. An instruction set that the processor lacks is never chosen. Returns null if `narrow`
-/// is none of these.
+/// "avx512" or "amx" limits the choice. An instruction set that the processor lacks is never chosen. Returns null if
+/// `narrow` is none of these.
 const Isa* select_isa(const char* narrow);
 
 /// Fixes the result of isa(): the best instruction set of the processor, limited by COMPUTE_CPU_ISA. Called when the
