@@ -261,10 +261,13 @@ bool MatmulPlan::is_flat() const {
   return k_ <= kFlatTerms || (n_ >= kFlatColumns && k_ * element_bytes_ <= kFlatRowBytes);
 }
 
-/// True iff the kernel for tiles takes the product.
+/// True iff the kernel for tiles takes the product. Beside a large matrix whose rows are adjacent elements, the kernel
+/// for a few rows is faster.
 bool MatmulPlan::find_tiles(InstructionSet set) {
+  const int64_t few = std::min(m_, n_), many = std::max(m_, n_);
   const bool along_terms = m_ <= n_ ? row_[kB] == 1 : column_[kA] == 1;  // elements of the larger matrix are adjacent
-  if (dtype_ != COMPUTE_DTYPE_BFLOAT16 || std::min(m_, n_) < (along_terms ? kTileLinesAlongTerms : kTileLines) ||
+  const bool is_large = many >= kThinColumns && k_ >= kThinTerms && product(k_, many) >= kThinElements;
+  if (dtype_ != COMPUTE_DTYPE_BFLOAT16 || few < (along_terms || !is_large ? kTileLinesAlongTerms : kTileLines) ||
       k_ < kTileTerms || product(product(m_, n_), k_) < kTileWork)
     return false;
   const GemmKernel* const tiles = tile_kernel(set);
