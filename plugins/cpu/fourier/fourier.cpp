@@ -128,11 +128,18 @@ class FourierPlan : public Plan {
     return count;
   }
 
+  // Whether to transform lines in groups, which takes their elements from where they are.
+  bool in_groups() const {
+    const bool is_row = src_step_ == 1 && dst_step_ == 1, is_beside = src_line() == 1 || dst_line() == 1;
+    return line_.prefers_groups(lines()) ||
+           (line_.takes_groups() && !is_row && is_beside && 2 * lines() >= FourierLine<T>::lanes());
+  }
+
   // Complex lines of adjacent elements; `together`, if the line takes groups.
   void transform(const T* src, int64_t src_line, bool swaps_src, T* dst, int64_t dst_line, bool swaps_dst,
                  bool together, const Group& group) const {
     if (together && group.count > 1)
-      return line_.group({src, 1, src_line}, swaps_src, {dst, 1, dst_line}, swaps_dst, group.count, scale_,
+      return line_.group({src, 2, 2 * src_line}, swaps_src, {dst, 2, 2 * dst_line}, swaps_dst, group.count, scale_,
                          group.workers.scratch);
     for (int64_t j = 0; j < group.count; ++j)
       line_.row(src + 2 * j * src_line, swaps_src, dst + 2 * j * dst_line, swaps_dst, scale_, group.own, group.workers);
@@ -155,16 +162,12 @@ class ComplexPlan final : public FourierPlan<T> {
  public:
   explicit ComplexPlan(const Op& op)
       : Base(op, length_of(op), length_of(op)), is_inverse_(op.integer("inverse", 0) != 0) {
-    const int64_t width = FourierLine<T>::lanes();
-    const int64_t lines = Base::lines();
-    const bool is_row = src_step_ == 1 && dst_step_ == 1;
-    const bool is_beside = Base::src_line() == 1 || Base::dst_line() == 1;
-    in_groups_ = line_.prefers_groups(lines) || (line_.takes_groups() && !is_row && is_beside && 2 * lines >= width);
+    in_groups_ = Base::in_groups();
     copies_src_ = !in_groups_ && src_step_ != 1;
     copies_dst_ = !in_groups_ && dst_step_ != 1;
     pitch_ = 2 * line_.length() + 16;  // not a power of two
     const int64_t count = copies_src_ || copies_dst_ ? Base::copied_lines(pitch_) : 1;
-    Base::divide(in_groups_ ? width : count, copies_src_ || copies_dst_ ? count * pitch_ : 0);
+    Base::divide(in_groups_ ? FourierLine<T>::lanes() : count, copies_src_ || copies_dst_ ? count * pitch_ : 0);
   }
 
   void run(const compute_plugin_run& run) const override {
@@ -174,8 +177,9 @@ class ComplexPlan final : public FourierPlan<T> {
       const T* from = src + 2 * group.src;
       T* to = dst + 2 * group.dst;
       if (in_groups_) {
-        return line_.group({from, src_step_, Base::src_line()}, is_inverse_, {to, dst_step_, Base::dst_line()},
-                           is_inverse_, group.count, scale_, group.workers.scratch);
+        return line_.group({from, 2 * src_step_, 2 * Base::src_line()}, is_inverse_,
+                           {to, 2 * dst_step_, 2 * Base::dst_line()}, is_inverse_, group.count, scale_,
+                           group.workers.scratch);
       }
       int64_t from_line = Base::src_line(), to_line = Base::dst_line();
       if (copies_src_) {
@@ -203,13 +207,18 @@ class ComplexPlan final : public FourierPlan<T> {
 template <class T>
 class RealPlan final : public FourierPlan<T> {
   using Base = FourierPlan<T>;
-  using Base::line_, Base::src_step_, Base::dst_step_;
+  using Base::line_, Base::src_step_, Base::dst_step_, Base::scale_;
 
  public:
   explicit RealPlan(const Op& op)
       : Base(op, inner_length(size_of(op)), size_of(op)), n_(size_of(op)), is_back_(op.name() == "irfft") {
     if (is_even()) roots_ = fourier_roots<T>(n_, n_ / 4 + 1);
     const int64_t width = FourierLine<T>::lanes();
+    is_direct_ = is_even() && Base::in_groups();
+    if (is_direct_) {
+      Base::divide(width, 0);
+      return;
+    }
     // Whether the real numbers, or the complex ones, are lines as transforms take them.
     const int64_t real_step = is_back_ ? dst_step_ : src_step_,
                   real_line = is_back_ ? Base::dst_line() : Base::src_line();
@@ -227,6 +236,7 @@ class RealPlan final : public FourierPlan<T> {
     const T* const src = Base::src_of(run);
     T* const dst = Base::dst_of(run);
     Base::each_group(run, [&](const typename Base::Group& group) {
+      if (is_direct_) return transform_directly(src, dst, group);
       is_back_ ? back(src + 2 * group.src, dst + group.dst, group) : forth(src + group.src, dst + 2 * group.dst, group);
     });
   }
@@ -238,6 +248,16 @@ class RealPlan final : public FourierPlan<T> {
   }
   static int64_t inner_length(int64_t n) { return n % 2 == 0 ? n / 2 : n; }
   bool is_even() const { return n_ % 2 == 0; }
+
+  void transform_directly(const T* src, T* dst, const typename Base::Group& group) const {
+    const auto lines = [&]<class P>(P* data, bool is_real, int64_t at, int64_t step, int64_t line) {
+      return is_real ? FourierLines<P>{data + at, 2 * step, line, step}
+                     : FourierLines<P>{data + 2 * at, 2 * step, 2 * line};
+    };
+    line_.group(lines(src, !is_back_, group.src, src_step_, Base::src_line()), false,
+                lines(dst, is_back_, group.dst, dst_step_, Base::dst_line()), false, group.count, scale_,
+                group.workers.scratch, {roots_.data(), is_back_});
+  }
 
   void forth(const T* src, T* dst, const typename Base::Group& group) const {
     T *const in = group.copies, *const out = in + group.count * pitch_;
@@ -301,7 +321,7 @@ class RealPlan final : public FourierPlan<T> {
 
   const int64_t n_;
   const bool is_back_;
-  bool takes_real_ = false, takes_half_ = false, is_together_ = false;
+  bool is_direct_ = false, takes_real_ = false, takes_half_ = false, is_together_ = false;
   int64_t pitch_ = 0;  // of copies of lines
   std::vector<T> roots_;
 };

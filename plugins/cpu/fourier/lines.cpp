@@ -168,7 +168,7 @@ FourierLine<T>::FourierLine(int64_t n) : n_(n) {
   } else if (!in_lanes_) {
     make_chirp();
   } else {
-    worker_size_ = rounded<T>(4 * width * n);
+    worker_size_ = rounded<T>(4 * width * (n + 1));
   }
 }
 
@@ -197,7 +197,7 @@ void FourierLine<T>::make_square(int64_t columns) {
     }
   }
   own_size_ = rounded<T>(2 * n_);
-  worker_size_ = rounded<T>(4 * width * std::max({column_length_, row_length_, in_lanes_ ? n_ : 0}));
+  worker_size_ = rounded<T>(4 * width * (std::max({column_length_, row_length_, in_lanes_ ? n_ : 0}) + 1));
 }
 
 template <class T>
@@ -230,8 +230,8 @@ void FourierLine<T>::make_chirp() {
 
 template <class T>
 void FourierLine<T>::group(FourierLines<const T> src, bool swaps_src, FourierLines<T> dst, bool swaps_dst,
-                           int64_t count, T scale, T* scratch) const {
-  kernel().transform(in_lanes_->table, src, swaps_src, dst, swaps_dst, count, scale, nullptr, scratch);
+                           int64_t count, T scale, T* scratch, FourierHalf<T> half) const {
+  kernel().transform(in_lanes_->table, src, swaps_src, dst, swaps_dst, count, scale, nullptr, half, scratch);
 }
 
 template <class T>
@@ -239,7 +239,7 @@ void FourierLine<T>::row(const T* src, bool swaps_src, T* dst, bool swaps_dst, T
                          const FourierWorkers<T>& workers) const {
   if (kind_ == Kind::kSquare) return run_square(src, swaps_src, dst, swaps_dst, scale, own, workers);
   if (kind_ == Kind::kChirp) return run_chirp(src, swaps_src, dst, swaps_dst, scale, own, workers);
-  group({src, 1, 0}, swaps_src, {dst, 1, 0}, swaps_dst, 1, scale, workers.scratch);
+  group({src, 2, 0}, swaps_src, {dst, 2, 0}, swaps_dst, 1, scale, workers.scratch);
 }
 
 template <class T>
@@ -249,13 +249,13 @@ void FourierLine<T>::run_square(const T* src, bool swaps_src, T* dst, bool swaps
   workers.each((n + width - 1) / width, [&](int64_t block, T* scratch) {
     const int64_t first = block * width;
     const FourierTwist<T> twist{twist_steps_.data() + 2 * block * m, twist_lanes_.data()};
-    kernel().transform(of_columns_->table, {src + 2 * first, n, 1}, swaps_src, {own + 2 * first, n, 1}, false,
-                       std::min(width, n - first), T{1}, &twist, scratch);
+    kernel().transform(of_columns_->table, {src + 2 * first, 2 * n, 2}, swaps_src, {own + 2 * first, 2 * n, 2}, false,
+                       std::min(width, n - first), T{1}, &twist, {}, scratch);
   });
   workers.each((m + width - 1) / width, [&](int64_t block, T* scratch) {
     const int64_t first = block * width;
-    kernel().transform(of_rows_->table, {own + 2 * first * n, 1, n}, false, {dst + 2 * first, m, 1}, swaps_dst,
-                       std::min(width, m - first), scale, nullptr, scratch);
+    kernel().transform(of_rows_->table, {own + 2 * first * n, 2, 2 * n}, false, {dst + 2 * first, 2 * m, 2}, swaps_dst,
+                       std::min(width, m - first), scale, nullptr, {}, scratch);
   });
 }
 

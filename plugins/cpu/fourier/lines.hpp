@@ -56,7 +56,7 @@ class FourierLine {
 
   /// Up to lanes() lines, where takes_groups(). `scratch` is that of a worker.
   void group(FourierLines<const T> src, bool swaps_src, FourierLines<T> dst, bool swaps_dst, int64_t count, T scale,
-             T* scratch) const;
+             T* scratch, FourierHalf<T> half = {}) const;
   /// One line of adjacent elements; src may be dst.
   void row(const T* src, bool swaps_src, T* dst, bool swaps_dst, T scale, T* own,
            const FourierWorkers<T>& workers) const;

@@ -22,11 +22,12 @@ struct FourierPasses {
 
 constexpr int kMostFourierRadix = 47;
 
-/// Element i of line j is at data + 2 (i * step + j * line).
+/// The real part of element i of line j is at data + i * step + j * line, its imaginary part `part` further.
 template <class T>
 struct FourierLines {
   T* data;
   int64_t step, line;
+  int64_t part = 1;
 };
 
 /// Element k of line j is multiplied by steps[k] lanes[k][j]: lanes has, for each k, a vector of real parts and one of
@@ -37,15 +38,23 @@ struct FourierTwist {
   const T* lanes;
 };
 
+/// Lines of n complex numbers stand for 2 n real ones in pairs. roots has exp(-2 pi i k / (2 n)) for k up to n / 2.
+template <class T>
+struct FourierHalf {
+  const T* roots = nullptr;  // NULL if numbers are complex
+  bool is_back = false;      // src has the first n + 1 elements of the real numbers' transform; if not, dst
+};
+
 template <class T>
 struct FourierKernel {
   /// Lines that are transformed at a time.
   int32_t lanes;
   /// Transforms up to `lanes` lines. Real and imaginary parts change places in src and in dst where that is asked for;
-  /// in both, it makes the sign in the exponent 1. `twist` may be NULL. `scratch` has 4 * lanes * n elements and begins
-  /// at a cache line. src and dst may be the same lines.
+  /// in both, it makes the sign in the exponent 1. `twist` may be NULL. `scratch` has 4 * lanes * (n + 1) elements and
+  /// begins at a cache line. src and dst may be the same lines. With `half`, nothing changes places.
   void (*transform)(const FourierPasses<T>& passes, FourierLines<const T> src, bool swaps_src, FourierLines<T> dst,
-                    bool swaps_dst, int64_t count, T scale, const FourierTwist<T>* twist, T* scratch);
+                    bool swaps_dst, int64_t count, T scale, const FourierTwist<T>* twist, FourierHalf<T> half,
+                    T* scratch);
   /// dst[i] = scale x[i] y[i] for complex numbers; the parts of x, or of the results, change places where asked for.
   void (*multiply)(const T* x, bool swaps_x, const T* y, T scale, bool swaps_dst, T* dst, int64_t n);
   /// z has the transform of n / 2 numbers, made of pairs of n real numbers; afterwards the first n / 2 + 1 elements of
