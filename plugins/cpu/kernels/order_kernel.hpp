@@ -13,6 +13,8 @@ namespace compute::cpu {
 // NaN wins. running[j] becomes the last y[i] of its column. n is a multiple of `period`.
 using RunningExtremes = void (*)(const void* x, int64_t n, int64_t period, void* running, void* y);
 
+constexpr int64_t kRandomBlocks = 8, kRankedWords = 128;
+
 struct OrderKernels {
   // keys[i] = the key of float32 number i. Keys compare as unsigned numbers like the floats, with NaN last; reversed if
   // `descending`. Returns how many are less than `limit`.
@@ -24,6 +26,11 @@ struct OrderKernels {
   // ranks[i] = how many keys are less than keys[i], or are equal to it and before it. Both arrays have room for a
   // vector after the n.
   void (*key_ranks)(const uint32_t* keys, int64_t n, uint32_t* ranks);
+  // pairs[2 i] and pairs[2 i + 1] = words 1 and 3 of the Philox block offset + i, above the numbers 2 i and 2 i + 1,
+  // for i in [begin, end), two multiples of kRandomBlocks.
+  void (*random_pairs)(uint64_t seed, uint64_t offset, int64_t begin, int64_t end, uint64_t* pairs);
+  // Sorts at most kRankedWords words by their upper halves. Equal ones stay in order.
+  void (*sort_words)(const uint64_t* words, int64_t n, uint64_t* sorted);
   // x[i] = the lesser of x[i] and y[i], and y[i] = the greater one. n is a multiple of 8.
   void (*exchange_words)(uint64_t* x, uint64_t* y, int64_t n);
   // y[i] = *running + x[0] + … + x[i], in float64; *running becomes the sum of all. -0 is the identity.

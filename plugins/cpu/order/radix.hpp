@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/order/pairs.hpp"
 #include "plugins/cpu/threads/thread_frame.hpp"
 #include "plugins/cpu/threads/threads.hpp"
@@ -84,7 +86,7 @@ Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits, bool are_ran
   auto* counts = reinterpret_cast<uint32_t*>(thread_frame());
   const int counted = (std::bit_width(static_cast<uint64_t>(n)) + kDigitBits - 1) / kDigitBits * kDigitBits;
   const int low = are_random ? std::max(key_bits - counted, 0) : 0;
-  const Digits digits(varying_bits(pairs, n, pairs[0].key()), low, key_bits);
+  const Digits digits(are_random ? ~uint64_t{0} : varying_bits(pairs, n, pairs[0].key()), low, key_bits);
   count_all_digits(pairs, n, digits, counts);
   for (const int shift : digits) {
     uint32_t place = 0;
@@ -95,6 +97,39 @@ Pair* sort_pairs(Pair* pairs, Pair* other, int64_t n, int key_bits, bool are_ran
   }
   if (low > 0) insert_pairs(pairs, n);
   return pairs;
+}
+
+// Sorts fewer than 2^32 pairs of random keys of 32 bits. Digits of the highest bits leave groups of about 24 pairs. The
+// result is in `pairs` or in `other`, which is returned.
+inline Narrow* sort_random_pairs(Narrow* pairs, Narrow* other, int64_t n) {
+  constexpr int kGroupBits = 5, kMostDigitBits = 12;
+  const int bits = std::max(static_cast<int>(std::bit_width(static_cast<uint64_t>(n))) - kGroupBits, 0);
+  const int digits = (bits + kMostDigitBits - 1) / kMostDigitBits;
+  int shift = 64 - bits;
+  for (int i = 0; i < digits; ++i) {
+    const int width = bits * (i + 1) / digits - bits * i / digits;
+    const uint64_t mask = (uint64_t{1} << width) - 1;
+    uint32_t places[1 << kMostDigitBits];
+    std::fill(places, places + mask + 1, 0);
+    for (int64_t j = 0; j < n; ++j) ++places[pairs[j].word >> shift & mask];
+    uint32_t place = 0;
+    for (uint64_t j = 0; j <= mask; ++j) place += std::exchange(places[j], place);
+    for (int64_t j = 0; j < n; ++j) other[places[pairs[j].word >> shift & mask]++] = pairs[j];
+    std::swap(pairs, other);
+    shift += width;
+  }
+  const uint64_t below = bits == 0 ? ~uint64_t{0} : ~uint64_t{0} >> bits;
+  for (int64_t begin = 0, end; begin < n; begin = end) {
+    const uint64_t last = pairs[begin].word | below;
+    for (end = begin + 1; end < n && pairs[end].word <= last;) ++end;
+    if (end - begin > kRankedWords) {
+      std::sort(pairs + begin, pairs + end);
+      std::copy(pairs + begin, pairs + end, other + begin);
+    } else {
+      isa().order->sort_words(&pairs[begin].word, end - begin, &other[begin].word);
+    }
+  }
+  return other;
 }
 
 // ---- By all threads -------------------------------------------------------------------------------------------------

@@ -316,47 +316,39 @@ class PermutationPlan final : public Plan {
   explicit PermutationPlan(const Op& op)
       : dtype_(op.output(0).dtype),
         extent_(op.output(0).shape[0]),
+        room_((extent_ + kDrawn - 1) / kDrawn * kDrawn),
         stride_(op.output(0).strides[0] * common::dtype_size(dtype_)),
         together_(SharedSort::is_for(1, extent_, thread_count())),
         shared_(together_ ? SharedSort(extent_, thread_count()) : SharedSort()) {
-    workspace_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Narrow)) + (together_ ? shared_.workspace_bytes() : 0);
+    workspace_bytes = 2 * room_ * static_cast<int64_t>(sizeof(Narrow)) + (together_ ? shared_.workspace_bytes() : 0);
   }
 
   void run(const compute_plugin_run& run) const override {
     auto* const pairs = reinterpret_cast<Narrow*>(address(run.workspace));
-    Narrow* const other = pairs + extent_;
+    Narrow* const other = pairs + room_;
     char* const dst = address(run.tensors[0]);
     uint64_t seed = 0, offset = 0;
     std::memcpy(&seed, &run.scalars[0], sizeof seed);
     std::memcpy(&offset, &run.scalars[1], sizeof offset);
-    const auto draw = [&](int64_t begin, int64_t end) { draw_pairs(seed, offset, begin, end, pairs); };
+    const auto draw = [&](int64_t begin, int64_t end) {
+      isa().order->random_pairs(seed, offset, begin * kRandomBlocks, end * kRandomBlocks, &pairs->word);
+    };
     const auto store = [&](const Narrow* sorted, int64_t begin, int64_t end) {
       dtype_ == COMPUTE_DTYPE_INT32 ? write<int32_t>(seed, offset, sorted, begin, end, dst)
                                     : write<int64_t>(seed, offset, sorted, begin, end, dst);
     };
     if (!together_) {
-      draw(0, extent_);
-      return store(sort_pairs(pairs, other, extent_, kKeyBits, true), 0, extent_);
+      draw(0, room_ / kDrawn);
+      return store(sort_random_pairs(pairs, other, extent_), 0, extent_);
     }
-    parallel_tasks(extent_, kPieceElements, draw);
-    shared_.sort(pairs, other, UINT32_MAX, reinterpret_cast<char*>(other + extent_), store, true);
+    parallel_tasks(room_ / kDrawn, kPieceElements / kDrawn, draw);
+    shared_.sort(pairs, other, UINT32_MAX, reinterpret_cast<char*>(other + room_), store, true);
   }
 
  private:
-  static constexpr int kKeyBits = 32;
+  static constexpr int64_t kDrawn = 2 * kRandomBlocks;
 
   // A block of random bits has the numbers of an even position and of the next one, the lower halves in front.
-  static void draw_pairs(uint64_t seed, uint64_t offset, int64_t begin, int64_t end, Narrow* pairs) {
-    if (begin < end && begin % 2 != 0) {
-      pairs[begin] = Narrow::of(philox(seed, block_of(offset, begin))[3], static_cast<uint32_t>(begin));
-      ++begin;
-    }
-    for (int64_t i = begin; i < end; i += 2) {
-      const PhiloxWords words = philox(seed, block_of(offset, i));
-      pairs[i] = Narrow::of(words[1], static_cast<uint32_t>(i));
-      if (i + 1 < end) pairs[i + 1] = Narrow::of(words[3], static_cast<uint32_t>(i + 1));
-    }
-  }
   static uint64_t block_of(uint64_t offset, int64_t position) { return offset + static_cast<uint64_t>(position) / 2; }
 
   // The sorted range has all keys that are equal to one of its own.
@@ -383,8 +375,9 @@ class PermutationPlan final : public Plan {
   }
 
   const compute_dtype dtype_;
-  const int64_t extent_, stride_;  // elements; bytes
-  const bool together_;            // threads share the work
+  const int64_t extent_, room_;  // elements; rounded up to what is drawn at a time
+  const int64_t stride_;         // bytes
+  const bool together_;          // threads share the work
   const SharedSort shared_;
 };
 
