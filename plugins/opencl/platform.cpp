@@ -158,6 +158,8 @@ void describe(DeviceInfo& info) {
   info.max_group_size = static_cast<int32_t>(std::min<int64_t>(group_limit, INT32_MAX));
   dialect.group_size =
       static_cast<int32_t>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(group_limit, 1, 256))));
+  // Registers may limit a kernel's groups elsewhere.
+  dialect.largest_group = dialect.has_ptx ? 1024 : dialect.group_size;
   dialect.compute_units = static_cast<int32_t>(device_number<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS, 1));
   dialect.groups_per_unit = dialect.is_host ? 4 : 8;
   dialect.local_memory_bytes =

@@ -195,6 +195,26 @@ TEST(SourceGenerator, ShortRowsShareAGroup) {
   EXPECT_LE(plan_launches(row.op.view(), gpu()).launches[0].groups, (1 << 20) / 8);
 }
 
+// Such as the channels of a small batch of images.
+TEST_F(GeneratedText, FewRowsHaveLargeGroups) {
+  Expression last;
+  TestOp channels("row");
+  channels.tensor(kF32, {32, 16, 784}).output(kF32, {32, 16, 784}).output(kF32, {1, 16, 1});
+  channels.expression(identity()).expression(identity());
+  channels.expression(
+      last.view({last.call(COMPUTE_PLUGIN_INTRINSIC_SUB, kF32, {last.input(0, kF32), last.input(1, kF32)})}));
+  channels.texts("kinds", {"sum"}).integers("axes", {0, 2}).integers("stored", {0});
+  RowOp along(16, 30000, 1), across(4000, 16, 0), many(1000, 30000, 1), brief(16, 1000, 1);
+  for (TestOp* op : {&channels, &along.op, &across.op}) {
+    const Op view = op->view();
+    const Launch launch = plan_launches(view, gpu()).launches[0];
+    EXPECT_EQ(launch.group_size, 1024);
+    if (!kCompiles || !nvrtc.is_there()) continue;
+    EXPECT_EQ(nvrtc.errors_of(kernel_source(view, gpu(), launch)), "");
+  }
+  for (RowOp* row : {&many, &brief}) EXPECT_EQ(plan_launches(row->op.view(), gpu()).launches[0].group_size, 256);
+}
+
 TEST(SourceGenerator, FewLongRowsAreRefused) {
   RowOp few(4, 1 << 20, 1), many(4096, 1 << 16, 1), brief(4, 1000, 1), statistics(10000, 64, 0),
       short_columns(2000, 64, 0);

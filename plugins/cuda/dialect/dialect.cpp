@@ -92,6 +92,7 @@ common::Dialect dialect() {
   dialect.functions = kFunctions;
   dialect.native.reset(COMPUTE_PLUGIN_INTRINSIC_EXP).reset(COMPUTE_PLUGIN_INTRINSIC_ERFC);
   dialect.has_ptx = dialect.has_warps = dialect.starts_kernels = true;
+  dialect.largest_group = 1024;
   dialect.has_vendor_products = true;
   dialect.item_registers = 255;
   // With more, cuBLASLt is faster: from 3 of halves, which it multiplies with matrix units.

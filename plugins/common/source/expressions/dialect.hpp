@@ -83,7 +83,8 @@ struct Dialect {
   int32_t few_rows = 16;            // of a product, up to which generated kernels are faster than the plugin's library
   int32_t few_rows_of_float64 = 8;  // the same for float64
   int32_t few_rows_of_halves = 16;  // the same for float16 and bfloat16
-  int32_t group_size = 256;         // work items of every launch: a power of two, at most the device's limit
+  int32_t group_size = 256;         // work items of most launches: a power of two, at most the device's limit
+  int32_t largest_group = 256;      // of kernels that ask for more: a power of two, at most the device's limit
   int32_t compute_units = 1;        // multiprocessors
   int32_t groups_per_unit = 8;      // groups that one compute unit runs at a time
   int64_t local_memory_bytes = 48 << 10;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // row: one kernel. A group of work items is a table of `across` × `along`, as in reduce: `across` rows, each of `along`
 // items; neighbouring items follow memory. An item keeps its elements of a short row in registers from stage to stage,
-// and reads those of a long one again. No row is shared by groups: few long rows are refused, and core decomposes them
-// into reductions that share them. The items of a row that share a warp exchange registers.
+// and reads those of a long one again. Few rows have larger groups, whose registers hold longer rows. No row is shared
+// by groups: few even longer rows are refused, and core decomposes them into reductions that share them. The items of a
+// row that share a warp exchange registers.
 //
-// Float sums: the terms of an item are a tree if it holds them, else it adds with compensation; the items of a row are
-// a tree.
+// Float sums: the terms of an item are a tree if it holds few, else it adds with compensation; the items of a row are a
+// tree.
 #include <algorithm>
 #include <cstdlib>
 
@@ -19,11 +20,12 @@ namespace {
 
 #include "plugins/common/source/reduce/row.inc"
 
-constexpr int64_t kMostHeld = 16;        // elements of an input that an item keeps in registers
-constexpr int64_t kMostHeldBytes = 128;  // of all inputs
-constexpr int64_t kNarrow = 32;          // items of a row up to kMostHeld / 2 times as long
-constexpr int64_t kManySteps = 256;      // of an item: worth several groups per row, if there are few
-constexpr int64_t kSector = 8;           // neighbouring items that read memory in whole parts
+constexpr int64_t kMostHeld = 16;            // elements of an input that an item keeps in registers
+constexpr int64_t kMostHeldOfFew = 32;       // the same if there are few rows
+constexpr int64_t kMostHeldBytes = 128;      // of all inputs
+constexpr int64_t kNarrow = 32;              // items of a row up to kMostHeld / 2 times as long
+constexpr int64_t kMostOfGroup = 256 * 256;  // elements: from here on worth several groups per row, if there are few
+constexpr int64_t kSector = 8;               // neighbouring items that read memory in whole parts
 
 std::string read(int32_t word) { return KernelBuilder::index_word(word); }
 
@@ -90,40 +92,45 @@ struct RowShape {
   int lanes = 1;            // elements an access along the row, a word
   int64_t along = 1, across = 1;
   int64_t held = 0;  // words in registers; 0: elements are read again
+  int64_t group() const { return along * across; }
 };
 
-// 16 bytes an access, if every tensor allows it, else one element.
+// 16 bytes an access along the innermost loop, if every tensor allows it, else one element.
 int choose_row_lanes(const Op& op, const RowNests& nests) {
   const LoopNest &kept = nests.kept, &combined = nests.combined;
-  if (combined.rank != 1) return 1;
+  if (combined.rank == 0) return 1;
+  const auto inner = static_cast<size_t>(combined.rank - 1);
   const auto is_tensor = [&](size_t operand) {
     const auto inputs = static_cast<size_t>(op.input_count());
     return operand < inputs || operand >= inputs + nests.axes.size();
   };
   int32_t greatest = 1;
   for (size_t i = 0; i < combined.strides.size(); ++i) {
-    const int64_t stride = combined.strides[i][0];
+    const int64_t stride = combined.strides[i][inner];
     if (is_tensor(i) && stride != 0 && stride != 1) return 1;
     if (is_tensor(i) && stride == 1) greatest = std::max(greatest, nests.sizes[i]);
   }
   const int lanes = 16 / greatest;
-  if (combined.points() % lanes != 0) return 1;
+  if (combined.extents[inner] % lanes != 0) return 1;
   for (size_t i = 0; i < combined.strides.size(); ++i) {
-    if (!is_tensor(i) || combined.strides[i][0] == 0) continue;
+    if (!is_tensor(i) || combined.strides[i][inner] == 0) continue;
     const int32_t size = nests.sizes[i], alignment = vector_alignment(size, lanes);
     const auto number = static_cast<int32_t>(i < static_cast<size_t>(op.input_count()) ? i : i - nests.axes.size());
     if (op.tensor(number).alignment < alignment || nests.offset(i) * size % alignment != 0) return 1;
-    for (int axis = 0; axis < kept.rank; ++axis) {
-      if (kept.strides[i][static_cast<size_t>(axis)] * size % alignment != 0) return 1;
+    for (size_t axis = 0; axis < static_cast<size_t>(kept.rank); ++axis) {
+      if (kept.strides[i][axis] * size % alignment != 0) return 1;
+    }
+    for (size_t axis = 0; axis < inner; ++axis) {
+      if (combined.strides[i][axis] * size % alignment != 0) return 1;
     }
   }
   return lanes;
 }
 
-RowShape choose_row_shape(const Op& op, const RowNests& nests, const Dialect& dialect) {
+RowShape choose_row_shape(const Op& op, const RowNests& nests, const Dialect& dialect, int64_t group) {
   RowShape shape;
   const LoopNest &kept = nests.kept, &combined = nests.combined;
-  const int64_t rows = kept.points(), terms = combined.points(), group = dialect.group_size;
+  const int64_t rows = kept.points(), terms = combined.points();
   // Memory runs along the nest whose innermost stride is less in the first input that moves differently along both.
   for (size_t i = 0; i < static_cast<size_t>(op.input_count()); ++i) {
     const int64_t k = kept.rank == 0 ? 0 : std::llabs(kept.strides[i][static_cast<size_t>(kept.rank - 1)]);
@@ -159,8 +166,24 @@ RowShape choose_row_shape(const Op& op, const RowNests& nests, const Dialect& di
   }
   shape.across = group / shape.along;
   const int64_t held = power_above(divide_up(words, shape.along)), elements = held * shape.lanes;
-  if (terms > 0 && elements <= kMostHeld && elements * bytes <= kMostHeldBytes) shape.held = held;
+  const int64_t most_held = group > dialect.group_size ? kMostHeldOfFew : kMostHeld;
+  if (terms > 0 && elements <= most_held && elements * bytes <= kMostHeldBytes) shape.held = held;
   return shape;
+}
+
+// Groups are larger than the dialect's while each has a compute unit for itself and reads elements again.
+RowShape choose_row_shape(const Op& op, const RowNests& nests, const Dialect& dialect) {
+  RowShape shape = choose_row_shape(op, nests, dialect, dialect.group_size);
+  for (int64_t group = dialect.group_size * 2; group <= dialect.largest_group && shape.held == 0; group *= 2) {
+    if (divide_up(nests.kept.points(), shape.across) > dialect.compute_units) break;
+    shape = choose_row_shape(op, nests, dialect, group);
+  }
+  return shape;
+}
+
+Dialect with_group(Dialect dialect, int64_t group) {
+  dialect.group_size = static_cast<int32_t>(group);
+  return dialect;
 }
 
 // The stages as the attributes and expressions describe them.
@@ -189,7 +212,8 @@ class RowBuilder {
         shape_(choose_row_shape(op, nests_, dialect)),
         stages_(row_stages(op)),
         inputs_(op.input_count()),
-        builder_(dialect, "row", with_text),
+        dialect_(with_group(dialect, shape_.group())),
+        builder_(dialect_, "row", with_text),
         kept_(nests_.kept),
         combined_(nests_.combined) {}
 
@@ -205,6 +229,7 @@ class RowBuilder {
 
  private:
   void sign() {
+    builder_.sign(shape_.group());
     builder_.sign(shape_.along_first);
     builder_.sign(shape_.lanes);
     builder_.sign(shape_.held);
@@ -245,7 +270,9 @@ class RowBuilder {
 
   // Whether adjacent elements of a row are adjacent in this operand, so that a word is accessed at once.
   bool moves(int operand) const {
-    return shape_.lanes > 1 && nests_.combined.strides[static_cast<size_t>(operand)][0] != 0;
+    const LoopNest& combined = nests_.combined;
+    return shape_.lanes > 1 &&
+           combined.strides[static_cast<size_t>(operand)][static_cast<size_t>(combined.rank - 1)] != 0;
   }
   VectorText word_of(compute_dtype dtype) {
     return vector_type(builder_, type_text(dtype).storage, dtype_size(dtype), shape_.lanes);
@@ -346,16 +373,18 @@ class RowBuilder {
   std::string stage_text(size_t number) {
     const RowStage& stage = stages_[number];
     const compute_dtype dtype = stage.accumulator();
-    const bool is_held = shape_.held > 0, is_compensated = !is_held && is_compensated_sum(stage.kind, dtype);
+    const bool is_held = shape_.held > 0, is_tree = is_held && shape_.held * shape_.lanes <= kMostHeld;
+    const bool is_compensated = !is_tree && is_compensated_sum(stage.kind, dtype);
     Functions& functions = builder_.functions();
     const std::string sum = cat("sum", number), lost = cat("lost", number);
     std::string term, after, tree, total = sum;
     const auto index = static_cast<int32_t>(2 * number);
-    const std::string value = at_point(index, term)[0], identity = identity_text(stage.kind, dtype);
+    const std::string identity = identity_text(stage.kind, dtype);
+    std::string value = at_point(index, term)[0];
+    if (is_held) value = cat("(is_term ? ", value, " : ", identity, ")");
     const std::string combined = combine_text(stage.kind, dtype, "p", "q", functions);
-    if (is_held) {
-      term += cat("values[s * ", shape_.lanes, shape_.lanes > 1 ? " + v" : "", "] = is_term ? ", value, " : ", identity,
-                  ";\n");
+    if (is_tree) {
+      term += cat("values[s * ", shape_.lanes, shape_.lanes > 1 ? " + v" : "", "] = ", value, ";\n");
       for (int64_t half = shape_.held * shape_.lanes / 2; half > 0; half /= 2)
         tree += fill(kRowLevel, {{"half", half}, {"type", type_text(dtype).value}, {"combined", combined}});
     } else if (is_compensated) {
@@ -379,7 +408,7 @@ class RowBuilder {
                             {"type", type_text(dtype).value},
                             {"identity", identity},
                             {"is_compensated", is_compensated},
-                            {"is_held", is_held},
+                            {"is_tree", is_tree},
                             {"values", shape_.held * shape_.lanes},
                             {"terms", terms_text("", term, "")},
                             {"tree", tree},
@@ -387,8 +416,7 @@ class RowBuilder {
                             {"total", total},
                             {"combined", combined},
                             {"stored_total", element_of_value(dtype, "p")},
-                            {"first_of_warps", shared("row_warp")},
-                            {"one_of_warps", shared("row_warp + warp")},
+                            {"one_of_warps", shared("row_warp + (id & (warps - 1))")},
                             {"total_stored", element_of_value(dtype, total)},
                             {"own", shared("id")},
                             {"partner", shared(shape_.along_first ? "id + reach" : "id + reach * across")},
@@ -444,6 +472,7 @@ class RowBuilder {
   const RowShape shape_;
   const std::vector<RowStage> stages_;
   const int32_t inputs_;
+  const Dialect dialect_;  // with the group's size
   KernelBuilder builder_;
   Space kept_, combined_;
   std::vector<std::string> scalars_;
@@ -455,19 +484,18 @@ class RowBuilder {
 
 std::optional<Refusal> refuse_row_shape(const Op& op, const Dialect& dialect) {
   const std::vector<RowStage> stages = row_stages(op);
+  const RowNests nests(op);
+  const RowShape shape = choose_row_shape(op, nests, dialect);
   int64_t local_bytes = 0;
   for (const RowStage& stage : stages) {
     if (stage.kind == Combination::unknown)
       return Refusal{COMPUTE_PLUGIN_REFUSE_ATTRIBUTE, -1, "row: a kind is unknown", ""};
-    local_bytes += static_cast<int64_t>(dialect.group_size) * dtype_size(stage.accumulator());
+    local_bytes += shape.group() * dtype_size(stage.accumulator());
   }
   if (local_bytes > dialect.local_memory_bytes)
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, -1, "row: local memory is too small", ""};
-  const RowNests nests(op);
-  const RowShape shape = choose_row_shape(op, nests, dialect);
-  const int64_t groups = divide_up(nests.kept.points(), shape.across);
-  const bool has_few = groups < dialect.compute_units;
-  if (has_few && divide_up(nests.combined.points(), shape.along) >= kManySteps)
+  const bool has_few = divide_up(nests.kept.points(), shape.across) < dialect.compute_units;
+  if (has_few && nests.combined.points() * shape.across >= kMostOfGroup)
     return Refusal{COMPUTE_PLUGIN_REFUSE_SHAPE, -1, "row: few long rows are faster as reductions", ""};
   return std::nullopt;
 }
