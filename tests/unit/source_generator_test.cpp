@@ -571,6 +571,7 @@ TEST_F(GeneratedText, CompilesScattersByTables) {
   EXPECT_EQ(names(scatter(kF32, 100, 1000, 1024, "add")), plain);
   EXPECT_EQ(names(scatter(kF32, 4096, 1000, 200, "add")), plain);
   EXPECT_EQ(names(scatter(kF32, 4096, 10000, 10000, "add")), plain);
+  EXPECT_EQ(names(scatter(kF32, 20000, 300, 64, "add", 0)), plain);
   EXPECT_EQ(names(scatter(COMPUTE_DTYPE_COMPLEX64, 4096, 100, 1024, "mul")), plain);
 }
 

@@ -114,6 +114,7 @@ constexpr int64_t kTableBytes = 16 << 10;
 constexpr int64_t kUpdatesOfPlace = 64;  // on average, from which places are few
 constexpr int64_t kLeastUpdates = 4;     // of an element of a table
 constexpr int64_t kMostCopies = 8;
+constexpr int64_t kFewElements = 2048;    // of the output in rows, for which the device's instructions wait
 constexpr int64_t kLeastBytes = 32;       // of a row of updates that a group reads
 constexpr int64_t kLeastActive = 8;       // items of a group
 constexpr int64_t kMostPoints = 1 << 30;  // of a group
@@ -221,7 +222,9 @@ std::optional<Tables> choose_tables(const Op& op, Combine combine, const Dialect
                          indices.strides[axis] == 1 && updates.strides[axis] == 1 && output.strides[axis] == 1;
   // Places so few that updates wait for each other, and so many groups that the device is not idle.
   const bool is_filled = groups * 2 >= dialect.compute_units || t.chunk * t.width <= t.active * kSteps * 4;
-  const bool are_few = line / kUpdatesOfPlace >= limit && (is_filled || !is_direct);
+  // Instructions for neighbours in rows run together, and rarely wait if there are many elements.
+  const bool are_spread = is_direct && t.is_by_columns && limit * columns > kFewElements;
+  const bool are_few = line / kUpdatesOfPlace >= limit && !are_spread && (is_filled || !is_direct);
   return has_lines || are_few ? std::optional(t) : std::nullopt;
 }
 
