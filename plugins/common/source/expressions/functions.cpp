@@ -266,8 +266,14 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
   std::string name = dtype == COMPUTE_DTYPE_NONE ? std::string(base) : cat(base, "_", type_text(dtype).name);
   if (!defined_.insert(name).second) return name;
   static constexpr std::string_view kDirect[] = {"add", "sub", "mul", "eq", "two_sum"};
-  bool direct = dtype != COMPUTE_DTYPE_COMPLEX64 || !computes_complex_in_wide();
-  for (const std::string_view one : kDirect) direct = direct || one == base;
+  // Within 8 ULP of the modulus in float32.
+  static constexpr std::string_view kAccurate[] = {"cos",  "cosh", "div",  "exp", "log", "log10",
+                                                   "log2", "sign", "sinh", "sin", "sqrt"};
+  const auto is_among = [&](std::span<const std::string_view> names) {
+    return std::find(names.begin(), names.end(), base) != names.end();
+  };
+  const bool direct = dtype != COMPUTE_DTYPE_COMPLEX64 || !computes_complex_in_wide() || is_among(kDirect) ||
+                      (dialect_.has_rounded_division && is_among(kAccurate));
   if (!direct) {
     need(base, COMPUTE_DTYPE_COMPLEX128);
     text_ += by_wider(base, base == "div" || base == "pow" ? 2 : 1);
