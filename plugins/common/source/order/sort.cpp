@@ -3,7 +3,8 @@
 // and take_grad, which stay in the workspace. A line that fits in local memory is sorted there by one group. Longer
 // ones are sorted by their keys' digits of 8 bits, from the last on: tiles count their digits, the counts become the
 // places where digits begin, and each tile, sorted by the digit, moves its elements there. All passes are stable. See
-// N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for manycore GPUs" (2009).
+// N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for manycore GPUs" (2009). Passes other
+// than the first and the last do nothing if all elements have the same digit, as small integers do.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,6 +20,8 @@ namespace {
 #include "plugins/common/source/order/sort.inc"
 
 constexpr int kCountsPerItem = 16;
+constexpr int64_t kFewBlocks = 4;           // of counts, whose groups add up what is before them
+constexpr int kFewestItems = 4;             // elements of a short line for each work item
 constexpr int kSelectSteps = 4;             // elements that an item has in flight
 constexpr int64_t kSelectLimit = 8 * 2048;  // of a line that one group goes along while others may be idle
 
@@ -118,7 +121,8 @@ class SortBuilder {
     tiles_ = divide_up(terms_, tile_);
     const int64_t counts = lines() * 256 * tiles_;
     const int64_t blocks = divide_up(counts, int64_t{kCountsPerItem} * dialect_.group_size);
-    // Two arrays of keys and positions, between which the passes go, and the counts.
+    // Two arrays of keys and positions, between which the passes go; the counts, where digits begin, and the counts'
+    // sums; and the bits in which keys differ: of all of them, then of each tile.
     int64_t offset = 0;
     for (int i = 0; i < 2; ++i) {
       keys_at_[i] = offset;
@@ -126,12 +130,14 @@ class SortBuilder {
       offset += texts_.passes > 1 || keeps_ ? key_bytes + position_bytes : 0;
     }
     counts_at_ = offset;
-    sums_at_ = counts_at_ + aligned(counts * 4);
-    built.workspace_bytes = sums_at_ + aligned(blocks * 4);
+    starts_at_ = counts_at_ + aligned(counts * 4);
+    sums_at_ = starts_at_ + aligned(counts * 4);
+    differing_at_ = sums_at_ + aligned(blocks * 4);
+    built.workspace_bytes = differing_at_ + aligned((1 + lines() * tiles_) * (texts_.is_wide ? 8 : 4));
     for (int pass = 0; pass < texts_.passes; ++pass) {
       add_tiles(built, pass, true);
-      if (blocks > 1) add_offsets(built, counts, blocks, true);
-      add_offsets(built, counts, blocks, false);
+      if (blocks > kFewBlocks) add_offsets(built, pass, counts, blocks, true);
+      add_offsets(built, pass, counts, blocks, false);
       add_tiles(built, pass, false);
     }
   }
@@ -199,6 +205,9 @@ class SortBuilder {
     builder.sign(index_dtype_);
     return builder;
   }
+
+  // Whether passes check that they have anything to do. All bits of drawn keys and of rows differ.
+  bool skips() const { return texts_.passes > 2 && !draws_ && !has_rows_; }
 
   // Whether the first elements alone are stored.
   bool is_part() const { return stored_ < terms_; }
@@ -326,7 +335,13 @@ class SortBuilder {
 
   void add_line(BuiltKernels& built) {
     const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(terms_, 2))));
-    const int64_t items = std::min<int64_t>(size, texts_.is_wide ? 8 : 16), threads = size / items;
+    int64_t items = std::min<int64_t>(size, texts_.is_wide ? 8 : 16), threads = size / items;
+    // Few lines have more work items each, up to a group for each compute unit.
+    while (items > kFewestItems && threads < dialect_.group_size &&
+           lines() * threads < int64_t{dialect_.compute_units} * dialect_.group_size) {
+      items /= 2;
+      threads *= 2;
+    }
     if (has_lanes() && threads <= dialect_.group_size) return add_lanes(built, items, threads);
     KernelBuilder builder = begin("sort_line");
     builder.sign(size);
@@ -387,6 +402,16 @@ class SortBuilder {
     built.add(builder, divide_up(lines(), dialect_.group_size / threads));
   }
 
+  // Ends a kernel whose pass has nothing to do; `differing` is the pointer with this name's number.
+  std::string skip_text(KernelBuilder& builder, int32_t differing, const std::string& pass) const {
+    if (!skips()) return "";
+    builder.globals += fill(kSortTurns, {{"key_type", texts_.key_type}});
+    return fill(kSortSkip, {{"key_type", texts_.key_type},
+                            {"differing", cat("x", differing)},
+                            {"pass", pass},
+                            {"last", texts_.passes - 1}});
+  }
+
   // Counts a pass's digits, or moves the elements.
   void add_tiles(BuiltKernels& built, int pass, bool counts) {
     const bool is_first = pass == 0, is_last = !keeps_ && pass + 1 == texts_.passes;
@@ -394,17 +419,20 @@ class SortBuilder {
     builder.sign(is_first);
     builder.sign(is_last);
     take_tensors(builder);
-    const int from = (pass + 1) % 2, to = pass % 2;
-    builder.pointer(Pointer::kWorkspace, 0, counts_at_);
+    // Where passes may be skipped, the kernel chooses which array it reads.
+    const int from = skips() ? 0 : (pass + 1) % 2, to = 1 - from;
+    builder.pointer(Pointer::kWorkspace, 0, counts ? counts_at_ : starts_at_);
     builder.declare(3, "u32", !counts);
     builder.pointer(Pointer::kWorkspace, 0, keys_at_[from]);
-    builder.declare(4, texts_.key_type, true);
+    builder.declare(4, texts_.key_type, false);
     builder.pointer(Pointer::kWorkspace, 0, positions_at_[from]);
-    builder.declare(5, "u32", true);
+    builder.declare(5, "u32", false);
     builder.pointer(Pointer::kWorkspace, 0, keys_at_[to]);
     builder.declare(6, texts_.key_type, false);
     builder.pointer(Pointer::kWorkspace, 0, positions_at_[to]);
     builder.declare(7, "u32", false);
+    builder.pointer(Pointer::kWorkspace, 0, differing_at_);
+    builder.declare(8, texts_.key_type, false);
     const int32_t terms_word = builder.word(terms_), tiles_word = builder.word(tiles_),
                   shift_word = builder.word(pass * 8);
     const StepWords steps = add_step_words(builder);
@@ -412,36 +440,50 @@ class SortBuilder {
     space.add_words(builder, 1);
     if (with_text_) {
       define_key(builder);
-      const std::string prologue = fill(kSortTile, {{"tiles", KernelBuilder::index_word(tiles_word)},
-                                                    {"terms", KernelBuilder::index_word(terms_word)},
-                                                    {"tile", tile_},
-                                                    {"from_input", is_first || is_last},
-                                                    {"coordinates", space.coordinates(builder, "k", "line")},
-                                                    {"from", space.offset(0, "k")},
-                                                    {"source_step", KernelBuilder::index_word(steps.steps[0])}});
-      const std::string key = is_first ? key_text(steps, "begin + e") : std::string("x4[line * terms + begin + e]");
       const std::string shift = cat("(int)", KernelBuilder::index_word(shift_word));
+      const bool finds = counts && is_first && skips();
+      const std::string prologue =
+          (finds ? "" : skip_text(builder, 8, cat(shift, " / 8"))) +
+          fill(kSortTile,
+               {{"tiles", KernelBuilder::index_word(tiles_word)},
+                {"terms", KernelBuilder::index_word(terms_word)},
+                {"tile", tile_},
+                {"key_type", texts_.key_type},
+                {"swapped", skips() && !finds ? cat("(", is_first ? 1 : 0, " + compute_sort_turns(differing, ",
+                                                    "pass) + compute_sort_turns(differing, ", texts_.passes - 1, ") + ",
+                                                    texts_.passes, ") & 1")
+                                              : "0"},
+                {"from_input", is_first || is_last},
+                {"coordinates", space.coordinates(builder, "k", "line")},
+                {"from", space.offset(0, "k")},
+                {"source_step", KernelBuilder::index_word(steps.steps[0])}});
+      const std::string key =
+          is_first ? key_text(steps, "begin + e") : std::string("keys_from[line * terms + begin + e]");
       if (counts) {
         builder.body = fill(kSortCount, {{"prologue", prologue},
                                          {"group", dialect_.group_size},
+                                         {"half", dialect_.group_size / 2},
                                          {"items", items()},
                                          {"key_type", texts_.key_type},
                                          {"key", key},
-                                         {"shift", shift}});
+                                         {"shift", shift},
+                                         {"finds_differing", finds},
+                                         {"any_key", "compute_sort_key(x0[0])"}});
       } else {
         const std::string moved = is_last
                                       ? cat("const ix e_to = to - line * terms;\n", outputs_text(space, steps, "e_to"))
-                                      : std::string("x6[to] = key;\nx7[to] = position;");
-        std::vector<Value> values = {{"prologue", prologue},
-                                     {"group", dialect_.group_size},
-                                     {"tile", tile_},
-                                     {"items", items()},
-                                     {"key_type", texts_.key_type},
-                                     {"greatest", texts_.greatest},
-                                     {"key", key},
-                                     {"position", is_first ? "(u32)(begin + e)" : "x5[line * terms + begin + e]"},
-                                     {"shift", shift},
-                                     {"moved", moved}};
+                                      : std::string("keys_to[to] = key;\npositions_to[to] = position;");
+        std::vector<Value> values = {
+            {"prologue", prologue},
+            {"group", dialect_.group_size},
+            {"tile", tile_},
+            {"items", items()},
+            {"key_type", texts_.key_type},
+            {"greatest", texts_.greatest},
+            {"key", key},
+            {"position", is_first ? "(u32)(begin + e)" : "positions_from[line * terms + begin + e]"},
+            {"shift", shift},
+            {"moved", moved}};
         if (has_lanes()) {
           builder.least_at_once = 3;
           builder.globals += kWarpFunctions;
@@ -456,22 +498,41 @@ class SortBuilder {
     built.add(builder, lines() * tiles_);
   }
 
-  void add_offsets(BuiltKernels& built, int64_t counts, int64_t blocks, bool sums) const {
+  // Of a pass: adds up blocks of counts, or finds where digits begin in tiles.
+  void add_offsets(BuiltKernels& built, int pass, int64_t counts, int64_t blocks, bool sums) const {
     KernelBuilder builder(dialect_, sums ? "sort_sums" : "sort_starts", with_text_);
+    const bool has_sums = blocks > kFewBlocks, finds = skips() && pass == 0 && !sums;
     builder.is_wide = counts > INT32_MAX / 4;
+    builder.sign(has_sums);
+    builder.sign(finds);
+    builder.sign(skips());
+    builder.sign(texts_.passes);
     for (int32_t i = 0; i < 3; ++i) builder.pointer(Pointer::kTensor, 0, 0);  // numbers as in the other kernels
     builder.pointer(Pointer::kWorkspace, 0, counts_at_);
-    builder.declare(3, "u32", sums);
+    builder.declare(3, "u32", true);
     builder.pointer(Pointer::kWorkspace, 0, sums_at_);
     builder.declare(4, "u32", !sums);
-    const int32_t count_word = builder.word(counts);
+    builder.pointer(Pointer::kWorkspace, 0, starts_at_);
+    builder.declare(5, "u32", false);
+    builder.pointer(Pointer::kWorkspace, 0, differing_at_);
+    builder.declare(6, texts_.key_type, false);
+    const int32_t count_word = builder.word(counts), pass_word = builder.word(pass),
+                  tiles_word = builder.word(lines() * tiles_);
     const int64_t block = int64_t{kCountsPerItem} * dialect_.group_size;
     if (with_text_) {
-      std::vector<Value> values = {{"group", dialect_.group_size},
-                                   {"half", dialect_.group_size / 2},
-                                   {"count", KernelBuilder::index_word(count_word)},
-                                   {"block", block}};
-      if (!sums) values.emplace_back("padded", block + block / 32);
+      std::vector<Value> values = {
+          {"group", dialect_.group_size},
+          {"half", dialect_.group_size / 2},
+          {"count", KernelBuilder::index_word(count_word)},
+          {"block", block},
+          {"skip", pass == 0 ? "" : skip_text(builder, 6, cat("(int)", KernelBuilder::index_word(pass_word)))}};
+      if (!sums) {
+        values.emplace_back("padded", block + block / 32);
+        values.emplace_back("has_sums", has_sums);
+        values.emplace_back("finds_differing", finds);
+        values.emplace_back("key_type", texts_.key_type);
+        values.emplace_back("tiles", KernelBuilder::index_word(tiles_word));
+      }
       builder.body = fill(sums ? kSortSums : kSortStarts, values);
     }
     built.add(builder, blocks);
@@ -495,7 +556,7 @@ class SortBuilder {
   std::vector<int64_t> steps_;  // along the axis, of the same operands
   std::vector<int32_t> sizes_;
   int64_t tile_ = 1, tiles_ = 1;
-  int64_t keys_at_[2] = {}, positions_at_[2] = {}, counts_at_ = 0, sums_at_ = 0;
+  int64_t keys_at_[2] = {}, positions_at_[2] = {}, counts_at_ = 0, starts_at_ = 0, sums_at_ = 0, differing_at_ = 0;
 };
 
 std::optional<Refusal> refuse_elements(const Op& op, const compute_plugin_tensor& src, const Dialect& dialect) {
