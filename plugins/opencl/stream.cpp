@@ -63,8 +63,21 @@ cl_mem Stream::counters() {
   return counters_.get();
 }
 
+void Stream::FreeBatch::operator()(FaultBatch* batch) const { device->free_pinned(batch); }
+
 void Stream::read_faults() {
-  auto batch = std::make_unique<FaultBatch>();
+  FaultBatches::value_type batch;
+  {
+    std::lock_guard lock(mutex_);
+    if (!spare_batches_.empty()) {
+      batch = std::move(spare_batches_.back());
+      spare_batches_.pop_back();
+    }
+  }
+  if (!batch) {
+    void* const memory = device_->allocate_pinned(sizeof(FaultBatch));
+    batch = FaultBatches::value_type(static_cast<FaultBatch*>(memory), FreeBatch{device_});
+  }
   batch->count = static_cast<int64_t>(fault_targets_.size());
   std::copy(fault_targets_.begin(), fault_targets_.end(), batch->targets);
   const size_t size = fault_targets_.size() * sizeof(compute_plugin_fault);
@@ -128,14 +141,21 @@ void Stream::start_times() {
 }
 
 void Stream::mark(uint64_t number, bool timed) {
-  if (!fault_targets_.empty()) read_faults();
   if (timed && !has_times_) start_times();
-  cl_event event = nullptr;
-  check(api().clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
-  Event owned(event);
+  const auto marker = [&] {
+    cl_event event = nullptr;
+    check(api().clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
+    return Event(event);
+  };
+  Event end;
+  if (!fault_targets_.empty()) {
+    if (timed && has_times_) end = marker();
+    read_faults();
+  }
+  Event event = marker();
   check(api().clFlush(queue_.get()), "clFlush");
   std::lock_guard lock(mutex_);
-  marks_.push_back({number, std::move(owned), timed && has_times_, std::move(fault_batches_)});
+  marks_.push_back({number, std::move(event), std::move(end), timed && has_times_, std::move(fault_batches_)});
   fault_batches_.clear();
 }
 
@@ -237,12 +257,13 @@ void Stream::settle_locked() {
     }
     if (mark.wants_time) {
       try {
-        times_.push_back({mark.number, end_of(mark.event.get())});
+        times_.push_back({mark.number, end_of(mark.end ? mark.end.get() : mark.event.get())});
       } catch (...) {
         // Later queries report that there is none.
       }
     }
     reached_ = mark.number;
+    for (auto& batch : mark.faults) spare_batches_.push_back(std::move(batch));
     marks_.pop_front();
   }
 }

@@ -70,17 +70,23 @@ class Stream {
  private:
   static constexpr int64_t kFaultSlots = 64;  // read back together, at marks or when all are in use
 
-  // Records that are being read back to the host.
+  // Records that are being read back to the host, in pinned memory: drivers wait for copies to other memory.
   struct FaultBatch {
     compute_plugin_fault records[kFaultSlots];
     compute_plugin_fault* targets[kFaultSlots];
     int64_t count;
   };
+  struct FreeBatch {
+    Device* device = nullptr;
+    void operator()(FaultBatch* batch) const;
+  };
+  using FaultBatches = std::vector<std::unique_ptr<FaultBatch, FreeBatch>>;
   struct Mark {
     uint64_t number;
     Event event;
+    Event end;  // of the work before faults are read, if the mark wants a time and there are faults
     bool wants_time;
-    std::vector<std::unique_ptr<FaultBatch>> faults;  // read when `event` has completed
+    FaultBatches faults;  // read when `event` has completed
   };
 
   struct MarkTime {
@@ -99,12 +105,13 @@ class Stream {
   Queue queue_;
   Memory counters_;
   Memory fault_slots_;
-  std::vector<compute_plugin_fault*> fault_targets_;        // of the slots in use
-  std::vector<std::unique_ptr<FaultBatch>> fault_batches_;  // for the next mark
+  std::vector<compute_plugin_fault*> fault_targets_;  // of the slots in use
+  FaultBatches fault_batches_;                        // for the next mark
 
   mutable std::mutex mutex_;  // guards the members below
   std::deque<Mark> marks_;
   std::deque<MarkTime> times_;  // that were not taken yet
+  FaultBatches spare_batches_;
   uint64_t reached_ = 0;
   std::optional<common::Error> error_;
   Event end_;  // after all work that was queued before `error_` was set
