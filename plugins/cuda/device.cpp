@@ -71,6 +71,7 @@ Device::Device(DeviceInfo info)
   }
   dialect_ = cuda::dialect();
   dialect_.has_matrix_units = info_.compute_capability >= 80;
+  dialect_.has_float64_units = info_.compute_capability >= 90;
   dialect_.compute_units = info_.multiprocessors;
   dialect_.groups_per_unit = std::max(1, info_.threads_per_multiprocessor / dialect_.group_size);
   dialect_.local_memory_bytes = info_.shared_bytes_per_block;

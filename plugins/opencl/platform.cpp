@@ -146,6 +146,7 @@ void describe(DeviceInfo& info) {
   dialect.has_half_io = !info.avoids(Fault::kHalfIo);
   dialect.has_ptx = dialect.has_warps = contains(info.platform_name, "NVIDIA");
   dialect.has_matrix_units = dialect.has_ptx && compute_capability(device) >= 80;
+  dialect.has_float64_units = dialect.has_ptx && compute_capability(device) >= 90;
   // OpenCL C 1.2 has no fence between groups.
   if (dialect.has_ptx) dialect.counters = common::kGroupCounters;
   const auto single = device_number<cl_bitfield>(device, CL_DEVICE_SINGLE_FP_CONFIG, 0);

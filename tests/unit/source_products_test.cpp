@@ -100,14 +100,14 @@ TEST(ConvolutionsOfTileUnits, FillAPartOfTheirTiles) {
   }
 }
 
-// Few rows or columns of operands that lie along the depth: each dtype, batches, and what may follow the product.
-// Of devices whose vendor has no library of products: both ways in which a side may lie, with both tiles, and in parts.
-TEST_F(GeneratedText, CompilesProductsOfHalves) {
+// Of devices whose vendor has no library of products: both ways in which a side may lie, with every tile, and in parts.
+TEST_F(GeneratedText, CompilesProductsOfWarps) {
   Dialect dialect = gpu();
-  dialect.has_matrix_units = true;
+  dialect.has_matrix_units = dialect.has_float64_units = true;
   dialect.has_vendor_products = false;
-  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16}) {
-    for (const auto& [m, n, k] : {std::array<int64_t, 3>{2048, 2048, 256}, {200, 104, 80}, {64, 64, 4096}}) {
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16, COMPUTE_DTYPE_FLOAT64}) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{2048, 2048, 256}, {1536, 1536, 256}, {200, 104, 80}, {64, 64, 4096}}) {
       for (const bool left_along_depth : {false, true}) {
         for (const bool right_along_depth : {false, true}) {
           TestOp op("contraction");
@@ -127,6 +127,7 @@ TEST_F(GeneratedText, CompilesProductsOfHalves) {
   }
 }
 
+// Few rows or columns of operands that lie along the depth: each dtype, batches, and what may follow the product.
 TEST_F(GeneratedText, CompilesProductsOfFewLines) {
   const auto is_taken = [](TestOp& op) {
     const LaunchPlan plan = plan_launches(op.view(), gpu());

@@ -83,4 +83,17 @@ COMPUTE_FUNCTION void compute_multiply_add(f32* c, const u32* a, u32 b0, u32 b1)
 }
 )";
 
+/// c += a b of 16 rows, 8 columns and 4 terms of float64, one fused multiply-add per term, and a load of an operand.
+inline constexpr std::string_view kFloat64Product = R"(
+COMPUTE_FUNCTION f64 compute_load_local(u32 address) {
+  f64 r;
+  asm volatile("ld.shared.f64 %0, [%1];" : "=d"(r) : "r"(address) : "memory");
+  return r;
+}
+COMPUTE_FUNCTION void compute_multiply_add(f64* c, const f64* a, f64 b) {
+  asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+               : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3]) : "d"(a[0]), "d"(a[1]), "d"(b));
+}
+)";
+
 }  // namespace compute::common

@@ -75,6 +75,7 @@ struct Dialect {
   bool has_ptx = false;              // NVIDIA's inline assembly
   bool has_warps = false;            // 32 work items exchange registers and vote, in PTX
   bool has_matrix_units = false;     // mma.sync of float16 and bfloat16, and cp.async, in PTX
+  bool has_float64_units = false;    // mma.sync of float64 with 16 rows
   bool has_vendor_products = false;  // a library whose products of halves and TF32 the plugin prefers: cuBLASLt
   bool starts_kernels = false;       // COMPUTE_START_KERNELS(): kernels behind this one may start, and wait for its end
   bool has_tile_units = false;       // wgmma of TF32 and halves, and local memory of Launch::local_bytes

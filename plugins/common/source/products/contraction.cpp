@@ -6,16 +6,18 @@
 //   tiles   a group computes a square tile, kDepth terms at a time through local memory; while it multiplies these, the
 //           next are on their way
 //   units   the same for float32 with matrix units
+//   warps   the same for float16, bfloat16 and float64 with matrix units whose operands warps hold
 //   blocks  on a CPU core: a work item computes kRows × kColumns results alone
 //
-// Where this keeps more of a GPU busy, the depth of tiles and units is divided, and a second kernel adds up the parts.
-// Other products with a vector on one side are reductions, see vector_products.cpp.
+// Where this keeps more of a GPU busy, the depth of tiles, units and warps is divided, and a second kernel adds up the
+// parts. Other products with a vector on one side are reductions, see vector_products.cpp.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <span>
 
 #include "plugins/common/op/matrix_product.hpp"
 #include "plugins/common/source/builder/kernel_builder.hpp"
@@ -81,17 +83,32 @@ int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int
   return 32;
 }
 
-// Tiles of halves by matrix units, see kContractionHalves.
-constexpr int kHalvesDepth = 32, kHalvesOfWord = 8, kLargeTile = 128;
-constexpr int64_t kLeastHalves = 32;
+// Whether nearly every compute unit has a tile.
+bool fills(int64_t tiles, int64_t compute_units) { return tiles * 16 >= compute_units * 15; }
 
-int halves_words(int tile) { return tile * kHalvesDepth / kHalvesOfWord; }  // of a side's step
-int halves_stages(int tile) { return tile == kLargeTile ? 3 : 4; }
-int halves_bytes(int tile) { return 2 * halves_stages(tile) * halves_words(tile) * kWordBytes; }
+// A tile of warps: see kContractionWarps. A step has `words` words of 16 bytes along the depth.
+struct WarpTile {
+  int rows = 0, columns = 0;
+  int words = 0, stages = 0, parts = 0;  // of a step
+  int warps_across = 0;                  // along the columns
 
-int choose_halves_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch) {
-  const int64_t tiles = divide_up(m, kLargeTile) * divide_up(n, kLargeTile) * batch;
-  return tiles >= dialect.compute_units ? kLargeTile : 64;
+  int side_words(size_t i) const { return (i == 0 ? rows : columns) * words; }
+  int row_blocks() const { return rows * warps_across / (kGroupWarps * 16); }
+  int column_blocks() const { return columns / (warps_across * 8); }
+  static constexpr int kGroupWarps = 8;
+};
+
+// From the largest, which reads least, to the smallest, which fills a device soonest.
+constexpr WarpTile kTilesOfHalves[] = {{128, 256, 2, 4, 1, 4}, {128, 128, 4, 3, 2, 4}, {64, 64, 4, 4, 2, 2}};
+constexpr WarpTile kTilesOfFloat64[] = {{128, 128, 4, 3, 2, 2}, {64, 64, 4, 4, 2, 2}};
+constexpr int64_t kLeastOfWarps = 32, kMostWarpBytes = 48 << 10;
+
+WarpTile choose_warp_tile(compute_dtype dtype, int64_t compute_units, int64_t m, int64_t n, int64_t batch) {
+  const std::span<const WarpTile> tiles =
+      dtype == COMPUTE_DTYPE_FLOAT64 ? std::span<const WarpTile>(kTilesOfFloat64) : kTilesOfHalves;
+  for (const WarpTile& tile : tiles.first(tiles.size() - 1))
+    if (fills(divide_up(m, tile.rows) * divide_up(n, tile.columns) * batch, compute_units)) return tile;
+  return tiles.back();
 }
 
 class ContractionBuilder {
@@ -121,19 +138,21 @@ class ContractionBuilder {
         lines_(choose_few_lines(op, dialect)),
         small_(lines_.is_taken() ? Small() : choose_small(op, dialect)),
         has_units_(!lines_.is_taken() && !small_.is_taken() && takes_units()),
-        has_halves_(!lines_.is_taken() && !small_.is_taken() && takes_halves()),
+        has_warps_(!lines_.is_taken() && !small_.is_taken() && takes_warps()),
         units_(has_units_ ? choose_unit_tiles(space_.points(), m_, n_, k_, dialect.compute_units) : UnitTiles{}),
-        tile_(has_halves_ ? choose_halves_tile(dialect, m_, n_, space_.points())
-                          : choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
+        warps_(has_warps_ ? choose_warp_tile(dtype_, dialect.compute_units, m_, n_, space_.points()) : WarpTile{}),
+        tile_(choose_tile(dialect, m_, n_, space_.points(), dtype_size(wide_))),
         rows_(dialect.is_host     ? kRows
               : lines_.is_taken() ? lines_.of_group(0, dialect.group_size)
               : small_.is_taken() ? small_.rows
               : has_units_        ? units_.rows()
+              : has_warps_        ? warps_.rows
                                   : tile_),
         columns_(dialect.is_host     ? kColumns
                  : lines_.is_taken() ? lines_.of_group(1, dialect.group_size)
                  : small_.is_taken() ? small_.blocks * kSmallColumns
                  : has_units_        ? units_.columns()
+                 : has_warps_        ? warps_.columns
                                      : tile_),
         tile_rows_(divide_up(m_, rows_)),
         tile_columns_(divide_up(n_, columns_)) {
@@ -186,7 +205,7 @@ class ContractionBuilder {
   int64_t stride(size_t i, int32_t axis) const { return strides_[i][static_cast<size_t>(rank_ - 2 + axis)]; }
 
   bool is_tiled() const {
-    return !dialect_.is_host && !has_units_ && !has_halves_ && !lines_.is_taken() && !small_.is_taken();
+    return !dialect_.is_host && !has_units_ && !has_warps_ && !lines_.is_taken() && !small_.is_taken();
   }
 
   // Then no item divides before it loads, which would take long beside reading a small matrix.
@@ -199,12 +218,12 @@ class ContractionBuilder {
     constexpr int64_t kLeastTerms = 128, kMostParts = 64;
     parts_ = units_.parts;
     part_depth_ = units_.part_depth;
-    if (!(is_tiled() || has_halves_) || tiles() >= dialect_.compute_units || is_complex(wide_)) return;
+    if (!(is_tiled() || has_warps_) || fills(tiles(), dialect_.compute_units) || is_complex(wide_)) return;
     if (wide_ == COMPUTE_DTYPE_BOOL || results() > INT32_MAX / 8) return;
     const int64_t wanted = std::min(divide_up(2 * dialect_.compute_units, std::max<int64_t>(tiles(), 1)), kMostParts);
     const int64_t parts = std::min(wanted, k_ / kLeastTerms);
     if (parts < 2) return;
-    const int64_t step = has_halves_ ? kHalvesDepth : kDepth;
+    const int64_t step = has_warps_ ? warp_terms() : kDepth;
     part_depth_ = divide_up(divide_up(k_, parts), step) * step;
     parts_ = divide_up(k_, part_depth_);
   }
@@ -214,21 +233,25 @@ class ContractionBuilder {
            op_.input(0).dtype == dtype_ && k_ >= kUnitDepth && !is_wide() && results() <= INT32_MAX / 8;
   }
 
-  // Whether matrix units multiply halves, which lie in whole words. A library would be faster.
-  bool takes_halves() const {
-    if (!dialect_.has_matrix_units || !dialect_.has_warps || dialect_.has_vendor_products) return false;
-    if (dialect_.group_size != 256 || dialect_.local_memory_bytes < halves_bytes(kLargeTile)) return false;
-    if (!is_half(dtype_) || op_.input(0).dtype != dtype_ || op_.input(1).dtype != dtype_) return false;
-    if (std::min(m_, n_) < kLeastHalves || k_ < kHalvesDepth) return false;
-    return lies_in_halves(0, a_along_k_) && lies_in_halves(1, !b_along_n_);
+  // Whether units multiply what warps hold: operands that lie in whole words. A library would be faster.
+  bool takes_warps() const {
+    const bool has_units =
+        dtype_ == COMPUTE_DTYPE_FLOAT64 ? dialect_.has_float64_units : is_half(dtype_) && dialect_.has_matrix_units;
+    if (!has_units || !dialect_.has_warps || dialect_.has_vendor_products) return false;
+    if (dialect_.group_size != WarpTile::kGroupWarps * kWarp || dialect_.local_memory_bytes < kMostWarpBytes)
+      return false;
+    if (op_.input(0).dtype != dtype_ || op_.input(1).dtype != dtype_) return false;
+    if (std::min({m_, n_, k_}) < kLeastOfWarps) return false;
+    return lies_in_words_of_side(0, a_along_k_) && lies_in_words_of_side(1, !b_along_n_);
   }
   // Whether words lie along the depth or the side, all of them whole.
-  bool lies_in_halves(size_t i, bool along_depth) const {
+  bool lies_in_words_of_side(size_t i, bool along_depth) const {
     const bool is_last = (i == 0) == along_depth;
     const int64_t extent = along_depth ? k_ : i == 0 ? m_ : n_;
-    return extent % kHalvesOfWord == 0 &&
-           lies_in_words(op_.input(static_cast<int32_t>(i)), rank_ - (is_last ? 1 : 2), size_);
+    return extent % lanes() == 0 && lies_in_words(op_.input(static_cast<int32_t>(i)), rank_ - (is_last ? 1 : 2), size_);
   }
+  int lanes() const { return kWordBytes / size_; }           // elements of a word
+  int warp_terms() const { return warps_.words * lanes(); }  // of a step
 
   // Whether four elements of a or b along the depth are a word.
   bool has_quads(size_t i) const {
@@ -264,7 +287,7 @@ class ContractionBuilder {
     builder_.sign(is_join_);
     builder_.sign(is_divided());
     builder_.sign(has_units_);
-    builder_.sign(has_halves_);
+    builder_.sign(has_warps_);
     if (is_tiled() || !lines_.is_of_words()) builder_.sign(has_end());
     builder_.sign(lines_.side);
     if (lines_.is_taken()) {
@@ -316,7 +339,7 @@ class ContractionBuilder {
   }
 
   void add_words() {
-    builder_.sign(is_tiled() || has_halves_ ? tile_ : 0);
+    builder_.sign(is_tiled() ? tile_ : has_warps_ ? warps_.rows * 1024 + warps_.columns : 0);
     builder_.sign((dialect_.is_host || small_.is_taken()) && b_in_rows_);
     m_word_ = builder_.word(m_);
     n_word_ = builder_.word(n_);
@@ -348,19 +371,25 @@ class ContractionBuilder {
   int side_m() const {
     if (lines_.is_taken()) return lines_.of_item(0);
     if (small_.is_taken()) return 1;
-    return dialect_.is_host ? kRows : has_units_ ? 2 : has_halves_ ? tile_ / 32 : tile_ / lines();
+    return dialect_.is_host ? kRows : has_units_ ? 2 : has_warps_ ? warps_.row_blocks() * 2 : tile_ / lines();
   }
   int side_n() const {
     if (lines_.is_taken()) return lines_.of_item(1);
     if (small_.is_taken()) return kSmallColumns;
-    return dialect_.is_host ? kColumns : has_units_ ? units_.tile.item_columns() : has_halves_ ? tile_ / 8 : tile_ / 16;
+    return dialect_.is_host ? kColumns
+           : has_units_     ? units_.tile.item_columns()
+           : has_warps_     ? warps_.column_blocks() * 2
+                            : tile_ / 16;
   }
   std::string row_of() const {
     if (lines_.is_taken()) return lines_.place(0);
     if (small_.is_taken()) return "line";
     if (dialect_.is_host) return "i";
     if (has_units_) return units_.is_swapped ? units_.tile.column_of_j() : units_.tile.row_of_i();
-    if (has_halves_) return cat("id / 64 * ", tile_ / 4, " + i / 2 * 16 + i % 2 * 8 + id % 32 / 4");
+    if (has_warps_) {
+      return cat("id / ", kWarp * warps_.warps_across, " * ", warps_.row_blocks() * 16,
+                 " + i / 2 * 16 + i % 2 * 8 + id % 32 / 4");
+    }
     const int run = std::min(side_m(), 4);
     return cat("row_id * ", run, " + i % ", run, " + i / ", run, " * ", lines() * run);
   }
@@ -369,7 +398,10 @@ class ContractionBuilder {
     if (small_.is_taken()) return "block0 + j";
     if (dialect_.is_host) return "j";
     if (has_units_) return units_.is_swapped ? units_.tile.row_of_i() : units_.tile.column_of_j();
-    if (has_halves_) return cat("id / 32 % 2 * ", tile_ / 2, " + j / 2 * 8 + id % 4 * 2 + j % 2");
+    if (has_warps_) {
+      return cat("id / 32 % ", warps_.warps_across, " * ", warps_.column_blocks() * 8,
+                 " + j / 2 * 8 + id % 4 * 2 + j % 2");
+    }
     const int run = std::min(side_n(), 4);
     return cat("column_id * ", run, " + j % ", run, " + j / ", run, " * ", 16 * run);
   }
@@ -458,7 +490,7 @@ class ContractionBuilder {
                       : lines_.is_taken() ? lines_text()
                       : small_.is_taken() ? small_text()
                       : has_units_        ? units_text()
-                      : has_halves_       ? halves_text()
+                      : has_warps_        ? warps_text()
                                           : tile_text()},
             {"row_of_i", row_of()},
             {"column_of_j", column_of()}};
@@ -554,53 +586,101 @@ class ContractionBuilder {
     return unit_text(loop, builder_);
   }
 
-  // ---- halves
+  // ---- warps
 
-  std::string halves_text() {
+  std::string warps_text() {
+    const bool is_float64 = dtype_ == COMPUTE_DTYPE_FLOAT64;
     builder_.globals += kCopyFunctions;
-    builder_.globals += kMatrixLoads;
-    builder_.globals += fill(kHalfProduct, {{"half_type", dtype_ == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
-    return fill(kContractionHalves, {{"stages", halves_stages(tile_)},
-                                     {"side_words", halves_words(tile_)},
-                                     {"tile", tile_},
-                                     {"row_blocks", tile_ / 64},
-                                     {"column_blocks", tile_ / 16},
-                                     {"item_rows", side_m()},
-                                     {"item_columns", side_n()},
-                                     {"left_load", halves_load(0, a_along_k_)},
-                                     {"right_load", halves_load(1, !b_along_n_)},
-                                     {"left_words", halves_words_text(true, a_along_k_)},
-                                     {"right_words", halves_words_text(false, !b_along_n_)}});
+    if (is_float64) {
+      builder_.globals += kFloat64Product;
+    } else {
+      builder_.globals += kMatrixLoads;
+      builder_.globals += fill(kHalfProduct, {{"half_type", dtype_ == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16"}});
+    }
+    const auto operands = is_float64 ? &ContractionBuilder::float64_operands : &ContractionBuilder::half_operands;
+    const std::string load_step = fill(kContractionWarpsStep, {{"terms", warp_terms()},
+                                                               {"stages", warps_.stages},
+                                                               {"left_words", warps_.side_words(0)},
+                                                               {"left_load", warp_load(0, a_along_k_)},
+                                                               {"right_words", warps_.side_words(1)},
+                                                               {"right_load", warp_load(1, !b_along_n_)}});
+    const std::string load_part = fill(kContractionWarpsPart, {{"parts", warps_.parts},
+                                                               {"stages", warps_.stages},
+                                                               {"row_blocks", warps_.row_blocks()},
+                                                               {"left_operands", (this->*operands)(0, a_along_k_)},
+                                                               {"column_blocks", warps_.column_blocks()},
+                                                               {"right_operands", (this->*operands)(1, !b_along_n_)}});
+    return fill(kContractionWarps,
+                {{"stages", warps_.stages},
+                 {"left_words", warps_.side_words(0)},
+                 {"right_words", warps_.side_words(1)},
+                 {"warps_across", warps_.warps_across},
+                 {"row_blocks", warps_.row_blocks()},
+                 {"column_blocks", warps_.column_blocks()},
+                 {"terms", warp_terms()},
+                 {"parts", warps_.parts},
+                 {"sum_type", value()},
+                 {"operand_type", is_float64 ? "f64" : "u32"},
+                 {"operands", is_float64 ? 2 : 4},
+                 {"right_operands", is_float64 ? "right[part][j / 2][j % 2]"
+                                               : "right[part][j / 2][j % 2 * 2], right[part][j / 2][j % 2 * 2 + 1]"},
+                 {"load_step", load_step},
+                 {"load_part", load_part},
+                 {"item_rows", side_m()},
+                 {"item_columns", side_n()}});
+  }
+
+  // Words of a side's row in local memory, and the place of word w of row t.
+  int row_words(size_t i, bool along_depth) const {
+    return along_depth ? warps_.words : (i == 0 ? warps_.rows : warps_.columns) / lanes();
+  }
+  std::string word_place(size_t i, bool along_depth, const char* stage, const std::string& t,
+                         const std::string& w) const {
+    const int row = row_words(i, along_depth);
+    const std::string swap = dtype_ == COMPUTE_DTYPE_FLOAT64 ? cat(t, along_depth ? " / 2 % 2 * 2" : " % 4 * 2")
+                             : along_depth                   ? cat(t, " / ", 8 / row, " % ", row)
+                                                             : cat(t, " % 8");
+    return cat(i == 0 ? "left_at" : "right_at", " + ", stage, " * ", warps_.side_words(i) * kWordBytes, " + (u32)(", t,
+               " * ", row, " + (", w, " ^ ", swap, ")) * 16");
   }
 
   // Loads word `e` of a side: the word w of element t of the side, or of term t.
-  std::string halves_load(size_t i, bool along_depth) const {
-    const int row = along_depth ? kHalvesDepth / kHalvesOfWord : tile_ / kHalvesOfWord;
+  std::string warp_load(size_t i, bool along_depth) const {
+    const int row = row_words(i, along_depth);
     const auto& words = stride_words_[i];
-    const char *side = i == 0 ? "row0" : "column0", *extent = i == 0 ? "m" : "n", *at = i == 0 ? "left_at" : "right_at";
+    const char *side = i == 0 ? "row0" : "column0", *extent = i == 0 ? "m" : "n";
     const std::string stride = word(words[(i == 0) == along_depth ? 0 : 1]);
-    const std::string t = cat(along_depth ? side : "from", " + t"), w = cat(along_depth ? "from" : side, " + w * 8");
-    return cat("{ const int t = e / ", row, ", w = e % ", row, "; const bool exists = ", t, " < ",
+    const std::string t = cat(along_depth ? side : "from", " + t"),
+                      w = cat(along_depth ? "from" : side, " + w * ", lanes());
+    return cat("const int t = e / ", row, ", w = e % ", row, ";\nconst bool exists = ", t, " < ",
                along_depth ? extent : "depth_end", " && ", w, " < ", along_depth ? "depth_end" : extent,
-               "; compute_copy_async(", at, " + stage + (u32)(t * ", row, " + (w ^ ",
-               along_depth ? "t / 2 % 4" : "t % 8", ")) * 16, x", i, " + b", i, " + (exists ? (", t, ") * ", stride,
-               " + ", w, " : 0), exists); }");
+               ";\ncompute_copy_async(", word_place(i, along_depth, "stage", "t", "w"), ", x", i, " + b", i,
+               " + (exists ? (", t, ") * ", stride, " + ", w, " : 0), exists);\n");
   }
 
-  // Loads the operands of two products of 16 terms: of 16 rows, or of twice 8 columns.
-  std::string halves_words_text(bool is_left, bool along_depth) const {
-    const char* own = is_left ? "a[i]" : "b";
-    const std::string at = cat(is_left ? "left_at" : "right_at", " + stage + (u32)(t * ");
+  // Loads the operands of products of 16 terms: of 16 rows, or of twice 8 columns.
+  std::string half_operands(size_t i, bool along_depth) const {
     // The second and fourth matrix are the next rows of the left side, but the next terms of the right side.
     const char *one = "lane / 8 % 2", *other = "lane / 16";
-    if (along_depth) {
-      return cat("const int t = first + ", is_left ? one : other, " * 8 + lane % 8, w = d + ", is_left ? other : one,
-                 ";\ncompute_load_matrices(", own, ", ", at, kHalvesDepth / kHalvesOfWord,
-                 " + (w ^ t / 2 % 4)) * 16);\n");
+    const char *next_rows = i == 0 ? one : other, *next_terms = i == 0 ? other : one;
+    const std::string place = word_place(i, along_depth, "next", "t", "w");
+    const std::string places =
+        along_depth ? cat("const int t = first + ", next_rows, " * 8 + lane % 8, w = d + ", next_terms, ";\n")
+                    : cat("const int t = (d + ", next_terms, ") * 8 + lane % 8, w = first / 8 + ", next_rows, ";\n");
+    return cat(places, along_depth ? "compute_load_matrices(" : "compute_load_transposed(",
+               i == 0 ? "left[to][i]" : "right[to][j / 2]", ", ", place, ");\n");
+  }
+
+  // The same of 4 terms.
+  std::string float64_operands(size_t i, bool along_depth) const {
+    std::string out = "const int term = d * 2 + lane % 4, line = first + lane / 4;\n";
+    for (const int next : {0, 1}) {
+      const std::string line = cat("(line + ", next * 8, ")"), along = along_depth ? "term" : line;
+      out += cat(i == 0 ? "left[to][i]" : "right[to][j / 2]", "[", next, "] = compute_load_local(",
+                 word_place(i, along_depth, "next", along_depth ? line : "term", along + " / 2"), " + (u32)(", along,
+                 " % 2 * 8));\n");
     }
-    return cat("const int t = (d + ", is_left ? other : one, ") * 8 + lane % 8, w = first / 8 + ",
-               is_left ? one : other, ";\ncompute_load_transposed(", own, ", ", at, tile_ / kHalvesOfWord,
-               " + (w ^ t % 8)) * 16);\n");
+    return out;
   }
 
   // ---- blocks
@@ -726,8 +806,9 @@ class ContractionBuilder {
   const bool a_along_k_, b_along_n_, b_in_rows_;  // how a and b lie in memory
   const FewLines lines_;
   const Small small_;
-  const bool has_units_, has_halves_;
+  const bool has_units_, has_warps_;
   const UnitTiles units_;
+  const WarpTile warps_;
   const int tile_;
   const int rows_, columns_;                // of a tile or block
   const int64_t tile_rows_, tile_columns_;  // how many tiles there are down and across c
