@@ -22,8 +22,6 @@ enum Operand { kQ, kK, kV, kY, kL, kOperandCount };
 // The positions of the kernel's operands among the op's tensors; the mask may be absent.
 const compute_plugin_tensor& operand(const Op& op, int i) { return i < kY ? op.input(i) : op.output(i - kY); }
 
-constexpr int64_t kKeys = 64;  // of a tile
-
 // Whether the kernel for matrix units is for this op: it reads 16 aligned bytes at a time, and writes 4.
 bool suits_matrix_units(const Op& op, const Dialect& dialect) {
   if (!dialect.has_matrix_units || !dialect.has_warps || dialect.group_size != kGroupSize ||
@@ -31,6 +29,8 @@ bool suits_matrix_units(const Op& op, const Dialect& dialect) {
     return false;
   if (op.input_count() > 3 && op.input(3).rank >= 0) return false;  // a mask
   const int64_t features = op.input(kQ).shape[3];
+  if (!(attention_scale(op, features) > 0)) return false;
+  if (op.input(kQ).shape[2] + op.input(kK).shape[2] > INT32_MAX / 2) return false;  // rows are counted by int
   if (features != op.input(kV).shape[3] || features % 16 != 0 || features < 16 || features > 128) return false;
   for (int i = 0; i < kL; ++i) {
     const compute_plugin_tensor& tensor = operand(op, i);
@@ -86,8 +86,9 @@ BuiltKernels build_attention(const Op& op, const Dialect& dialect, bool with_tex
     for (int axis = 0; axis < 3; ++axis) word(kNames[i][axis], operand(op, i).strides[axis]);
   }
   if (with_text) {
-    const int64_t keys = kKeys, row_words = features / 8;
-    builder.globals += kAttentionLanes;
+    // A tile has 512 words, whose rows have a power of two.
+    const int64_t row_words = features / 8, place_words = features <= 64 ? 8 : 16, keys = 512 / place_words;
+    builder.globals += cat(kWarpFunctions, kAttentionLanes, kHalfBarrier);
     builder.globals += attention_functions(q.dtype == COMPUTE_DTYPE_FLOAT16 ? "f16" : "bf16");
     values.emplace_back("is_causal", is_causal);
     values.emplace_back("queries", kQueries);
@@ -95,7 +96,8 @@ BuiltKernels build_attention(const Op& op, const Dialect& dialect, bool with_tex
     values.emplace_back("steps", features / 16);
     values.emplace_back("columns", features / 8);
     values.emplace_back("row_words", row_words);
-    values.emplace_back("tile_words", keys * (row_words + 1));
+    values.emplace_back("place_words", place_words);
+    values.emplace_back("tile_words", keys * place_words);
     builder.body = fill(kAttention, values);
   }
   BuiltKernels built;
