@@ -15,6 +15,11 @@ using RunningExtremes = void (*)(const void* x, int64_t n, int64_t period, void*
 
 constexpr int64_t kRandomBlocks = 8, kRankedWords = 128;
 
+// The running combinations of `lines` lines of n elements, which are x_stride and y_stride bytes apart. Line i begins
+// with begins[i], or all with *identity if `begins` is NULL: states of order/running.hpp, of which none is changed.
+using LineScan = void (*)(const void* x, int64_t x_stride, int64_t lines, int64_t n, const void* begins, void* y,
+                          int64_t y_stride, const void* identity);
+
 struct OrderKernels {
   // keys[i] = the key of float32 number i. Keys compare as unsigned numbers like the floats, with NaN last; reversed if
   // `descending`. Returns how many are less than `limit`.
@@ -47,8 +52,12 @@ struct OrderKernels {
   // and running[2 j + 1] are the sum of a column and what it has lost by rounding. `y` may be NULL, or x.
   void (*float64_column_sums)(const double* x, int64_t x_stride, int64_t rows, int64_t n, double* running, double* y,
                               int64_t y_stride);
+  // The sums in two parts of lines of n elements, which are x_stride bytes apart: totals[2 i] and totals[2 i + 1].
+  void (*float64_line_totals)(const double* x, int64_t x_stride, int64_t lines, int64_t n, double* totals);
   // Of the dtypes of 4 and 8 bytes.
   RunningExtremes greatest[kDtypeLimit], least[kDtypeLimit];
+  // Of the dtypes of 4 and 8 bytes; products of the floats alone.
+  LineScan line_sums[kDtypeLimit], line_products[kDtypeLimit], line_greatest[kDtypeLimit], line_least[kDtypeLimit];
 };
 
 namespace baseline {

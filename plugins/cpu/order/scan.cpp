@@ -81,11 +81,11 @@ class ScanPlan final : public Plan {
       dst_inner_ = nest.strides[1][last];
     }
     across_ = inner_ > 1 && std::abs(src_inner_) < std::abs(lines_.src_stride);
-    if constexpr (kIsPair) {
-      const bool adjoins = across_ ? src_inner_ == sizeof(double) && dst_inner_ == sizeof(double)
-                                   : lines_.src_stride == sizeof(double) && lines_.dst_stride == sizeof(double);
-      has_pairs_ = adjoins && !lines_.exclusive && lines_.src.is_direct() && lines_.dst.is_direct();
-    }
+    constexpr int64_t kSize = sizeof(T);
+    const bool is_direct = !lines_.exclusive && lines_.src.is_direct() && lines_.dst.is_direct();
+    if (is_direct && lines_.src_stride == kSize && lines_.dst_stride == kSize)
+      line_scan_ = find_line_scan(op.dtype("accumulator"));
+    has_pairs_ = kIsPair && is_direct && across_ && src_inner_ == kSize && dst_inner_ == kSize;
     const int64_t threads = thread_count();
     if (across_) {
       rows_ = std::max(kLeastRows, kPiece / inner_);
@@ -98,7 +98,10 @@ class ScanPlan final : public Plan {
       pieces_ = divide_up(lines_.extent, kPiece);
       shares_lines_ = threads > 1 && nest.points() < threads;
     }
-    has_pairs_ = has_pairs_ && (across_ || pieces_ == 1);
+    // The other kernels follow one line nearly as fast, if it is long.
+    constexpr bool kIsFast = kHasTotal || kIsExtreme;
+    joins_lines_ = line_scan_ != nullptr && !across_ && pieces_ == 1 && inner_ >= kFewLines &&
+                   (!kIsFast || lines_.extent <= kShortLine);
     if (shares_lines_) workspace_bytes = nest.points() * pieces_ * static_cast<int64_t>(sizeof(Running));
   }
 
@@ -110,15 +113,16 @@ class ScanPlan final : public Plan {
     if (shares_lines_) return run_pieces(src, dst, totals);
     for_units(lines_.nest.points(), lines_.extent, [&](int64_t begin, int64_t end) {
       int64_t offsets[2] = {};
-      Walk walk(lines_.nest, lines_.nest.rank, begin, offsets);
-      for (int64_t line = begin; line < end;) {
-        const int64_t count = has_pairs_ ? std::min({kTogether, end - line, inner_ - line % inner_}) : 1;
-        if (count > 2)
-          scan_together(src + offsets[0], dst + offsets[1], count);
-        else
-          scan_line(src + offsets[0], dst + offsets[1]);
-        for (const int64_t next = line + (count > 2 ? count : 1); line < next; ++line) walk.next();
+      if (joins_lines_) {
+        for (int64_t line = begin, count = 0; line < end; line += count, offsets[0] = offsets[1] = 0) {
+          count = std::min(end - line, inner_ - line % inner_);
+          Walk(lines_.nest, lines_.nest.rank, line, offsets);
+          scan_together(src + offsets[0], src_inner_, count, lines_.extent, nullptr, dst + offsets[1], dst_inner_);
+        }
+        return;
       }
+      Walk walk(lines_.nest, lines_.nest.rank, begin, offsets);
+      for (int64_t line = begin; line < end; ++line, walk.next()) scan_line(src + offsets[0], dst + offsets[1]);
     });
   }
 
@@ -143,19 +147,19 @@ class ScanPlan final : public Plan {
     }
   }
 
-  // Neighbouring lines of sums in two parts as columns, which vectors hold.
-  void scan_together(const char* src, char* dst, int64_t count) const {
-    constexpr int64_t kSize = sizeof(double), kSteps = 64, kPitch = kTogether * kSize;
-    const auto& transpose = isa().copy->transpose[3];
-    alignas(64) double block[kSteps * kTogether];
-    Running running[kTogether];
-    for (int64_t at = 0; at < lines_.extent; at += kSteps) {
-      const int64_t n = std::min(kSteps, lines_.extent - at);
-      transpose(src + at * kSize, src_inner_, block, kPitch, count, n);
-      sum_pairs(reinterpret_cast<const char*>(block), kPitch, n, count, running, reinterpret_cast<char*>(block),
-                kPitch);
-      transpose(block, kPitch, dst + at * kSize, dst_inner_, n, count);
-    }
+  static LineScan find_line_scan(compute_dtype dtype) {
+    const OrderKernels& kernels = *isa().order;
+    if constexpr (kIsExtreme)
+      return (std::is_same_v<Running, Extreme<T, true>> ? kernels.line_greatest : kernels.line_least)[dtype];
+    else
+      return (std::is_same_v<Running, Sum<T>> ? kernels.line_sums : kernels.line_products)[dtype];
+  }
+
+  // `begins` as of LineScan.
+  void scan_together(const void* src, int64_t src_pitch, int64_t lines, int64_t n, const Running* begins, void* dst,
+                     int64_t dst_pitch) const {
+    const Running identity;
+    line_scan_(src, src_pitch, lines, n, begins, dst, dst_pitch, &identity);
   }
 
   static void sum_pairs([[maybe_unused]] const char* x, [[maybe_unused]] int64_t x_stride,
@@ -167,17 +171,13 @@ class ScanPlan final : public Plan {
     }
   }
 
-  // A block as kSegments columns, which vectors hold. `running`, or `total`, may be NULL. A segment alone can overflow.
+  // A block as kSegments lines. `running`, or `total`, may be NULL. A segment alone can overflow.
   void scan_pairs([[maybe_unused]] const T* x, [[maybe_unused]] Running* running, [[maybe_unused]] Running* total,
                   [[maybe_unused]] T* y) const {
     if constexpr (kIsPair) {
-      constexpr int64_t kSegments = 8, kSteps = kLineBlock / kSegments, kSize = sizeof(double);
-      const auto& transpose = isa().copy->transpose[3];
-      alignas(64) double block[kLineBlock];
-      char* const columns = reinterpret_cast<char*>(block);
+      constexpr int64_t kSegments = 8, kSteps = kLineBlock / kSegments, kPitch = kSteps * sizeof(double);
       Running own[kSegments], begins[kSegments];
-      transpose(x, kSteps * kSize, block, kSegments * kSize, kSegments, kSteps);
-      sum_pairs(columns, kSegments * kSize, kSteps, kSegments, own, nullptr, 0);
+      isa().order->float64_line_totals(x, kPitch, kSegments, kSteps, &own[0].value);
       const auto add_all = [&](Running* to) {
         Running sum = *to;
         for (int64_t i = 0; i < kSegments; ++i) {
@@ -193,8 +193,9 @@ class ScanPlan final : public Plan {
       }
       if (running == nullptr) return;
       if (add_all(running)) {
-        sum_pairs(columns, kSegments * kSize, kSteps, kSegments, begins, columns, kSegments * kSize);
-        return transpose(block, kSegments * kSize, y, kSteps * kSize, kSteps, kSegments);
+        const Running identity;
+        return isa().order->line_sums[COMPUTE_DTYPE_FLOAT64](x, kPitch, kSegments, kSteps, begins, y, kPitch,
+                                                             &identity);
       }
       for (int64_t i = 0; i < kLineBlock; ++i) {
         running->add(x[i]);
@@ -498,7 +499,7 @@ class ScanPlan final : public Plan {
       std::is_same_v<Running, Extreme<T, true>> || std::is_same_v<Running, Extreme<T, false>>;
   static constexpr bool kHasTotal = std::is_same_v<Running, Sum<float>>;
   static constexpr bool kIsPair = std::is_same_v<Running, Sum<double>>;
-  static constexpr int64_t kTogether = 16;  // lines
+  static constexpr int64_t kFewLines = 3, kShortLine = 64;  // lines, elements
   static constexpr int64_t kColumns = 256;
   static constexpr int64_t kNarrow = 8;
 
@@ -509,7 +510,9 @@ class ScanPlan final : public Plan {
   int64_t rows_ = 1;    // of a piece of columns
   bool shares_lines_ = false;
   RunningExtremes extremes_ = nullptr;  // a kernel for the dtype
-  bool has_pairs_ = false;              // sums in two parts, of adjoining elements along or across the lines
+  LineScan line_scan_ = nullptr;        // a kernel for lines of adjoining elements
+  bool joins_lines_ = false;            // which it scans side by side
+  bool has_pairs_ = false;              // sums in two parts, of adjoining elements across the lines
 };
 
 }  // namespace
