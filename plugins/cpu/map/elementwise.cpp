@@ -289,6 +289,15 @@ void MapPlan::plan_frame() {
     operand.kept = (block_rows_ > 0 || rows) && !tiles_ && packs(i) && nest_.strides[i][inner] != 0;
     for (int axis = 0; axis < inner; ++axis) operand.kept &= nest_.strides[i][axis] == 0;
   }
+  // Short rows of a tile are evaluated together if no operand has anything between them.
+  const auto adjoins = [&](const Operand& operand) {
+    const auto& strides = nest_.strides[static_cast<size_t>(&operand - operands_.data())];
+    return operand.index_dtype == 0 &&
+           (operand.tiled || operand.constant ||
+            (strides[inner] == operand.size && strides[inner - 1] == nest_.extents[inner] * operand.size));
+  };
+  joins_rows_ =
+      tiles_ && 2 * nest_.extents[inner] <= block_ && std::all_of(operands_.begin(), operands_.end(), adjoins);
   if (frame_bytes_ > kStackBytes) workspace_bytes_ = kWorkspacePieces * round_up(frame_bytes_, kCacheLine);
 
   if (tiles_) {
@@ -618,32 +627,35 @@ void MapPlan::run_tiles(const Run& run, int64_t begin, int64_t end, void* frame)
     const int64_t column = unit % across * block_, row = unit / across % down * tile_rows_;
     const int64_t n = std::min(block_, width - column), rows = std::min(tile_rows_, height - row);
     position.seek(nest_, (unit / (across * down) * height + row) * width + column);
+    const auto pitch_of = [&](const Operand& o) { return joins_rows_ ? width * o.size : block_ * o.size + kCacheLine; };
     for (int i = 0; i < sources_; ++i) {
       const Operand& o = operands_[i];
       if (!o.tiled) continue;
-      const int64_t pitch = block_ * o.size + kCacheLine;
+      const int64_t pitch = pitch_of(o);
       const char* src = at(run.data[i], position.offsets[i]);
       copy_->transpose[size_class(o.size)](src, nest_.strides[i][inner], at(frame, o.buffer), pitch, n, rows);
     }
-    for (int64_t r = 0; r < rows; ++r) {
+    const int64_t most = !joins_rows_ ? 1 : program_.needs_blocks() ? block_ / width : rows;
+    for (int64_t r = 0, joined = 0; r < rows; r += joined) {
+      joined = std::min(most, rows - r);
       for (int i = 0; i < sources_; ++i) {
         const Operand& o = operands_[i];
-        sources[i] = o.tiled ? BlockOperand{at(frame, o.buffer + r * (block_ * o.size + kCacheLine)), 1}
-                             : pack(run, i, position, n, frame);
+        sources[i] =
+            o.tiled ? BlockOperand{at(frame, o.buffer + r * pitch_of(o)), 1} : pack(run, i, position, n, frame);
       }
       for (int k = 0; k < outputs; ++k) {
         const int i = sources_ + k;
         const bool direct = nest_.strides[i][inner] == operands_[i].size;
         results[k] = direct ? at(run.data[inputs_ + k], position.offsets[i]) : at(frame, operands_[i].buffer);
       }
-      program_.evaluate(sources, results, n, block_, at(frame, program_offset_));
+      program_.evaluate(sources, results, n * joined, block_, at(frame, program_offset_));
       for (int k = 0; k < outputs; ++k) {
         const int i = sources_ + k;
         char* dst = at(run.data[inputs_ + k], position.offsets[i]);
         if (results[k] != dst)
           table_->scatter[size_class(operands_[i].size)](results[k], dst, nest_.strides[i][inner], n);
       }
-      if (r + 1 < rows) position.advance(nest_, width);
+      if (r + joined < rows) position.advance(nest_, joined * width);
     }
   }
 }

@@ -108,6 +108,7 @@ class MapPlan {
   int64_t block_rows_ = 0;    // whole rows of a block, where it is packed from short rows; else 0
   int64_t stream_piece_ = 0;  // elements of a block that are written together if streams_
   int64_t tile_rows_ = 0;
+  bool joins_rows_ = false;   // rows of a tile follow one another in all operands
   int64_t units_ = 0;         // of parallel work: blocks or tiles
   int64_t grain_ = 0;         // in units
   bool buffers_ = false;      // memory in the frame limits blocks
