@@ -280,7 +280,7 @@ bool BlockProgram::use_row(const compute_plugin_expression& expression, const Bl
   return false;
 }
 
-// One function of two inputs, converted from a half and back to it.
+// One function of inputs that are converted from a half, and back to it.
 bool BlockProgram::use_halves(const compute_plugin_expression& expression, const BlockKernels& table) {
   const auto converted_from = [&](int32_t node) {  // the operand of a conversion; else -1
     const compute_plugin_node& n = expression.nodes[node];
@@ -292,11 +292,11 @@ bool BlockProgram::use_halves(const compute_plugin_expression& expression, const
   const int32_t result = expression.outputs[0], dtype = expression.nodes[result].dtype, called = converted_from(result);
   if ((dtype != COMPUTE_DTYPE_FLOAT16 && dtype != COMPUTE_DTYPE_BFLOAT16) || called < 0) return false;
   const compute_plugin_node& call = expression.nodes[called];
-  if (call.kind != COMPUTE_PLUGIN_NODE_CALL || call.operand_count != 2 || call.dtype != COMPUTE_DTYPE_FLOAT32)
+  if (call.kind != COMPUTE_PLUGIN_NODE_CALL || call.operand_count > 2 || call.dtype != COMPUTE_DTYPE_FLOAT32)
     return false;
-  Instruction instruction{table.calls[call.value][dtype], 2, {}, {Place::kOutput, 0}};
+  Instruction instruction{table.calls[call.value][dtype], call.operand_count, {}, {Place::kOutput, 0}};
   if (instruction.run == nullptr) return false;
-  for (int k = 0; k < 2; ++k) {
+  for (int k = 0; k < call.operand_count; ++k) {
     const int32_t operand = expression.operands[call.first_operand + k], input = converted_from(operand);
     if (input < 0 || expression.nodes[operand].dtype != COMPUTE_DTYPE_FLOAT32) return false;
     if (expression.nodes[input].kind != COMPUTE_PLUGIN_NODE_INPUT || expression.nodes[input].dtype != dtype)
