@@ -140,6 +140,10 @@ def _reduced(name, x, axis):
     return range(rank) if axis is None else _axes(axis, rank, name)
 
 
+_NUMBER = expression("where(isnan(x), 0, x)")
+_REALS = (_dtypes.float32, _dtypes.float64)
+
+
 def nansum(x, /, axis=None, dtype=None, keepdims=False, **names):
     """The sum of the elements that are not NaN; 0 if there are none.
 
@@ -150,6 +154,8 @@ def nansum(x, /, axis=None, dtype=None, keepdims=False, **names):
         return renamed(nansum, names, x, axis=axis, dtype=dtype, keepdims=keepdims)
     x = array_of(x)
     _reduced("nansum", x, axis)
+    if type(x) is Array and x.dtype in _REALS and dtype is None:
+        return _NUMBER.reduce("sum", x, axis=axis, keepdims=keepdims)
     return _functions.sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 

@@ -50,6 +50,8 @@ struct ReduceKernels {
   ReduceKernel square_sum[kDtypeLimit];
   // The same in float64, of float32.
   ReduceKernel widening_square_sum[kDtypeLimit];
+  // Sums without NaN, of float32 and float64.
+  ReduceKernel number_sum[kDtypeLimit];
   SquareDifferences square_differences;
   // Of the greatest and the least, by dtypes of 4 and 8 bytes.
   ArgKernel arg_max[kDtypeLimit], arg_min[kDtypeLimit];

@@ -28,6 +28,17 @@ Source find_direct(const compute_plugin_expression& before, ReduceKind kind, com
     if (narrow.kind == COMPUTE_PLUGIN_NODE_INPUT)
       return take(narrow.value, narrow.dtype, kernels.widening_square_sum[narrow.dtype]);
   }
+  if (last.value == COMPUTE_PLUGIN_INTRINSIC_WHERE) {  // where(isnan(x), 0, x)
+    const compute_plugin_node &zero = before.nodes[operands[1]], &value = before.nodes[operands[2]];
+    constexpr char kZero[sizeof zero.bits] = {};
+    const bool chooses_numbers = x.kind == COMPUTE_PLUGIN_NODE_CALL && x.value == COMPUTE_PLUGIN_INTRINSIC_ISNAN &&
+                                 before.operands[x.first_operand] == operands[2] &&
+                                 zero.kind == COMPUTE_PLUGIN_NODE_CONSTANT &&
+                                 std::memcmp(zero.bits, kZero, sizeof kZero) == 0;
+    return chooses_numbers && value.kind == COMPUTE_PLUGIN_NODE_INPUT
+               ? take(value.value, value.dtype, kernels.number_sum[value.dtype])
+               : source;
+  }
   if (x.kind != COMPUTE_PLUGIN_NODE_INPUT) return source;
   if (last.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
     const bool is_unsigned = x.dtype >= COMPUTE_DTYPE_UINT8 && x.dtype <= COMPUTE_DTYPE_UINT64;
