@@ -309,6 +309,11 @@ class Indexing(Case):
         array[1:] = array[:-1]
         x[1:] = x[:-1].copy()
         self.assert_same(array, x)
+        for one in (array, x):
+            one[1:4] += 10
+            one[::-2] *= 3
+        array[:3], x[:3] = array[2::-1], x[2::-1].copy()
+        self.assert_same(array, x)
 
     def test_faults(self):
         x = cp.zeros((2, 3))

@@ -200,7 +200,8 @@ def _assign(view, value):
         value = value[0]
     if value.shape != view.shape:
         value = _core.broadcast_view(value, view.shape)
-    _ops.copy(_apart(value, view), out=view)
+    if not _core.is_same_view(value, view):  # as it is after x[key] += 1
+        _ops.copy(_apart(value, view), out=view)
 
 
 def _apart(value, target):

@@ -371,6 +371,9 @@ def modf(x: Values) -> tuple[Array, Array]:
     return _ops.copysign(_functions.where(_ops.isinf(x), 0, x - whole), x), whole
 
 
+_FRACTION = _core.expression("x - trunc(x)", ("x",), ())
+
+
 def frac(x: Values) -> Array:
     """The fractional parts, with the sign of `x`.
 
@@ -378,7 +381,7 @@ def frac(x: Values) -> Array:
     Array([ 0.5 , -0.25], dtype=float32)
     """
     x = array_of(x)
-    return x - _ops.trunc(x)
+    return _FRACTION.map([x], (), None)[0] if type(x) is Array and x.dtype in _dtypes.FLOATS else x - _ops.trunc(x)
 
 
 def ldexp(x1: Values, x2: Values) -> Array:

@@ -140,7 +140,7 @@ def _reduced(name, x, axis):
     return range(rank) if axis is None else _axes(axis, rank, name)
 
 
-_NUMBER = expression("where(isnan(x), 0, x)")
+_SUM_OF_NUMBERS = expression("where(isnan(x), 0, x)").reducer("sum")
 _REALS = (_dtypes.float32, _dtypes.float64)
 
 
@@ -153,9 +153,9 @@ def nansum(x, /, axis=None, dtype=None, keepdims=False, **names):
     if names:
         return renamed(nansum, names, x, axis=axis, dtype=dtype, keepdims=keepdims)
     x = array_of(x)
-    _reduced("nansum", x, axis)
+    axes = _reduced("nansum", x, axis)
     if type(x) is Array and x.dtype in _REALS and dtype is None:
-        return _NUMBER.reduce("sum", x, axis=axis, keepdims=keepdims)
+        return _SUM_OF_NUMBERS([x], (), None if axis is None else axes, builtins.bool(keepdims))
     return _functions.sum(_filled(x, 0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 

@@ -394,6 +394,7 @@ _FACTOR_OF_DOUBLES = _SIZE.reducer("max", f"where(y > 1e140, {2.0 ** -600!r}, wh
 _ROOT_OF_PRODUCTS = _expression("y = x * f; y * y", "x", "f").reducer("sum", "sqrt(y)")
 # Squares of float32 are added up in float64, whose range needs no scale, where the device has it.
 _ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "convert(sqrt(y), float32)")
+_ROOT_OF_BFLOAT16 = _expression("y = convert(convert(x, float32), float64); y * y").reducer("sum", "convert(sqrt(y), bfloat16)")
 _DISTANCE_OF_DOUBLES = _expression("d = x - y; d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
 _DIFFERENCE = _expression("abs(x - y)", "x", "y")
 _SQUARED_DIFFERENCE = _expression("d = abs(x - y) / s; d * d", "x", "y", "s")
@@ -433,6 +434,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
         factor = _FACTOR_OF_DOUBLES([x], (), axes, True)
         norm = _ROOT_OF_PRODUCTS([x, factor], (), axes, keep["keepdims"])
         return norm / _core.reshape_view(factor, norm.shape)
+    if ord == 2 and x.dtype is _dtypes.bfloat16 and _creation.has_float64(x.device):
+        return _ROOT_OF_BFLOAT16([x], (), axes, keep["keepdims"])
     if ord == 2 and x.size and x.dtype is not _dtypes.float16:
         scale = _scale_of_squares(x.dtype)([x], (), axes, True)
         norm = _ROOT_OF_SQUARES([x, scale], (), axes, keep["keepdims"])

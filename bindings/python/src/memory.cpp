@@ -392,6 +392,20 @@ PyObject* shares_memory(PyObject*, PyObject* args) {
   return PyBool_FromLong(compute_tensor_shares_buffer(source_of(a), source_of(b)));
 }
 
+PyObject* is_same_view(PyObject*, PyObject* args) {
+  PyObject *a = nullptr, *b = nullptr;
+  if (PyArg_ParseTuple(args, "O!O!", state.array_type, &a, state.array_type, &b) == 0) return nullptr;
+  const compute_tensor *const x = tensor_of(a), *const y = x != nullptr ? tensor_of(b) : nullptr;
+  if (y == nullptr) return nullptr;
+  const int32_t rank = compute_tensor_rank(x);
+  const auto are_alike = [rank](const int64_t* p, const int64_t* q) { return std::equal(p, p + rank, q); };
+  return PyBool_FromLong(compute_tensor_shares_buffer(x, y) != 0 && rank == compute_tensor_rank(y) &&
+                         compute_tensor_dtype(x) == compute_tensor_dtype(y) &&
+                         compute_tensor_offset_bytes(x) == compute_tensor_offset_bytes(y) &&
+                         are_alike(compute_tensor_shape(x), compute_tensor_shape(y)) &&
+                         are_alike(compute_tensor_strides(x), compute_tensor_strides(y)));
+}
+
 PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
                            {"scalar", scalar, METH_VARARGS, nullptr},
                            {"from_bytes", from_bytes, METH_VARARGS, nullptr},
@@ -407,6 +421,7 @@ PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
                            {"copy_buffer", copy_buffer, METH_O, nullptr},
                            {"address_of", address_of, METH_O, nullptr},
                            {"shares_memory", shares_memory, METH_VARARGS, nullptr},
+                           {"is_same_view", is_same_view, METH_VARARGS, nullptr},
                            {}};
 
 }  // namespace
