@@ -267,8 +267,8 @@ std::string Functions::need(std::string_view base, compute_dtype dtype) {
   if (!defined_.insert(name).second) return name;
   static constexpr std::string_view kDirect[] = {"add", "sub", "mul", "eq", "two_sum"};
   // Within 8 ULP of the modulus in float32.
-  static constexpr std::string_view kAccurate[] = {"cos",  "cosh", "div",  "exp", "log", "log10",
-                                                   "log2", "sign", "sinh", "sin", "sqrt"};
+  static constexpr std::string_view kAccurate[] = {"cos",  "cosh", "div", "exp",  "log", "log10", "log2",
+                                                   "sign", "sinh", "sin", "sqrt", "tan", "tanh"};
   const auto is_among = [&](std::span<const std::string_view> names) {
     return std::find(names.begin(), names.end(), base) != names.end();
   };
