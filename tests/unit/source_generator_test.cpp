@@ -432,6 +432,8 @@ TEST_F(GeneratedText, CompilesSorts) {
     TestOp permutation("random_permutation");
     permutation.output(COMPUTE_DTYPE_INT32, {extent}).scalars({COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_INT64});
     expect_compiles(permutation);
+    // Keys by their highest digit: counts, starts, moves; then buckets.
+    EXPECT_EQ(plan_launches(permutation.view(), gpu()).launches.size(), extent == 100 ? 1u : 4u);
   }
 }
 

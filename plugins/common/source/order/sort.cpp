@@ -4,10 +4,12 @@
 // ones are sorted by their keys' digits of 8 bits, from the last on: tiles count their digits, the counts become the
 // places where digits begin, and each tile, sorted by the digit, moves its elements there. All passes are stable. See
 // N. Satish, M. Harris and M. Garland, "Designing efficient sorting algorithms for manycore GPUs" (2009). Passes other
-// than the first and the last do nothing if all elements have the same digit, as small integers do.
+// than the first and the last do nothing if all elements have the same digit, as small integers do. Random keys fall
+// into buckets of about the same size, so that one pass by the highest digit leaves lines that groups sort.
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "plugins/common/source/builder/ptx_functions.hpp"
 #include "plugins/common/source/builder/report_index.hpp"
@@ -20,6 +22,7 @@ namespace {
 #include "plugins/common/source/order/sort.inc"
 
 constexpr int kCountsPerItem = 16;
+constexpr int64_t kBuckets = 256;           // one for each value of a digit
 constexpr int64_t kFewBlocks = 4;           // of counts, whose groups add up what is before them
 constexpr int kFewestItems = 4;             // elements of a short line for each work item
 constexpr int kSelectSteps = 4;             // elements that an item has in flight
@@ -134,12 +137,13 @@ class SortBuilder {
     sums_at_ = starts_at_ + aligned(counts * 4);
     differing_at_ = sums_at_ + aligned(blocks * 4);
     built.workspace_bytes = differing_at_ + aligned((1 + lines() * tiles_) * (texts_.is_wide ? 8 : 4));
-    for (int pass = 0; pass < texts_.passes; ++pass) {
+    for (int pass = first_pass(); pass < texts_.passes; ++pass) {
       add_tiles(built, pass, true);
       if (blocks > kFewBlocks) add_offsets(built, pass, counts, blocks, true);
       add_offsets(built, pass, counts, blocks, false);
       add_tiles(built, pass, false);
     }
+    if (has_buckets()) add_line(built);
   }
 
   // With add_to().
@@ -208,6 +212,17 @@ class SortBuilder {
 
   // Whether passes check that they have anything to do. All bits of drawn keys and of rows differ.
   bool skips() const { return texts_.passes > 2 && !draws_ && !has_rows_; }
+
+  // Whether the highest digit of drawn keys divides them into buckets that fit in local memory. A bucket has room for
+  // 12 standard deviations more than the mean.
+  bool has_buckets() const {
+    return draws_ && !dialect_.is_host && lines() == 1 && terms_ > line_limit() && bucket_room() <= line_limit();
+  }
+  int64_t bucket_room() const {
+    const double mean = static_cast<double>(terms_) / kBuckets;
+    return static_cast<int64_t>(mean + 12 * std::sqrt(mean));
+  }
+  int first_pass() const { return has_buckets() ? texts_.passes - 1 : 0; }
 
   // Whether the first elements alone are stored.
   bool is_part() const { return stored_ < terms_; }
@@ -333,12 +348,16 @@ class SortBuilder {
     built.add(builder, lines());
   }
 
+  // The lines that groups sort: those of the op, or buckets.
+  int64_t short_lines() const { return has_buckets() ? kBuckets : lines(); }
+
   void add_line(BuiltKernels& built) {
-    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(terms_, 2))));
+    const int64_t room = has_buckets() ? bucket_room() : std::max<int64_t>(terms_, 2);
+    const auto size = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(room)));
     int64_t items = std::min<int64_t>(size, texts_.is_wide ? 8 : 16), threads = size / items;
     // Few lines have more work items each, up to a group for each compute unit.
     while (items > kFewestItems && threads < dialect_.group_size &&
-           lines() * threads < int64_t{dialect_.compute_units} * dialect_.group_size) {
+           short_lines() * threads < int64_t{dialect_.compute_units} * dialect_.group_size) {
       items /= 2;
       threads *= 2;
     }
@@ -346,8 +365,7 @@ class SortBuilder {
     KernelBuilder builder = begin("sort_line");
     builder.sign(size);
     take_tensors(builder);
-    if (keeps_) take_kept(builder);
-    const int32_t terms_word = builder.word(terms_);
+    const LineWords words = add_line_words(builder);
     const StepWords steps = add_step_words(builder);
     Space space(nest_);
     space.add_words(builder, 1);
@@ -358,15 +376,48 @@ class SortBuilder {
                                       {"size", size},
                                       {"half", size / 2},
                                       {"group", dialect_.group_size},
-                                      {"terms", KernelBuilder::index_word(terms_word)},
+                                      {"bucket", bucket_text(words)},
+                                      {"terms", line_terms_text(words, size)},
                                       {"coordinates", space.coordinates(builder, "k", "line")},
                                       {"from", space.offset(0, "k")},
                                       {"source_step", KernelBuilder::index_word(steps.steps[0])},
                                       {"greatest", texts_.greatest},
-                                      {"key", key_text(steps, "e")},
-                                      {"outputs", outputs_text(space, steps, "e")}});
+                                      {"key", line_key_text(steps)},
+                                      {"outputs", line_outputs_text(space, steps)}});
     }
-    built.add(builder, lines());
+    built.add(builder, short_lines());
+  }
+
+  struct LineWords {
+    int32_t terms = 0, tiles = 0;
+  };
+  // Also the arrays in the workspace: pointers 3 to 5.
+  LineWords add_line_words(KernelBuilder& builder) const {
+    builder.sign(has_buckets());
+    if (keeps_) take_kept(builder);
+    if (has_buckets()) {
+      builder.declare(builder.pointer(Pointer::kWorkspace, 0, starts_at_), "u32", true);
+      builder.declare(builder.pointer(Pointer::kWorkspace, 0, keys_at_[first_pass() % 2]), texts_.key_type, true);
+      builder.declare(builder.pointer(Pointer::kWorkspace, 0, positions_at_[first_pass() % 2]), "u32", true);
+    }
+    return {builder.word(terms_), builder.word(tiles_)};
+  }
+  std::string bucket_text(const LineWords& words) const {
+    if (!has_buckets()) return "";
+    return fill(kSortBucket, {{"tiles", KernelBuilder::index_word(words.tiles)},
+                              {"last", kBuckets - 1},
+                              {"terms", KernelBuilder::index_word(words.terms)}});
+  }
+  std::string line_terms_text(const LineWords& words, int64_t size) const {
+    if (!has_buckets()) return KernelBuilder::index_word(words.terms);
+    return cat("(bucket_end - bucket < ", size, " ? bucket_end - bucket : ", size, ")");
+  }
+  std::string line_key_text(const StepWords& steps) const {
+    return has_buckets() ? std::string("x4[bucket + e]") : key_text(steps, "e");
+  }
+  std::string line_outputs_text(const Space& space, const StepWords& steps) const {
+    if (!has_buckets()) return outputs_text(space, steps, "e");
+    return fill(kSortBucketOutputs, {{"outputs", outputs_text(space, steps, "e_to")}});
   }
 
   // Lines of up to `items` × `threads` elements.
@@ -375,8 +426,8 @@ class SortBuilder {
     builder.sign(items);
     builder.sign(threads);
     take_tensors(builder);
-    if (keeps_) take_kept(builder);
-    const int32_t lines_word = builder.word(lines()), terms_word = builder.word(terms_);
+    const LineWords words = add_line_words(builder);
+    const int32_t lines_word = builder.word(short_lines());
     const StepWords steps = add_step_words(builder);
     Space space(nest_);
     space.add_words(builder, 1);
@@ -391,15 +442,16 @@ class SortBuilder {
                                        {"has_warps", threads > kWarp},
                                        {"group", dialect_.group_size},
                                        {"lines", KernelBuilder::index_word(lines_word)},
-                                       {"terms", KernelBuilder::index_word(terms_word)},
+                                       {"bucket", bucket_text(words)},
+                                       {"terms", line_terms_text(words, items * threads)},
                                        {"coordinates", space.coordinates(builder, "k", "line")},
                                        {"from", space.offset(0, "k")},
                                        {"source_step", KernelBuilder::index_word(steps.steps[0])},
                                        {"greatest", texts_.greatest},
-                                       {"key", key_text(steps, "e")},
-                                       {"outputs", outputs_text(space, steps, "e")}});
+                                       {"key", line_key_text(steps)},
+                                       {"outputs", line_outputs_text(space, steps)}});
     }
-    built.add(builder, divide_up(lines(), dialect_.group_size / threads));
+    built.add(builder, divide_up(short_lines(), dialect_.group_size / threads));
   }
 
   // Ends a kernel whose pass has nothing to do; `differing` is the pointer with this name's number.
@@ -414,7 +466,7 @@ class SortBuilder {
 
   // Counts a pass's digits, or moves the elements.
   void add_tiles(BuiltKernels& built, int pass, bool counts) {
-    const bool is_first = pass == 0, is_last = !keeps_ && pass + 1 == texts_.passes;
+    const bool is_first = pass == first_pass(), is_last = !keeps_ && !has_buckets() && pass + 1 == texts_.passes;
     KernelBuilder builder = begin(counts ? "sort_count" : "sort_move");
     builder.sign(is_first);
     builder.sign(is_last);
