@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kMostRows = 32;           // of a matrix that one item factors
 constexpr int64_t kFewRows = 8;             // up to which an item is faster than a group
-constexpr int64_t kMostTriangleRows = 128;  // of a system of which one item solves a column
+constexpr int64_t kMostTriangleRows = 128;  // of a system of which one item, or a group, solves columns
+constexpr int64_t kManyColumns = 32 << 10;  // of small systems, so that an item for each is as fast
 
 bool is_triangular(const Op& op) { return op.name() == "triangular_solve"; }
 
@@ -108,7 +109,28 @@ std::string fill_some(std::string_view text, const std::vector<Value>& values) {
   });
 }
 
-BuiltKernels build_triangles(const Op& op, const Dialect& dialect, bool with_text) {
+// How a group solves columns of a triangular system, `room` rows of each; no items if an item solves each column.
+Team team_of_triangles(const Op& op, const Dialect& dialect) {
+  const compute_plugin_tensor& x = op.output(0);
+  const int64_t n = x.shape[x.rank - 2], count = x.shape[x.rank - 1];
+  int64_t columns = count;
+  for (int32_t axis = 0; axis < x.rank - 2; ++axis) columns *= x.shape[axis];
+  if (n <= kFewRows || (n <= kMostRows && columns >= kManyColumns)) return {};
+  Team team = team_of(dialect, n, 1, n, dtype_size(x.dtype));
+  if (team.items == 0) return team;
+  // Registers of an item hold up to 16 rows, or 4 of complex numbers in double precision.
+  const int32_t most = std::max(1, 64 / dtype_size(x.dtype));
+  team.room = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+  const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+  team.wide = static_cast<int32_t>(std::clamp<int64_t>(most * team.items / team.room, 1, std::min<int64_t>(wide, 32)));
+  team.room = std::max<int64_t>(team.room, team.items / team.wide);
+  return team;
+}
+
+BuiltKernels build_triangles(const Op& op, const Dialect& given, bool with_text) {
+  const Team team = team_of_triangles(op, given);
+  const bool by_group = team.items != 0;
+  const Dialect dialect = by_group ? with_groups(given, team.items) : given;
   const compute_plugin_tensor &a = op.input(0), &b = op.input(1), &x = op.output(0);
   const compute_dtype dtype = x.dtype;
   const int32_t size = dtype_size(dtype), rank = x.rank;
@@ -116,51 +138,74 @@ BuiltKernels build_triangles(const Op& op, const Dialect& dialect, bool with_tex
   const auto step_of = [rank](const compute_plugin_tensor& tensor, int32_t axis) {
     return tensor.strides[rank - 2 + axis];
   };
-  // The loops go over the batch and the columns.
+  // The loops go over the batch, and over the columns if each has an item.
   std::vector<std::vector<int64_t>> strides = {batch_strides(a, 2), batch_strides(b, 2), batch_strides(x, 2)};
-  strides[0].push_back(0);
-  strides[1].push_back(step_of(b, 1));
-  strides[2].push_back(step_of(x, 1));
   std::vector<int64_t> shape(x.shape, x.shape + rank - 2);
-  shape.push_back(x.shape[rank - 1]);
+  if (!by_group) {
+    strides[0].push_back(0);
+    strides[1].push_back(step_of(b, 1));
+    strides[2].push_back(step_of(x, 1));
+    shape.push_back(x.shape[rank - 1]);
+  }
   const LoopNest nest = collapse_operands(shape, strides, 2);
+  const int64_t columns = x.shape[rank - 1], tiles = by_group ? divide_up(columns, team.wide) : 1;
   KernelBuilder builder(dialect, "triangular_solve", with_text);
-  builder.is_wide = needs_wide(nest, std::array<int32_t, 3>{size, size, size}, nest.points(),
+  builder.is_wide = needs_wide(nest, std::array<int32_t, 3>{size, size, size}, nest.points() * tiles,
                                std::array<int64_t, 3>{reach(a), reach(b), reach(x)});
   builder.sign(dtype);
   builder.sign(nest.rank);
   builder.sign(upper);
   builder.sign(unit);
+  builder.sign(team.items);
+  builder.sign(team.wide);
+  builder.sign(team.room);
   for (int32_t i = 0; i < 3; ++i) builder.pointer(Pointer::kTensor, i, nest.offsets[static_cast<size_t>(i)] * size);
   const int32_t points = builder.word(nest.points()), n = builder.word(x.shape[rank - 2]),
                 from_row = builder.word(step_of(a, 0)), from_column = builder.word(step_of(a, 1)),
-                right_row = builder.word(step_of(b, 0)), to_row = builder.word(step_of(x, 0));
+                right_row = builder.word(step_of(b, 0)), right_column = builder.word(step_of(b, 1)),
+                to_row = builder.word(step_of(x, 0)), to_column = builder.word(step_of(x, 1)),
+                columns_word = builder.word(columns), tiles_word = builder.word(tiles);
   Space space(nest);
   space.add_words(builder, 1);
   for (int32_t i = 0; i < 3; ++i) builder.declare(i, type_text(dtype).storage, i < 2);
   if (with_text) {
     define_functions(builder, dtype);
     const auto word = [](int32_t number) { return KernelBuilder::index_word(number); };
-    builder.body = fill(
-        kSmallTriangles,
-        {{"group", dialect.group_size},
-         {"points", word(points)},
-         {"coordinates", space.coordinates(builder, "c", "i")},
-         {"n", word(n)},
-         {"from", space.offset(0, "c")},
-         {"to", space.offset(2, "c")},
-         {"row", upper ? "n - 1 - at" : "at"},
-         {"right", space.offset(1, "c")},
-         {"right_row", word(right_row)},
-         {"begin", upper ? "r + 1" : "0"},
-         {"end", upper ? "n" : "r"},
-         {"from_row", word(from_row)},
-         {"from_column", word(from_column)},
-         {"to_row", word(to_row)},
-         {"quotient", unit ? "s" : cat("compute_over(s, t[r * (", word(from_row), " + ", word(from_column), ")])")}});
+    std::vector<Value> values = {{"group", dialect.group_size},
+                                 {"points", word(points)},
+                                 {"coordinates", space.coordinates(builder, "c", "i")},
+                                 {"n", word(n)},
+                                 {"from", space.offset(0, "c")},
+                                 {"to", space.offset(2, "c")},
+                                 {"row", upper ? "n - 1 - at" : "at"},
+                                 {"right", space.offset(1, "c")},
+                                 {"right_row", word(right_row)},
+                                 {"from_row", word(from_row)},
+                                 {"from_column", word(from_column)},
+                                 {"to_row", word(to_row)}};
+    if (by_group) {
+      const int32_t high = team.items / team.wide;
+      values.insert(values.end(), {{"own", team.room / high},
+                                   {"wide", team.wide},
+                                   {"high", high},
+                                   {"tiles", word(tiles_word)},
+                                   {"columns", word(columns_word)},
+                                   {"right_column", word(right_column)},
+                                   {"to_column", word(to_column)},
+                                   {"first_row", upper ? "n - 1" : "0"},
+                                   {"next_row", upper ? "n - 2 - k" : "k + 1"},
+                                   {"solved", unit ? "own[j]" : "compute_over(own[j], diagonal[k])"}});
+    } else {
+      values.insert(
+          values.end(),
+          {{"begin", upper ? "r + 1" : "0"},
+           {"end", upper ? "n" : "r"},
+           {"quotient", unit ? "s" : cat("compute_over(s, t[r * (", word(from_row), " + ", word(from_column), ")])")}});
+    }
+    builder.body = fill_some(by_group ? kGroupTriangles : kSmallTriangles, values);
   }
   BuiltKernels built;
-  built.add(builder, divide_up(nest.points(), dialect.group_size));
+  built.add(builder, by_group ? nest.points() * tiles : divide_up(nest.points(), dialect.group_size));
   return built;
 }
 
