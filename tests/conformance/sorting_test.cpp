@@ -68,6 +68,8 @@ void test_cumulative(Case& c) {
     c.run({{"include_initial", int64_t{1}}, {"reverse", int64_t{1}}}, {x}, std::to_string(n) + " elements and one");
     c.run({{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}}, {x}, std::to_string(n) + " elements, exclusive");
   }
+  for (const int64_t n : {1, 2, 3, 5, 8, 15, 16, 17, 64, 65})  // of lines that are computed together
+    c.run({{"axis", int64_t{1}}}, {operand({21, n})}, "21 lines of " + std::to_string(n) + " elements");
   c.run({{"axis", int64_t{1}}}, {operand({3, 700, 5})}, "long columns");
   c.run({{"axis", int64_t{0}}}, {operand({40, 600})}, "many columns");
   if (c.op == "cumulative_sum" && !oracle::is_complex(c.dtype)) {

@@ -46,6 +46,8 @@ struct OrderKernels {
   void (*float32_column_sums)(const float* x, int64_t n, double* running, float* y);
   // The same for rows of `period` elements that follow one another, n elements in all.
   void (*float32_row_sums)(const float* x, int64_t n, int64_t period, double* running, float* y);
+  // The same for products, of 2 columns or more.
+  void (*float32_row_products)(const float* x, int64_t n, int64_t period, double* running, float* y);
   // The sums of their columns alone: totals[j] += x[j] + x[period + j] + …
   void (*float32_row_totals)(const float* x, int64_t n, int64_t period, double* totals);
   // Of n columns in `rows` rows, which are x_stride and y_stride bytes apart: running sums in two parts. running[2 j]

@@ -253,6 +253,9 @@ class ScanPlan final : public Plan {
       n == 1 ? isa().order->float32_sums(x, count, &running->value, y)
              : isa().order->float32_row_sums(x, count, n, &running->value, y);
       return true;
+    } else if constexpr (std::is_same_v<Running, Prod<float>>) {
+      if (n > 1 && n <= kNarrow) isa().order->float32_row_products(x, count, n, &running->value, y);
+      return n > 1 && n <= kNarrow;
     } else if constexpr (kIsExtreme) {
       if (extremes_ != nullptr) extremes_(x, count, n, &running->value, y);
       return extremes_ != nullptr;
