@@ -23,6 +23,9 @@ from .expressions import expression
 # ---- Complex numbers ------------------------------------------------------------------------------------------------
 
 
+_PAIR = _core.expression("complex(x, y)", ("x", "y"), ())
+
+
 def complex(real: Values, imag: Values) -> Array:
     """Complex numbers of their parts.
 
@@ -30,6 +33,8 @@ def complex(real: Values, imag: Values) -> Array:
     Array([1.+2.j], dtype=complex64)
     """
     real, imag = (_inexact(array_of(x)) for x in arrays_of(real, imag))
+    if type(real) is type(imag) is Array and real.dtype is imag.dtype and real.dtype in (_dtypes.float32, _dtypes.float64):
+        return _PAIR.map([real, imag], (), None)[0]
     return real + imag * 1j
 
 
