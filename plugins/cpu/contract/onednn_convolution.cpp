@@ -19,6 +19,8 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kBlock = 16;                    // channels of a block
+constexpr int64_t kLeastFew = 3, kMostFew = 10;   // input channels of images for which blocks need not be full,
+constexpr int64_t kResultsOfFew = 6;              // with so many channels of the result
 constexpr int64_t kLeastWork = int64_t{1} << 18;  // multiplications
 constexpr int64_t kImageBytes = 768 << 10;        // of the images of a task
 constexpr int64_t kGradBytes = 1 << 20;           // of the weights, whose gradients are added up
@@ -724,6 +726,9 @@ bool is_worthwhile(const Problem& p, Kind kind) {
   // Blocks are padded with zeros. oneDNN has special kernels for few input channels.
   const bool is_first = in <= 4 && kind != Kind::kGradInput;
   const int64_t filled = (is_first ? in : round_up(in, kBlock)) * round_up(out, kBlock);
+  // Of images with few channels, copying windows takes longer than the products, and longer than work on zeros.
+  if (kind == Kind::kForward && p.x.rank == 4 && in >= kLeastFew && in <= kMostFew && out >= kResultsOfFew)
+    return true;
   // Without it, windows are copied: with three axes that takes so long that half of the work may go to zeros.
   return p.x.rank > 4 ? 2 * in * out >= filled : 5 * in * out >= 4 * filled;
 }
