@@ -26,6 +26,8 @@ def _windows(extent, count):
 def _averaged(x, axis, count):
     """The means of so many windows along an axis: a product with a matrix."""
     x, extent = _inexact(x), x.shape[axis]
+    if count == 1:
+        return _functions.mean(x, axis=axis, keepdims=True)
     rows = [[1 / (end - start) if start <= k < end else 0.0 for k in range(extent)] for start, end in _windows(extent, count)]
     means = _functions.matmul(_manipulation.moveaxis(x, axis, -1), _creation.asarray(rows, dtype=x.dtype, device=x.device).T)
     return _manipulation.moveaxis(means, -1, axis)
@@ -38,8 +40,10 @@ def _greatest(x, axis, count):
 
 def _adaptive(name, count, pool, what):
     def run(input: Values, output_size: Any) -> Array:
-        x = array_of(input)
-        for axis, size in zip(range(x.ndim - count, x.ndim), _several(output_size, count)):
+        x, sizes = array_of(input), _several(output_size, count)
+        if pool is _averaged and all(size == 1 for size in sizes):
+            return _functions.mean(_inexact(x), axis=tuple(range(-count, 0)), keepdims=True)
+        for axis, size in zip(range(x.ndim - count, x.ndim), sizes):
             if size is not None and size != x.shape[axis]:
                 x = pool(x, axis, size)
         return x

@@ -241,8 +241,18 @@ def diag(x: Values, k: int = 0, **names: int) -> Array:
     if x.ndim != 1:
         raise ValueError(f"diag: an array with {x.ndim} axes is neither a vector nor a matrix")
     size = x.size + builtins.abs(k)
+    if isinstance(x, Array):
+        return _on_diagonal(x, size, k)
     rows = _ops.pad(x, pads_begin=[builtins.max(-k, 0)], pads_end=[builtins.max(k, 0)])
     return _ops.where(_creation.eye(size, k=k, dtype=_dtypes.bool, device=x.device), _core.reshape_view(rows, (size, 1)), False)
+
+
+def _on_diagonal(x, size, k):
+    """Zeros in square matrices, with the vectors along the last axis of `x` on the `k`-th diagonal."""
+    found = _creation.zeros((*x.shape[:-1], size, size), dtype=x.dtype, device=x.device)
+    if x.size:
+        linalg.diagonal(found, offset=k)[...] = x
+    return found
 
 
 def diag_embed(x: Values, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
@@ -254,8 +264,11 @@ def diag_embed(x: Values, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Ar
     """
     x = array_of(x)
     size = x.shape[-1] + builtins.abs(offset)
-    rows = _manipulation.pad(x, [(0, 0)] * (x.ndim - 1) + [(builtins.max(-offset, 0), builtins.max(offset, 0))]) if offset else x
-    found = _ops.where(_creation.eye(size, k=offset, dtype=_dtypes.bool, device=x.device), _manipulation.expand_dims(rows, -1), False)
+    if isinstance(x, Array):
+        found = _on_diagonal(x, size, offset)
+    else:
+        rows = _manipulation.pad(x, [(0, 0)] * (x.ndim - 1) + [(builtins.max(-offset, 0), builtins.max(offset, 0))]) if offset else x
+        found = _ops.where(_creation.eye(size, k=offset, dtype=_dtypes.bool, device=x.device), _manipulation.expand_dims(rows, -1), False)
     return found if (dim1, dim2) == (-2, -1) else _manipulation.moveaxis(found, (-2, -1), (dim1, dim2))
 
 
@@ -577,6 +590,12 @@ def multinomial(weights: Values, num_samples: int, replacement: bool = False, *,
         return _source(generator).categorical(_ops.log(weights), samples=num_samples)
     if weights.ndim == 1:
         return _source(generator).choice(weights.size, num_samples, replace=False, p=weights)
+    if weights.ndim == 2 and weights.size and num_samples > 0:
+        if not (float(_ops.min(weights)) >= 0 and float(_ops.max(weights)) < math.inf):  # false of NaN
+            raise ValueError("multinomial: weights must be finite numbers of at least 0")
+        if int(_ops.min(_ops.count_nonzero(weights, axes=[-1]))) < num_samples:
+            raise ValueError(f"multinomial: fewer than {num_samples} weights of a row are not 0")
+        return random._different(_source(generator), weights, num_samples)
     return _manipulation.stack([multinomial(row, num_samples, generator=generator) for row in _manipulation.unstack(weights)])
 
 

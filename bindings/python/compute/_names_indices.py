@@ -482,6 +482,8 @@ def put(x: Array, indices: Values, values: Values) -> None:
     """
     _own("put", x)
     places = array_of(_creation.asarray(indices) if isinstance(indices, int) else indices)
+    if x.is_contiguous:
+        x = _core.reshape_view(x, (x.size,))
     x[unravel_index(places, x.shape)] = _number_or_array(values, x)
 
 

@@ -182,16 +182,26 @@ def _linalg_norm(x: Values, ord: Any = None, axis: Any = None, keepdims: bool = 
 
 
 def _multi_dot(arrays: Sequence[Values]) -> Array:
-    """The product of matrices, multiplied from left to right.
+    """The product of matrices, in the order that takes the fewest multiplications.
 
     >>> compute.linalg.multi_dot([compute.ones((1, 2)), compute.ones((2, 3)), compute.ones((3, 1))])
     Array([[6.]], dtype=float32)
     """
     arrays = arrays_of(*arrays)
-    found = arrays[0]
-    for one in arrays[1:]:
-        found = _ops.matmul(found, one)
-    return found
+    extents = [x.shape[-2] if x.ndim > 1 else x.size if i else 1 for i, x in enumerate(arrays)]
+    extents.append(arrays[-1].shape[-1] if arrays[-1].ndim > 1 else 1)
+    # Of the product of the matrices [i, j): the multiplications, and where the last of them divides it.
+    costs = {(i, i + 1): (0, i) for i in range(len(arrays))}
+    for length in range(2, len(arrays) + 1):
+        for i in range(len(arrays) - length + 1):
+            j = i + length
+            costs[i, j] = builtins.min(((costs[i, k][0] + costs[k, j][0] + extents[i] * extents[k] * extents[j], k)
+                                        for k in range(j - 1, i, -1)), key=lambda found: found[0])
+
+    def product(i, j):
+        k = costs[i, j][1]
+        return arrays[i] if j == i + 1 else _ops.matmul(product(i, k), product(k, j))
+    return product(0, len(arrays))
 
 
 def polyval(p: Values, x: Values) -> Array:

@@ -74,6 +74,17 @@ def _in_order(function, shape, first, second, defaults):
     return shape, first, second
 
 
+def _different(source, p, count):
+    """So many different positions along the last axis, with probabilities in the proportion of `p`."""
+    # The largest values of log(p) plus Gumbel noise are successive draws without replacement. The noise is finite, so that a probability of 0 is
+    # never chosen.
+    p = p if p.dtype is _dtypes.float64 else _ops.cast(p, dtype=_dtypes.float32)
+    least = _dtypes.finfo(p.dtype).eps / 4
+    drawn = source.uniform(p.shape, least, 1.0, dtype=p.dtype, device=p.device)
+    noise = _ops.negative(_ops.log(_ops.negative(_ops.log(drawn))))
+    return _ops.top_k(_ops.add(_ops.log(p), noise), k=count, axis=-1)[1]
+
+
 class Generator:
     """A source of random numbers with a seed and a position, which every call advances."""
 
@@ -311,13 +322,7 @@ class Generator:
             return self.categorical(_ops.log(p), count)
         if int(_ops.count_nonzero(p)) < count:
             raise ValueError(f"choice: fewer than {count} probabilities are not 0")
-        # The largest values of log(p) plus Gumbel noise are successive draws without replacement. The noise is finite, so that a probability of 0 is
-        # never chosen.
-        p = p if p.dtype is _dtypes.float64 else _ops.cast(p, dtype=_dtypes.float32)
-        least = _dtypes.finfo(p.dtype).eps / 4
-        drawn = self.uniform((n,), least, 1.0, dtype=p.dtype, device=device)
-        noise = _ops.negative(_ops.log(_ops.negative(_ops.log(drawn))))
-        return _ops.top_k(_ops.add(_ops.log(p), noise), k=count, axis=0)[1]
+        return _different(self, p, count)
 
     def categorical(self, logits, samples=0):
         """Classes with the probabilities softmax(logits) along the last axis: one for each row, or `samples`."""
