@@ -77,7 +77,12 @@ std::optional<int64_t> row_major_step(std::span<const int64_t> shape, std::span<
 
 void move_loop(LoopNest& nest, int from, int to) {
   const auto move = [&](std::array<int64_t, kMaxRank>& values) {
-    std::rotate(values.begin() + to, values.begin() + from, values.begin() + from + 1);
+    const auto begin = values.begin();
+    if (from >= to) {
+      std::rotate(begin + to, begin + from, begin + from + 1);
+    } else {
+      std::rotate(begin + from, begin + from + 1, begin + to + 1);
+    }
   };
   move(nest.extents);
   for (auto& strides : nest.strides) move(strides);

@@ -37,7 +37,7 @@ LoopNest collapse(std::span<const int64_t> shape, std::span<const int64_t* const
 /// one, and 1 if there is only one.
 std::optional<int64_t> row_major_step(std::span<const int64_t> shape, std::span<const int64_t> strides);
 
-/// Moves loop `from` to the place before loop `to`, `to` <= `from`.
+/// Moves loop `from` to the place `to`. The loops between them move by one.
 void move_loop(LoopNest& nest, int from, int to);
 
 }  // namespace compute::common

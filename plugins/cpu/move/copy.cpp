@@ -26,6 +26,7 @@ constexpr int64_t kFetchDistance = 4096;  // bytes that are prefetched
 constexpr int64_t kStreamRow = 256;       // bytes of a row
 constexpr int64_t kLine = 64;
 constexpr int64_t kShortRow = 256;   // bytes: a call for each would take longer than the copy
+constexpr int64_t kShortLoop = 8;    // elements
 constexpr int64_t kTileBytes = 512;  // of a transposed tile's row
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
@@ -130,6 +131,7 @@ class CopyPlan final : public Plan {
       form_ = Form::kStrided;
     }
     if (form_ == Form::kTranspose) return plan_tiles();
+    if (form_ != Form::kRows && form_ != Form::kContiguous) lengthen();
     // A single long row is cut into several.
     const int64_t points = nest_.points();
     const int64_t row_limit = std::max<int64_t>(kPieceBytes / size_, 1);
@@ -155,6 +157,20 @@ class CopyPlan final : public Plan {
       return true;
     }
     return false;
+  }
+
+  // Rows of few elements that are not adjacent in both: along a longer loop there are fewer of them.
+  void lengthen() {
+    int longest = nest_.rank - 1;
+    for (int axis = 0; axis < nest_.rank; ++axis)
+      if (nest_.extents[static_cast<size_t>(axis)] > nest_.extents[static_cast<size_t>(longest)]) longest = axis;
+    const auto at = static_cast<size_t>(longest);
+    if (extent_ >= kShortLoop || nest_.extents[at] < kShortLoop) return;
+    common::move_loop(nest_, longest, nest_.rank - 1);
+    extent_ = nest_.extents[static_cast<size_t>(nest_.rank - 1)];
+    dst_stride_ = nest_.strides[0][static_cast<size_t>(nest_.rank - 1)];
+    src_stride_ = nest_.strides[1][static_cast<size_t>(nest_.rank - 1)];
+    form_ = Form::kStrided;
   }
 
   void plan_tiles() {
