@@ -212,8 +212,8 @@ class RealPlan final : public FourierPlan<T> {
  public:
   explicit RealPlan(const Op& op)
       : Base(op, inner_length(size_of(op)), size_of(op)), n_(size_of(op)), is_back_(op.name() == "irfft") {
-    if (is_even()) roots_ = fourier_roots<T>(n_, n_ / 4 + 1);
     const int64_t width = FourierLine<T>::lanes();
+    if (is_even()) roots_ = fourier_roots<T>(n_, n_ / 4 + 1 + width);
     is_direct_ = is_even() && Base::in_groups();
     if (is_direct_) {
       Base::divide(width, 0);

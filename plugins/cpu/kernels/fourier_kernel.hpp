@@ -58,7 +58,7 @@ struct FourierKernel {
   /// dst[i] = scale x[i] y[i] for complex numbers; the parts of x, or of the results, change places where asked for.
   void (*multiply)(const T* x, bool swaps_x, const T* y, T scale, bool swaps_dst, T* dst, int64_t n);
   /// z has the transform of n / 2 numbers, made of pairs of n real numbers; afterwards the first n / 2 + 1 elements of
-  /// the transform of these. roots has exp(-2 pi i k / n) for k up to n / 4.
+  /// the transform of these. roots has exp(-2 pi i k / n) for k up to n / 4 + lanes.
   void (*to_half)(T* z, const T* roots, int64_t n);
   /// The way back, with parts exchanged: what a forward transform takes to n real numbers in pairs, parts exchanged.
   void (*from_half)(const T* x, const T* roots, int64_t n, T* z);
