@@ -494,6 +494,45 @@ class Arguments(Case):
 
                     np.testing.assert_allclose(np.asarray(grad.gradients(f)(self.device_array(x))), expected, rtol=1e-12, atol=1e-12)
 
+    def test_indices_that_are_arrays(self):
+        """Elements that are taken several times get several gradients, wherever the arrays stand in the index."""
+        a, b, mask = np.array([1, -1, 1]), np.array([[0, 2], [-3, 2], [5, 2]]), np.arange(24).reshape(4, 6) % 5 < 2
+        for key in ((a, b[:, 0]), (b[:, :1] % 4, a), (a, 0), (1, a), (np.s_[:], a), (np.s_[::-2], b), (a, np.s_[1:4]), (mask,), (mask[:, 1],),
+                    (np.s_[1:], mask[0]), (..., b), (None, a, b[:, 1]), ([2, 0, 2],), ([0, 1], [3, 3]), (a[:0], a[:0])):
+            for dtype, error in ((np.float64, 1e-12), (np.float16, 2e-3)):
+                with self.subTest(key=key, dtype=dtype):
+                    x = self.random.normal(size=(4, 6)).astype(dtype)
+                    weight, expected = self.random.uniform(0.5, 1, x[key].shape).astype(dtype), np.zeros(x.shape)
+                    np.add.at(expected, key, weight)
+                    keys = tuple(self.device_array(one) if isinstance(one, np.ndarray) else one for one in key)
+                    keys = keys if len(keys) > 1 else keys[0]
+                    dx = grad.gradients(lambda x: cp.sum(x[keys] * self.device_array(weight)))(self.device_array(x))
+                    self.assertEqual(dx.dtype, self.device_array(x).dtype)
+                    np.testing.assert_allclose(np.asarray(dx), expected, rtol=error, atol=error)
+
+    def test_gather(self):
+        for shape, places in (((4, 6), (4, 3)), ((4, 6), (2, 3)), ((4, 6), (4, 1)), ((2, 3, 6), (2, 3, 9))):
+            with self.subTest(shape=shape, places=places):
+                x, i = self.random.normal(size=shape), self.random.integers(0, 6, places)
+                weight, expected = self.random.normal(size=places), np.zeros(shape)
+                np.add.at(expected, (*np.indices(places)[:-1], i), weight)
+                dx = grad.gradients(lambda x: cp.sum(cp.gather(x, -1, self.device_array(i)) * self.device_array(weight)))(self.device_array(x))
+                np.testing.assert_allclose(np.asarray(dx), expected, rtol=1e-12, atol=1e-12)
+
+    def test_rows_times_a_matrix(self):
+        """The gradient of a matrix that multiplies several matrices, also without rows and in other orders."""
+        for shape in ((2, 3, 4), (2, 1, 3, 4), (0, 3, 4), (2, 3, 0)):
+            with self.subTest(shape=shape):
+                x, w = self.random.normal(size=shape), self.random.normal(size=(shape[-1], 5))
+                weight = self.random.normal(size=(*shape[:-1], 5))
+                for order in (None, (1, 0, *range(2, len(shape)))):
+                    def f(w):
+                        rows, by = self.device_array(x), self.device_array(weight)
+                        rows, by = (rows, by) if order is None else (cp.permute(rows, order), cp.permute(by, order))
+                        return cp.sum((rows @ w) * by)
+                    expected = x.reshape(-1, shape[-1]).T @ weight.reshape(-1, 5) if x.size else np.zeros(w.shape)
+                    np.testing.assert_allclose(np.asarray(grad.gradients(f)(self.device_array(w))), expected, rtol=1e-12, atol=1e-12)
+
     def test_terms(self):
         """Sums and differences pass a gradient on, but no two gradients share memory."""
         x = [self.random.normal(size=shape) for shape in ((3, 4), (3, 4), (4,), (3, 1))]

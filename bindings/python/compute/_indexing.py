@@ -144,11 +144,16 @@ def _broadcast(arrays):
 _WHOLE = (_dtypes.int64, _dtypes.int32)
 
 
+def has_alike_arrays(x, key):
+    """Whether a key is several arrays of int64 that need no broadcasting."""
+    return isinstance(key, tuple) and 1 < len(key) <= x.ndim and isinstance(key[0], Array) and all(
+        [isinstance(one, Array) and one.dtype is _dtypes.int64 and one.shape == key[0].shape for one in key])
+
+
 def _getitem(x, key):
     if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim > 0:
         return _ops.take(x, key, axis=0)
-    if isinstance(key, tuple) and 1 < len(key) <= x.ndim and isinstance(key[0], Array) and all(
-            [isinstance(one, Array) and one.dtype is _dtypes.int64 and one.shape == key[0].shape for one in key]):
+    if has_alike_arrays(x, key):
         return _ops.gather_nd(x, _ops.stack(*key, axis=-1))
     if isinstance(key, list):
         return x[_as_index(key)]

@@ -222,7 +222,7 @@ def gather(x: Values, dim: int, index: Values) -> Array:
     """
     x, index = array_of(x), array_of(index)
     axis = _axis(dim, x.ndim, "gather")
-    if index.ndim == x.ndim:
+    if index.ndim == x.ndim and any(n != m for i, (n, m) in enumerate(zip(index.shape, x.shape)) if i != axis):
         x = x[tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(index.shape))]
     return _indexing.take_along_axis(x, index, axis=axis)
 

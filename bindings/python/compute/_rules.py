@@ -192,6 +192,10 @@ def _matmul(inputs, outputs, attributes, dy):
         return da if da.shape == a.shape else _core.reshape_view(_unbroadcast(da, left.shape), a.shape)
 
     def of_b():
+        if b.ndim == 2 and a.ndim > 2:  # the sum over all rows is one product
+            rows = math.prod(a.shape[:-1])
+            flat, of_flat = _reshaped(a, (rows, a.shape[-1])), _reshaped(dy, (rows, b.shape[-1]))
+            return _ops.matmul(_conjugate(flat.mT), of_flat, **precision)
         db = _ops.matmul(_conjugate(left.mT), dy, **precision)
         return db if db.shape == b.shape else _core.reshape_view(_unbroadcast(db, right.shape), b.shape)
 
@@ -476,7 +480,12 @@ def _sort(inputs, outputs, attributes, dy):
 @_rule("take_along_axis")
 def _take_along_axis(inputs, outputs, attributes, dy):
     x, indices = inputs
-    return [_added(dy, _ops.take_along_axis(_positions(x), indices, **attributes), x), None]
+    axis = _axis(attributes.get("axis", -1), x.ndim, "gradient")
+    if (*dy.shape[:axis], *dy.shape[axis + 1:]) != (*x.shape[:axis], *x.shape[axis + 1:]):  # x was repeated
+        return [_added(dy, _ops.take_along_axis(_positions(x), indices, **attributes), x), None]
+    dx = _creation.zeros(x.shape, dtype=_wide(dy).dtype, device=x.device)
+    places = _core.broadcast_view(indices, dy.shape)
+    return [_ops.scatter(dx, places, _wide(dy), axis=axis, reduction="add", out=dx), None]
 
 
 @_rule("gather_nd")

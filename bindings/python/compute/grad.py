@@ -80,7 +80,7 @@ class Variable:
 
         if _is_view(key):
             return Variable(x[key], (self,), _part, "an index", (), (key,))
-        return Variable(x[key], (self,), lambda dy: [_added(dy, _positions(x)[key], x)], "an index",
+        return Variable(x[key], (self,), lambda dy: [_indexed(x, key, dy)], "an index",
                         key if isinstance(key, tuple) else (key,))
 
     def __len__(self):
@@ -229,6 +229,20 @@ def _added(dy, positions, x):
     return _core.reshape_view(_ops.take_grad(flat, _reshaped(positions, (dy.size,)), size=x.size, axis=0), x.shape)
 
 
+def _indexed(x, key, dy):
+    """The gradient of elements that were taken from `x` by an index with arrays, which may recur."""
+    from . import _indexing
+
+    wide = _ops.cast(dy, dtype=_dtypes.float32) if dy.dtype in (_dtypes.float16, _dtypes.bfloat16) else dy
+    dx = _creation.zeros(x.shape, dtype=wide.dtype, device=x.device)
+    if _indexing.has_alike_arrays(x, key):
+        return _ops.scatter_nd(dx, _ops.stack(*key, axis=-1), wide, reduction="add", out=dx)
+    plan = _indexing._Plan(dx, _indexing._expand(x, key))
+    if dy.size:
+        _ops.scatter_nd(plan.moved, plan.stacked(), plan.unplace(wide), reduction="add", out=plan.moved)
+    return dx
+
+
 def _is_view(key):
     """Whether an index takes each element at most once, as a view."""
     for one in key if isinstance(key, tuple) else (key,):
@@ -275,13 +289,17 @@ class _Parts:
             total = self._tiled()
             if total is not None:
                 return total
+        is_empty = total is None and rest is None
         if total is None:
             total = _creation.zeros_like(self.x) if rest is None else _ops.copy(rest)
         elif rest is not None:
             total = _ops.add(total, rest, out=total)
-        for part in self.parts:
+        for i, part in enumerate(self.parts):
             view = total[part.key]
-            _ops.add(view, part.gradient, out=view)
+            if i == 0 and is_empty:
+                _ops.copy(_reshaped(part.gradient, view.shape), out=view)
+            else:
+                _ops.add(view, part.gradient, out=view)
         return total
 
     def _tiled(self):
