@@ -13,7 +13,7 @@ import math
 from . import _core, _creation, _dtypes, _ops
 from ._manipulation import _axes, _axis
 from .expressions import Expression
-from .grad import _added, _positions, _reshaped, _row_gradients, _unbroadcast
+from .grad import _added, _positions, _reshaped, _row_gradients, _Spread, _unbroadcast
 
 RULES = {}
 OTHER_RULES = {}  # for the gradients of outputs other than the first one; None for integers
@@ -45,13 +45,13 @@ def _spread(dy, x, attributes):
 
 @_rule("sum")
 def _sum(inputs, outputs, attributes, dy):
-    return [_ops.copy(_spread(dy, inputs[0], attributes))]
+    return [_Spread(_kept(dy, inputs[0], attributes), inputs[0].shape)]
 
 
 @_rule("mean")
 def _mean(inputs, outputs, attributes, dy):
     count = inputs[0].size / max(outputs[0].size, 1)
-    return [_ops.multiply(_spread(dy, inputs[0], attributes), 1 / count if count else math.nan)]
+    return [_Spread(_kept(dy, inputs[0], attributes), inputs[0].shape, 1 / count if count else math.nan)]
 
 
 def _wide(x):

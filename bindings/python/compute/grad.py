@@ -266,6 +266,24 @@ def _part(key, dy):
     return [_Part(key, dy)]
 
 
+class _Spread:
+    """The gradient of a sum or a mean: a factor times `value`, which has the reduced axes at extent 1, for all elements."""
+
+    def __init__(self, value, shape, factor=None):
+        self.value = value
+        self.shape = shape
+        self.factor = factor
+
+    def read(self):
+        """A view that repeats elements, for maps, which only read it."""
+        value = self.value if self.factor is None else _ops.multiply(self.value, self.factor)
+        return _core.broadcast_view(value, self.shape)
+
+    def array(self):
+        view = _core.broadcast_view(self.value, self.shape)
+        return _ops.copy(view) if self.factor is None else _ops.multiply(view, self.factor)
+
+
 class _Parts:
     """The gradients of views of an array whose sum is not formed yet."""
 
@@ -558,8 +576,11 @@ def _backward(last, finished=None):
                     parts[to] = _Parts(source.value)
                 parts[to].add(gradient)
                 continue
-            if type(gradient) is not Array and callable(gradient):
-                gradient = gradient()
+            if type(gradient) is not Array:
+                if isinstance(gradient, _Spread):
+                    gradient = gradient.read() if source.backward is _row_gradients else gradient.array()
+                elif callable(gradient):
+                    gradient = gradient()
             if gradient.dtype is not dtype:
                 gradient = _fitted(gradient, dtype)
             known = gradients.get(to)
