@@ -512,13 +512,16 @@ class Arguments(Case):
 
     def test_steep_and_flat_places(self):
         x = np.array([-80, -30.5, -1.5, 0, 0.25, 3, 30, 80, math.inf, -math.inf])
-        slope = np.where(np.isfinite(x), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))) ** 2, 0)
-        for f, values, expected in ((cp.sigmoid, x, slope), (lambda x: x ** 2, x[:8], 2 * x[:8]), (lambda x: x ** 2.0, x[:8], 2 * x[:8])):
+        e = np.exp(-np.abs(x))
+        slope = e / (1 + e) ** 2
+        of_silu = np.where(x < 0, e, 1) / (1 + e) + np.clip(x, -2000, 2000) * slope
+        for f, values, expected in ((cp.sigmoid, x, slope), (nn.silu, x, of_silu), (nn.elu, x, np.exp(np.minimum(x, 0))), (lambda x: x ** 2, x[:8], 2 * x[:8]), (lambda x: x ** 2.0, x[:8], 2 * x[:8])):
             for dtype, error in ((np.float64, 1e-14), (np.float32, 2e-6), (np.float16, 2e-3)):
                 with self.subTest(dtype=dtype, expected=expected):
                     dx = grad.gradients(lambda x: cp.sum(f(x)))(self.device_array(values.astype(dtype)))
                     np.testing.assert_allclose(np.asarray(dx), expected, rtol=error, atol=6e-8 if dtype is np.float16 else 0)
-        np.testing.assert_array_equal(np.asarray(grad.gradients(lambda x: cp.sum(cp.sigmoid(x)))(self.device_array([math.nan]))), [math.nan])
+        for f in (cp.sigmoid, nn.silu, nn.elu):
+            np.testing.assert_array_equal(np.asarray(grad.gradients(lambda x: cp.sum(f(x)))(self.device_array([math.nan]))), [math.nan])
 
     def test_gather(self):
         for shape, places in (((4, 6), (4, 3)), ((4, 6), (2, 3)), ((4, 6), (4, 1)), ((2, 3, 6), (2, 3, 9))):

@@ -175,8 +175,12 @@ def _unbroadcast(gradient, shape):
     return gradient if gradient.shape == tuple(shape) else _core.reshape_view(gradient, shape)
 
 
-# As exact as what is derived, in fewer steps.
-_SLOPES = {"sigmoid": "e = exp(-abs(x)); dy * (e / ((1 + e) * (1 + e)))"}
+# As exact as what is derived, in fewer steps: of the first input alone.
+_SLOPES = {
+    "elu": "where((x > 0) | ((x == 0) & ~isfinite(y)), dy, dy * (y * exp(min(x, 0))))",
+    "sigmoid": "e = exp(-abs(x)); dy * (e / ((1 + e) * (1 + e)))",
+    "silu": "a = min(abs(x), 2000); e = exp(-a); q = 1 / (1 + e); dy * (q * (where(x < 0, e, 1) + copysign(a, x) * e * q))",
+}
 
 
 def _row_gradients(name, inputs, wanted, dy):
@@ -190,7 +194,7 @@ def _row_gradients(name, inputs, wanted, dy):
         names = ("x", "y", "z")[:len(inputs)]
         arrays = [n for n, number in zip(names, numbers) if not number]
         scalars = [n for n, number in zip(names, numbers) if number]
-        if name in _SLOPES:
+        if name in _SLOPES and wanted == (0,):
             derived = _core.expression(_SLOPES[name], [*arrays, "dy"], scalars)
         else:
             expression = _core.expression(_ops.TABLE[name]["expression"], arrays, scalars)
