@@ -245,16 +245,19 @@ void truth_to_complex(const void* const* x, const int64_t* steps, void* out, int
 }
 template <typename S, typename T>
 void real_to_complex(const void* const* x, const int64_t* steps, void* out, int64_t n) {
-  const S* a = static_cast<const S*>(x[0]);
-  T* o = static_cast<T*>(out);
-  for (int64_t i = 0; i < n; ++i) {
-    const S value = a[i * steps[0]];
-    if constexpr (std::is_same_v<S, Float16> || std::is_same_v<S, Bfloat16>)
-      o[2 * i] = T(to_float(value));
-    else
-      o[2 * i] = T(value);
-    o[2 * i + 1] = 0;
-  }
+  const S* __restrict__ a = static_cast<const S*>(x[0]);
+  T* __restrict__ o = static_cast<T*>(out);
+  const auto convert = [&](int64_t step) {
+    for (int64_t i = 0; i < n; ++i) {
+      const S value = a[i * step];
+      if constexpr (std::is_same_v<S, Float16> || std::is_same_v<S, Bfloat16>)
+        o[2 * i] = T(to_float(value));
+      else
+        o[2 * i] = T(value);
+      o[2 * i + 1] = 0;
+    }
+  };
+  steps[0] == 1 ? convert(1) : convert(steps[0]);  // the first becomes vectors
 }
 template <typename S, typename T>
 void complex_to_complex(const void* const* x, const int64_t* steps, void* out, int64_t n) {
