@@ -727,8 +727,7 @@ bool is_worthwhile(const Problem& p, Kind kind) {
   const bool is_first = in <= 4 && kind != Kind::kGradInput;
   const int64_t filled = (is_first ? in : round_up(in, kBlock)) * round_up(out, kBlock);
   // Of images with few channels, copying windows takes longer than the products, and longer than work on zeros.
-  if (kind == Kind::kForward && p.x.rank == 4 && in >= kLeastFew && in <= kMostFew && out >= kResultsOfFew)
-    return true;
+  if (kind == Kind::kForward && p.x.rank == 4 && in >= kLeastFew && in <= kMostFew && out >= kResultsOfFew) return true;
   // Without it, windows are copied: with three axes that takes so long that half of the work may go to zeros.
   return p.x.rank > 4 ? 2 * in * out >= filled : 5 * in * out >= 4 * filled;
 }
