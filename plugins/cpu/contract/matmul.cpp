@@ -23,6 +23,8 @@ using matmul::kAlignment;
 constexpr int64_t kSerialWork = int64_t{3} << 16;
 // Accumulators of one task in float32, for float16 and bfloat16: 2 MiB.
 constexpr int64_t kHalfTile = int64_t{1} << 19;
+// Elements of b, and of a part of a, that are converted to float32 for its kernel without packing.
+constexpr int64_t kWidened = 4 << 10;
 constexpr int64_t kTasksPerThread = 3;  // for balance
 constexpr int64_t kTermsToWrite = 4;    // that writing a result takes the time of
 // One equal tile per thread needs the least packing, up to this much work per task, about 15 us. Longer products have
@@ -62,7 +64,7 @@ constexpr int64_t kColumnBytes = 64 << 10;  // of longer columns a part is worth
 constexpr int64_t kSumPart = 16 << 10;      // elements of a part
 // Tiles of AMX take products of at least so many rows and columns, terms and multiplications. Where the larger matrix
 // has adjacent elements along its rows, fewer lines are faster in place.
-constexpr int64_t kTileLines = 8, kTileLinesAlongTerms = 3, kTileTerms = 8, kTileWork = 12 << 10;
+constexpr int64_t kTileLines = 8, kTileLinesAlongTerms = 3, kTileTerms = 8, kTileWork = 16 << 10;
 constexpr int64_t kTileSpeed = 6;           // multiplications in the time of one of float32
 constexpr int64_t kTilePacked = 640 << 10;  // elements of b that a task packs, at most: half of a second cache
 constexpr int64_t kTileLeastTerms = 320;    // for which that counts: rows of sums stay in the cache too
@@ -146,6 +148,7 @@ MatmulPlan::MatmulPlan(const MatmulProblem& problem, const MatmulOptions& option
     const auto reads_rows = [&] { return is_in_place() || (kernel.has_narrow_panels && column_[kC] == 1); };
     const bool few_columns = kernel.pack == nullptr && 2 * n_ < kernel.columns && n_ < m_ && !reads_rows();
     if (rows_adjacent || few_columns) transpose();
+    find_widened();
     cut(threads);
   }
 }
@@ -227,6 +230,23 @@ bool MatmulPlan::is_in_place() const {
   return kernel_->is_in_place(call);
 }
 
+/// Takes the kernel of float32 for halves whose own kernel would pack them, or read many of them in place, if that of
+/// float32 would not pack.
+void MatmulPlan::find_widened() {
+  if (!is_half(dtype_) || kernel_->pack != nullptr || k_ == 0 || product(k_, n_) > kWidened) return;
+  if (is_in_place() && product(m_, k_) < kWidened) return;  // without a copy
+  const GemmKernel& wide = kernels_->by_dtype[COMPUTE_DTYPE_FLOAT32];
+  GemmCall call{};
+  call.m = m_;
+  call.n = n_;
+  call.k = k_;
+  call.a_row = k_;
+  call.b_row = call.c_row = n_;
+  call.a_column = call.b_column = call.c_column = 1;
+  is_widened_ = wide.is_in_place(call);
+  if (is_widened_) kernel_ = &wide;
+}
+
 /// True iff one of the matrices is a vector that the kernel for vectors takes: then it is b, perhaps after
 /// transposing the product.
 bool MatmulPlan::find_vector() {
@@ -270,6 +290,7 @@ bool MatmulPlan::find_tiles(InstructionSet set) {
   if (dtype_ != COMPUTE_DTYPE_BFLOAT16 || few < (along_terms || !is_large ? kTileLinesAlongTerms : kTileLines) ||
       k_ < kTileTerms || product(product(m_, n_), k_) < kTileWork)
     return false;
+  if (few < 2 * kTileLines && k_ == kTileTerms) return false;  // most of a tile would be empty
   const GemmKernel* const tiles = tile_kernel(set);
   if (tiles != nullptr) kernel_ = tiles;
   return tiles != nullptr;
@@ -295,14 +316,16 @@ void MatmulPlan::cut(int64_t threads) {
   };
   const auto is_coarse = [&] { return tiles() < kTasksPerThread * threads && work() >= 2 * kSerialWork; };
   // Tiles may be cut anywhere without changing a bit.
-  if (kernel_->pack != nullptr) {
+  if (is_widened_) {
+    tile_m_ = std::min(m_, round_up(std::max<int64_t>(kWidened / k_, 1), kernel.rows));
+  } else if (kernel_->pack != nullptr) {
     while (tile_n_ > kTileColumns &&
            (product(tile_n_, std::max(k_, kTileLeastTerms)) > kTilePacked || tile_n_ >= product(kTileUses, m_)))
       tile_n_ = round_up(ceiling(tile_n_, 2), kernel.columns);
   } else {
     while ((is_half(dtype_) || epilogue_ != nullptr) && product(tile_m_, tile_n_) > kHalfTile) halve_longer();
   }
-  if (threads > 1 && !cut_equally(threads)) {
+  if (threads > 1 && !is_widened_ && !cut_equally(threads)) {
     // Few terms per result take the time to write it, which is shortest along long rows.
     while (is_flat() && is_coarse() && tile_m_ > kernel.rows) halve_rows();
     while (is_coarse() && (tile_m_ > kernel.rows || tile_n_ > kernel.columns)) halve_longer();
@@ -323,6 +346,10 @@ void MatmulPlan::cut(int64_t threads) {
     const int64_t rows =
         kernel_->pack != nullptr ? std::min(round_up(tile_m_, kernel.rows), band_rows(tile_n_)) : tile_m_;
     slot_bytes_ += round_up(rows * sums_row(tile_n_) * static_cast<int64_t>(sizeof(float)), kAlignment);
+  }
+  if (is_widened_) {
+    widened_ = slot_bytes_;
+    slot_bytes_ += round_up((tile_m_ * k_ + k_ * n_) * static_cast<int64_t>(sizeof(float)), kAlignment);
   }
   add_frame();
 }

@@ -118,6 +118,7 @@ class MatmulPlan {
   bool find_thin();
   bool find_tiles(InstructionSet set);
   bool is_in_place() const;
+  void find_widened();
   bool is_flat() const;
   void cut_batch(int64_t threads, int64_t least, int64_t cost);
   void add_frame();
@@ -135,6 +136,7 @@ class MatmulPlan {
   void run_task(const Execution& execution, int64_t task, void* scratch) const;
   void run_tile(const Execution& execution, const Tile& tile, void* scratch) const;
   void run_product(const Execution& execution, const Tile& tile, bool accumulate, void* scratch) const;
+  void widen(const void* matrix, int operand, int64_t rows, int64_t columns, float* to) const;
   void run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const;
   void finish_half_tile(const Execution& execution, const Tile& tile, const float* sums, void* frame) const;
   int64_t sums_row(int64_t n) const;
@@ -153,6 +155,7 @@ class MatmulPlan {
   bool addend_like_c_ = false;  // the addend has c's strides
   bool is_vector_ = false;      // b is one column, for the kernel for vectors
   bool is_thin_ = false;        // a has few rows, for the kernel for those
+  bool is_widened_ = false;     // a and b are halves, which are converted to float32 for its kernel
   bool transposed_ = false;     // computes the transposed product: a and b are swapped
 
   const GemmKernels* kernels_ = nullptr;
@@ -164,6 +167,7 @@ class MatmulPlan {
   int64_t slots_ = 0;  // concurrent tasks, each with its part of the workspace
   int64_t slot_bytes_ = 0;
   int64_t kernel_scratch_bytes_ = 0;
+  int64_t widened_ = 0;           // of a task's memory: a and b as float32
   int64_t frame_ = 0;             // of the epilogue, in a slot
   int64_t cuts_ = 1, cut_k_ = 0;  // parts of the sums of a vector, each a task
   int64_t partials_bytes_ = 0;    // their results, in the workspace

@@ -473,6 +473,17 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
   float* const sums = static_cast<float*>(offset(scratch, kernel_scratch_bytes_));
   GemmCall call = {tile.m, tile.n,           k_, tile.a,       row_[kA], column_[kA], tile.b, row_[kB], column_[kB],
                    sums,   sums_row(tile.n), 1,  &kOne<float>, false,    scratch};
+  if (is_widened_) {
+    float* const a = static_cast<float*>(offset(scratch, widened_));
+    float* const b = a + tile.m * k_;
+    widen(tile.a, kA, tile.m, k_, a);
+    widen(tile.b, kB, k_, tile.n, b);
+    call.a = a;
+    call.b = b;
+    call.a_row = k_;
+    call.b_row = tile.n;
+    call.a_column = call.b_column = 1;
+  }
   if (kernel.pack == nullptr) {
     run(call);
     return finish_half_tile(execution, tile, sums, frame);
@@ -495,6 +506,15 @@ void MatmulPlan::run_half_tile(const Execution& execution, const Tile& tile, voi
     run(call);
     finish_half_tile(execution, band, sums, frame);
   }
+}
+
+/// Rows of halves as float32, one after the other.
+void MatmulPlan::widen(const void* matrix, int operand, int64_t rows, int64_t columns, float* to) const {
+  const HalfRows& kernel = dtype_ == COMPUTE_DTYPE_FLOAT16 ? kernels_->float16 : kernels_->bfloat16;
+  const auto* const from = static_cast<const uint16_t*>(matrix);
+  if (column_[operand] == 1 && row_[operand] == columns) return kernel.widen(from, 1, to, rows * columns);
+  for (int64_t i = 0; i < rows; ++i)
+    kernel.widen(from + i * row_[operand], column_[operand], to + i * columns, columns);
 }
 
 /// Rounds the sums, which may be NULL, and the other terms.
