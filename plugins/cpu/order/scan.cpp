@@ -99,7 +99,7 @@ class ScanPlan final : public Plan {
       shares_lines_ = threads > 1 && nest.points() < threads;
     }
     // The other kernels follow one line nearly as fast, if it is long.
-    constexpr bool kIsFast = kHasTotal || kIsExtreme;
+    constexpr bool kIsFast = kHasTotal || kIsExtreme || (std::is_integral_v<T> && sizeof(T) == 8);
     joins_lines_ = line_scan_ != nullptr && !across_ && pieces_ == 1 && inner_ >= kFewLines &&
                    (!kIsFast || lines_.extent <= kShortLine);
     if (shares_lines_) workspace_bytes = nest.points() * pieces_ * static_cast<int64_t>(sizeof(Running));
