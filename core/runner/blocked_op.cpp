@@ -19,7 +19,6 @@ namespace {
 
 constexpr int64_t kLeastRows = 512;  // of matrices that are taken apart
 constexpr int64_t kBlock = 128;      // columns of a block
-constexpr int64_t kColumns = 64;     // of right sides that one thread solves for
 
 using Ref = TensorReference;
 using Shape = std::vector<int64_t>;
@@ -72,22 +71,6 @@ Ref diagonal(const Tensor& x) {
   return Ref(make_view(x, x.dtype, shape, strides, x.offset_bytes));
 }
 
-// With an axis of one matrix before the last two.
-Ref expanded(const Tensor& x) {
-  return made([&](compute_tensor** out) { return compute_tensor_expand(const_cast<Tensor*>(&x), x.rank - 2, out); });
-}
-
-// The columns in groups of kColumns, which become a batch: [..., m, n] as [..., n / kColumns, m, kColumns].
-Ref grouped(const Tensor& x) {
-  Shape shape = shape_of(x), strides(x.strides_span().begin(), x.strides_span().end());
-  const auto rows = static_cast<std::ptrdiff_t>(shape.size()) - 2;
-  const int64_t step = strides.back();
-  shape.insert(shape.begin() + rows, shape.back() / kColumns);
-  strides.insert(strides.begin() + rows, step * kColumns);
-  shape.back() = kColumns;
-  return Ref(make_view(x, x.dtype, shape, strides, x.offset_bytes));
-}
-
 // ---- Steps ----------------------------------------------------------------------------------------------------------
 
 // What one call computes with, on its stream.
@@ -123,11 +106,11 @@ class Blocks {
 
   // b = a^-1 b, for triangular matrices of a block.
   void solve_triangle(Tensor& a, Tensor& b, bool upper, bool unit) const {
-    const int64_t columns = columns_of(b), whole = columns / kColumns * kColumns;
-    if (whole < 2 * kColumns) return solve_directly(a, b, upper, unit);
-    const Ref matrix = expanded(a), left = part(b, 0, rows_of(b), 0, whole);
-    solve_directly(*matrix, *grouped(*left), upper, unit);
-    if (whole < columns) solve_directly(a, *part(b, 0, rows_of(b), whole, columns), upper, unit);
+    auto options = options_of<compute_triangular_solve_options>();
+    options.upper = upper;
+    options.unit_diagonal = unit;
+    const Ref x = made([&](compute_tensor** out) { return compute_triangular_solve(stream_, &a, &b, &options, out); });
+    copy(*x, b);
   }
 
   // The same by blocks, for any number of rows.
@@ -282,14 +265,6 @@ class Blocks {
   }
 
  private:
-  void solve_directly(Tensor& a, Tensor& b, bool upper, bool unit) const {
-    auto options = options_of<compute_triangular_solve_options>();
-    options.upper = upper;
-    options.unit_diagonal = unit;
-    const Ref x = made([&](compute_tensor** out) { return compute_triangular_solve(stream_, &a, &b, &options, out); });
-    copy(*x, b);
-  }
-
   compute_stream* const stream_;
 };
 

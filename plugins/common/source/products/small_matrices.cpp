@@ -109,26 +109,31 @@ std::string fill_some(std::string_view text, const std::vector<Value>& values) {
   });
 }
 
-// How a group solves columns of a triangular system, `room` rows of each; no items if an item solves each column.
-Team team_of_triangles(const Op& op, const Dialect& dialect) {
+// How a group solves columns of a triangular system: `items` of `wide` columns and `own` rows of each; no items if an
+// item solves each column.
+struct TriangleTeam {
+  int32_t items = 0, wide = 1, own = 1, room = 0;
+};
+
+TriangleTeam team_of_triangles(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& x = op.output(0);
   const int64_t n = x.shape[x.rank - 2], count = x.shape[x.rank - 1];
   int64_t columns = count;
   for (int32_t axis = 0; axis < x.rank - 2; ++axis) columns *= x.shape[axis];
-  if (n <= kFewRows || (n <= kMostRows && columns >= kManyColumns)) return {};
-  Team team = team_of(dialect, n, 1, n, dtype_size(x.dtype));
-  if (team.items == 0) return team;
-  // Registers of an item hold up to 16 rows, or 4 of complex numbers in double precision.
-  const int32_t most = std::max(1, 64 / dtype_size(x.dtype));
-  team.room = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
-  const auto wide = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
-  team.wide = static_cast<int32_t>(std::clamp<int64_t>(most * team.items / team.room, 1, std::min<int64_t>(wide, 32)));
-  team.room = std::max<int64_t>(team.room, team.items / team.wide);
+  TriangleTeam team;
+  if (n <= kFewRows || (n <= kMostRows && columns >= kManyColumns)) return team;
+  if (dialect.is_host || dialect.group_size < 32 || dialect.local_memory_bytes < 32 << 10) return team;
+  team.own = dtype_size(x.dtype) == 16 ? 4 : 8;
+  team.room = std::max(team.own, static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>(n))));
+  const int32_t high = team.room / team.own;
+  team.wide = std::clamp(dialect.group_size / high, 1, count == 1 ? 1 : count <= 8 ? 8 : 32);
+  // More items than columns and rows need load a large matrix.
+  team.items = std::max(team.wide * high, std::min(dialect.group_size, n <= kMostRows ? 32 : 128));
   return team;
 }
 
 BuiltKernels build_triangles(const Op& op, const Dialect& given, bool with_text) {
-  const Team team = team_of_triangles(op, given);
+  const TriangleTeam team = team_of_triangles(op, given);
   const bool by_group = team.items != 0;
   const Dialect dialect = by_group ? with_groups(given, team.items) : given;
   const compute_plugin_tensor &a = op.input(0), &b = op.input(1), &x = op.output(0);
@@ -184,17 +189,15 @@ BuiltKernels build_triangles(const Op& op, const Dialect& given, bool with_text)
                                  {"from_column", word(from_column)},
                                  {"to_row", word(to_row)}};
     if (by_group) {
-      const int32_t high = team.items / team.wide;
-      values.insert(values.end(), {{"own", team.room / high},
+      values.insert(values.end(), {{"own", team.own},
+                                   {"room", team.room},
                                    {"wide", team.wide},
-                                   {"high", high},
                                    {"tiles", word(tiles_word)},
                                    {"columns", word(columns_word)},
                                    {"right_column", word(right_column)},
                                    {"to_column", word(to_column)},
-                                   {"first_row", upper ? "n - 1" : "0"},
-                                   {"next_row", upper ? "n - 2 - k" : "k + 1"},
-                                   {"solved", unit ? "own[j]" : "compute_over(own[j], diagonal[k])"}});
+                                   {"matrix_column", upper ? "n - 1 - k" : "k"},
+                                   {"solved", unit ? "own[k]" : "compute_over(own[k], panels[row + k])"}});
     } else {
       values.insert(
           values.end(),
