@@ -77,10 +77,9 @@ LapackInt factor_small(LapackInt m, LapackInt n, T* a, LapackInt* pivots) {
   return info;
 }
 
-// As getrs with the factors of a regular matrix. So many columns are solved together, as the lanes of vectors.
-template <class T>
-void solve_small(LapackInt n, LapackInt count, const T* a, const LapackInt* pivots, T* b) {
-  constexpr LapackInt kTogether = kIsComplex<T> ? 1 : 8;
+// As getrs with the factors of a regular matrix, kTogether columns at a time, as the lanes of vectors.
+template <LapackInt kTogether, class T>
+void solve_columns(LapackInt n, LapackInt count, const T* a, const LapackInt* pivots, T* b) {
   using Row = std::array<T, kTogether>;
   std::array<Row, kMostSmallRows> x;
   const auto subtract = [&x](LapackInt i, LapackInt j, const T& factor) {
@@ -105,6 +104,14 @@ void solve_small(LapackInt n, LapackInt count, const T* a, const LapackInt* pivo
       for (LapackInt i = 0; i < n; ++i) b[(first + c) * n + i] = x[i][c];
     }
   }
+}
+
+template <class T>
+void solve_small(LapackInt n, LapackInt count, const T* a, const LapackInt* pivots, T* b) {
+  if constexpr (!kIsComplex<T>) {
+    if (count > 1) return solve_columns<8>(n, count, a, pivots, b);
+  }
+  solve_columns<1>(n, count, a, pivots, b);
 }
 
 // As potrf of the lower triangle.
