@@ -249,9 +249,9 @@ class GeneratedText : public testing::Test {
     if (!nvrtc.is_there()) GTEST_SKIP() << "NVRTC is not there; tried " << nvrtc.tried;
   }
   // Every kind of device has a text; those in CUDA C compile.
-  void expect_compiles(TestOp& op) {
+  void expect_compiles(TestOp& op, const std::vector<Dialect>& dialects = {gpu(), opencl_gpu(), cpu_cores()}) {
     const Op view = op.view();
-    for (const Dialect& dialect : {gpu(), opencl_gpu(), cpu_cores()}) {
+    for (const Dialect& dialect : dialects) {
       ASSERT_FALSE(refuse_op(view, dialect));
       for (const Launch& launch : plan_launches(view, dialect).launches) {
         const KernelSource source = kernel_source(view, dialect, launch);

@@ -658,6 +658,39 @@ TEST_F(GeneratedText, CompilesSelections) {
   }
 }
 
+TEST_F(GeneratedText, CompilesHistograms) {
+  const auto histogram = [](compute_dtype dtype, int64_t rows, int64_t bins) {
+    TestOp op("histogram");
+    op.tensor(dtype, {rows, 1000}).output(COMPUTE_DTYPE_INT64, {bins});
+    op.scalars({COMPUTE_DTYPE_FLOAT64, COMPUTE_DTYPE_FLOAT64});
+    return op;
+  };
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_UINT8, COMPUTE_DTYPE_INT64, COMPUTE_DTYPE_BFLOAT16,
+                                    COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_FLOAT64}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    TestOp op = histogram(dtype, 700, 100);
+    expect_compiles(op, {gpu(), opencl_gpu()});
+  }
+  EXPECT_TRUE(refuse_op(histogram(kF32, 700, 100).view(), cpu_cores()));
+  EXPECT_TRUE(refuse_op(histogram(kF32, 700, 5000).view(), gpu()));
+  const auto key = [&](int64_t rows, int64_t bins) {
+    return plan_launches(histogram(kF32, rows, bins).view(), gpu()).launches[1].key;
+  };
+  EXPECT_EQ(key(700, 100), key(9000, 300));
+}
+
+TEST_F(GeneratedText, CompilesTriangularSystems) {
+  for (const compute_dtype dtype : {kF32, compute_dtype{COMPUTE_DTYPE_COMPLEX128}}) {
+    SCOPED_TRACE(dtype_name(dtype));
+    for (const int64_t rows : {5, 20, 128}) {
+      TestOp op("triangular_solve");
+      op.tensor(dtype, {3, rows, rows}).tensor(dtype, {3, rows, 40}).output(dtype, {3, rows, 40});
+      op.integers("upper", {rows == 20}).integers("unit_diagonal", {rows == 128});
+      expect_compiles(op);
+    }
+  }
+}
+
 TEST(SourceGenerator, SelectionsOfAllSizesMakeAHandfulOfKernels) {
   std::set<uint64_t> keys;
   for (int64_t n = 2; n < 3000; ++n) {

@@ -120,6 +120,7 @@ constexpr Primitive kPrimitives[] = {
     {"average_pool", refuse_pool, build_pooling},
     {"average_pool_grad", refuse_pool, build_pooling},
     {"cholesky", refuse_small_matrices, build_small_matrices},
+    {"histogram", refuse_histogram, build_histogram},
     {"inv", refuse_small_matrices, build_small_matrices},
     {"lu", refuse_small_matrices, build_small_matrices},
     {"map", refuse_expressions, build_map},

@@ -7,11 +7,15 @@
 
 namespace compute::common {
 
+BuiltKernels build_histogram(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_scan(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_search(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_select(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_segments(const Op& op, const Dialect& dialect, bool with_text);
 BuiltKernels build_sort(const Op& op, const Dialect& dialect, bool with_text);
+
+/// Why the kernels of histogram are not for this op.
+std::optional<Refusal> refuse_histogram(const Op& op, const Dialect& dialect);
 
 /// Why the kernel of searchsorted is not for this op.
 std::optional<Refusal> refuse_search(const Op& op);
