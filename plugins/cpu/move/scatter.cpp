@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scatter. Two points of the index space meet in one element of the output only if they differ along the axis alone: so
-// the other axes are shared between threads, and each follows the axis in order. Results are the same on every run.
+// the other axes are shared between threads, and each follows the axis in order. Sums of many updates into one short
+// line go to tables of their own, piece by piece. Results are the same on every run, for any number of threads.
 #include "plugins/cpu/move/scatter.hpp"
 
 #include <algorithm>
@@ -29,6 +30,10 @@ constexpr int64_t kLineThreads = 6;        // from this many threads on, dividin
 constexpr int64_t kLeastCut = 32;          // elements of rows that are cut
 constexpr int64_t kLineBytes = 128 << 10;  // stays in the cache between a copy and its updates
 constexpr int64_t kFewUpdates = 4;         // elements of a line per update, above which a copy takes longer
+constexpr int64_t kTables = 4;             // of a piece of a line: updates in a row do not wait for one another's sums
+constexpr int64_t kTableBytes = 16 << 10;  // of one, at most
+constexpr int64_t kTablePieces = 64;       // at most
+constexpr int64_t kTableUpdates = 16;      // of each element of a piece's tables, on average
 
 int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -61,28 +66,35 @@ void scatter_row(char* dst, int64_t dst_stride, int64_t axis_stride, const char*
 }
 
 // The same along a line of the axis, with the indices as they come. True iff one is out of range; it is passed over.
+// Updates go to `tables` lines in turn, which follow one another.
 using ScatterLine = bool (*)(char* dst, int64_t axis_stride, const char* src, int64_t src_stride, const char* index,
                              int64_t index_stride, int64_t n, int64_t extent);
 
-template <class T, class F, class I>
+template <class T, class F, class I, int64_t tables = 1>
 bool scatter_line(char* dst, int64_t axis_stride, const char* src, int64_t src_stride, const char* index,
                   int64_t index_stride, int64_t n, int64_t extent) {
   bool bad = false;
   const auto go = [&](int64_t to_step, int64_t from_step, int64_t index_step) __attribute__((always_inline)) {
-    for (int64_t j = 0; j < n; ++j) {
+    const auto update = [&](char* table, int64_t j) __attribute__((always_inline)) {
       const int64_t given = *reinterpret_cast<const I*>(index + j * index_step);
       const int64_t at = given < 0 ? given + extent : given;
       if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(extent)) {
         bad = true;
-        continue;
+        return;
       }
       T x, y;
-      char* const to = dst + at * to_step;
+      char* const to = table + at * to_step;
       std::memcpy(&x, to, sizeof x);
       std::memcpy(&y, src + j * from_step, sizeof y);
       x = F::apply(x, y);
       std::memcpy(to, &x, sizeof x);
+    };
+    int64_t j = 0;
+    for (; j + tables <= n; j += tables) {
+#pragma GCC unroll 4
+      for (int64_t table = 0; table < tables; ++table) update(dst + table * extent * to_step, j + table);
     }
+    for (; j < n; ++j) update(dst, j);
   };
   constexpr int64_t kElement = sizeof(T), kIndex = sizeof(I);
   if (axis_stride == kElement && src_stride == kElement && index_stride == kIndex) {
@@ -112,26 +124,32 @@ void scatter_updates(char* dst, int64_t axis_stride, const char* src, int64_t sr
   }
 }
 
+struct Add {
+  template <class T>
+  static T apply(T x, T y) {
+    return static_cast<T>(x + y);
+  }
+};
+
 /// The functions of one combination of one dtype; NULL if it is not defined.
 struct ScatterRows {
   ScatterRow row = nullptr;
   ScatterLine line32 = nullptr, line64 = nullptr;
   ScatterUpdates updates = nullptr;
+  ScatterLine tables32 = nullptr, tables64 = nullptr;  // kTables lines; of sums
 };
 template <class T, class F>
 constexpr ScatterRows kRows = {scatter_row<T, F>, scatter_line<T, F, int32_t>, scatter_line<T, F, int64_t>,
                                scatter_updates<T, F>};
+template <class T>
+constexpr ScatterRows kSums = {
+    scatter_row<T, Add>,     scatter_line<T, Add, int32_t>,          scatter_line<T, Add, int64_t>,
+    scatter_updates<T, Add>, scatter_line<T, Add, int32_t, kTables>, scatter_line<T, Add, int64_t, kTables>};
 
 struct Set {
   template <class T>
   static T apply(const T&, const T& y) {
     return y;
-  }
-};
-struct Add {
-  template <class T>
-  static T apply(T x, T y) {
-    return static_cast<T>(x + y);
   }
 };
 struct Mul {
@@ -214,7 +232,7 @@ ScatterRows real_row(Combine combine) {
   };
   switch (combine) {
     case Combine::add:
-      return kRows<Wrapping, Add>;
+      return kSums<Wrapping>;
     case Combine::mul:
       return kRows<Wrapping, WrappingMul>;
     case Combine::min:
@@ -242,7 +260,7 @@ template <class T>
 ScatterRows complex_row(Combine combine) {
   switch (combine) {
     case Combine::add:
-      return kRows<Complex<T>, Add>;
+      return kSums<Complex<T>>;
     case Combine::mul:
       return kRows<Complex<T>, Mul>;
     default:
@@ -304,6 +322,7 @@ class ScatterPlan final : public Plan {
     row_ = rows.row;
     updates_ = rows.updates;
     line_ = index.dtype == COMPUTE_DTYPE_INT32 ? rows.line32 : rows.line64;
+    tables_ = index.dtype == COMPUTE_DTYPE_INT32 ? rows.tables32 : rows.tables64;
     block_ = combine_ == Combine::set ? nullptr : find_block(combine_, dst.dtype);
     reports_faults = true;
     size_ = dtype_size(dst.dtype);
@@ -327,7 +346,8 @@ class ScatterPlan final : public Plan {
       inner_ = nest_.extents[static_cast<size_t>(loops_)];
       for (size_t i = 0; i < 3; ++i) strides_[i] = nest_.strides[i][static_cast<size_t>(loops_)];
     }
-    set_ranges();
+    set_tables(dst.dtype);
+    if (pieces_ == 0) set_ranges();
     const auto is_nearer = [&](size_t i) { return std::abs(axis_strides_[i]) < std::abs(strides_[i]); };
     goes_along_ = is_nearer(0) && is_nearer(1) && is_nearer(2);
     // A row is cut if that gives every thread work; the axis never is.
@@ -351,7 +371,9 @@ class ScatterPlan final : public Plan {
                        address(run.tensors[1]) + nest_.offsets[2],
                        copies_lines_ ? address(run.tensors[2]) + nest_.offsets[0] : nullptr};
     std::atomic<bool> bad{false};
-    if (ranges_.count() > 0) {
+    if (pieces_ > 0) {
+      bad.store(scatter_in_tables(at, address(run.workspace)), std::memory_order_relaxed);
+    } else if (ranges_.count() > 0) {
       bad.store(scatter_ranges(at, address(run.workspace)), std::memory_order_relaxed);
     } else {
       parallel_tasks(units_, grain_, [&](int64_t begin, int64_t end) {
@@ -391,12 +413,42 @@ class ScatterPlan final : public Plan {
 
   // Whether each line can be copied just before it is updated, by the thread that does so.
   bool can_copy_lines(const compute_plugin_tensor& before, const compute_plugin_tensor& dst, size_t axis) const {
-    if (ranges_.count() > 0 || (inner_ >= kShortRow && !goes_along_)) return false;
+    if (pieces_ > 0 || ranges_.count() > 0 || (inner_ >= kShortRow && !goes_along_)) return false;
     if (dst.strides[axis] != 1 || extent_ * size_ > kLineBytes || extent_ / kFewUpdates > axis_extent_) return false;
     for (int32_t i = 0; i < dst.rank; ++i) {
       if (dst.shape[i] > 1 && before.strides[i] != dst.strides[i]) return false;
     }
     return true;
+  }
+
+  // For many updates of a short line. Pieces depend on the sizes alone.
+  void set_tables(compute_dtype dtype) {
+    if (tables_ == nullptr || block_ == nullptr || nest_.points() != 1 || axis_strides_[0] != size_) return;
+    if (extent_ * size_ > kTableBytes) return;
+    const int64_t least = std::max(kPieceElements, kTableUpdates * kTables * extent_);
+    pieces_ = std::min(axis_extent_ / least, kTablePieces);
+    tables_bytes_ = divide_up(kTables * extent_ * size_, kRangeBytes) * kRangeBytes;
+    workspace_bytes = pieces_ * tables_bytes_;
+    // A sum of -0 and -0 alone is -0.
+    if (dtype == COMPUTE_DTYPE_FLOAT32 || dtype == COMPUTE_DTYPE_COMPLEX64) zero_bits_ = 0x8000'0000'8000'0000;
+    if (dtype == COMPUTE_DTYPE_FLOAT64 || dtype == COMPUTE_DTYPE_COMPLEX128) zero_bits_ = uint64_t{1} << 63;
+  }
+
+  bool scatter_in_tables(const Addresses& at, char* memory) const {
+    std::atomic<bool> bad{false};
+    parallel_tasks(pieces_, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t piece = begin; piece < end; ++piece) {
+        char* const tables = memory + piece * tables_bytes_;
+        std::fill_n(reinterpret_cast<uint64_t*>(tables), tables_bytes_ / int64_t{sizeof zero_bits_}, zero_bits_);
+        const int64_t first = axis_extent_ * piece / pieces_, last = axis_extent_ * (piece + 1) / pieces_;
+        if (tables_(tables, size_, at.src + first * axis_strides_[2], axis_strides_[2],
+                    at.index + first * axis_strides_[1], axis_strides_[1], last - first, extent_))
+          bad.store(true, std::memory_order_relaxed);
+        for (int64_t i = 1; i < kTables; ++i) combine_row(tables, tables + i * extent_ * size_, extent_);
+      }
+    });
+    for (int64_t piece = 0; piece < pieces_; ++piece) combine_row(at.dst, memory + piece * tables_bytes_, extent_);
+    return bad.load(std::memory_order_relaxed);
   }
 
   // For updates of rows or single elements whose index depends only on their position along the axis: divides the
@@ -518,7 +570,7 @@ class ScatterPlan final : public Plan {
   common::LoopNest nest_;       // the axes other than the scattered one; operands: output, indices, updates
   Combine combine_ = Combine::set;
   ScatterRow row_ = nullptr;
-  ScatterLine line_ = nullptr;
+  ScatterLine line_ = nullptr, tables_ = nullptr;
   ScatterUpdates updates_ = nullptr;
   BlockFunction block_ = nullptr;
   int64_t size_ = 0;
@@ -532,6 +584,8 @@ class ScatterPlan final : public Plan {
   bool goes_along_ = false;  // elements along the axis are closer together than elements across it
   IndexRanges ranges_;       // empty: the lines are divided among the threads
   int64_t unit_limit_ = 0;
+  int64_t pieces_ = 0, tables_bytes_ = 0;  // of a line, with tables of their own
+  uint64_t zero_bits_ = 0;                 // of what tables begin with
   int64_t cut_extent_ = 1, cuts_ = 1, units_ = 1, grain_ = 1;
 };
 
