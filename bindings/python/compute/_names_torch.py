@@ -24,6 +24,7 @@ from .expressions import expression
 
 
 _PAIR = _core.expression("complex(x, y)", ("x", "y"), ())
+_POLAR = _core.expression("complex(x * cos(y), x * sin(y))", ("x", "y"), ())
 
 
 def complex(real: Values, imag: Values) -> Array:
@@ -33,9 +34,11 @@ def complex(real: Values, imag: Values) -> Array:
     Array([1.+2.j], dtype=complex64)
     """
     real, imag = (_inexact(array_of(x)) for x in arrays_of(real, imag))
-    if type(real) is type(imag) is Array and real.dtype is imag.dtype and real.dtype in (_dtypes.float32, _dtypes.float64):
-        return _PAIR.map([real, imag], (), None)[0]
-    return real + imag * 1j
+    return _PAIR.map([real, imag], (), None)[0] if _are_parts(real, imag) else real + imag * 1j
+
+
+def _are_parts(x, y):
+    return type(x) is type(y) is Array and x.dtype is y.dtype and x.dtype in (_dtypes.float32, _dtypes.float64)
 
 
 def polar(abs: Values, angle: Values) -> Array:
@@ -45,6 +48,8 @@ def polar(abs: Values, angle: Values) -> Array:
     Array([2.], dtype=float32)
     """
     size, angle = (_inexact(array_of(x)) for x in arrays_of(abs, angle))
+    if _are_parts(size, angle):
+        return _POLAR.map([size, angle], (), None)[0]
     return complex(size * _ops.cos(angle), size * _ops.sin(angle))
 
 
