@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // triangular_solve, solve, inv, det, slogdet, pinv and lstsq.
 #include <algorithm>
+#include <optional>
 
 #include "core/linalg_ops/matrices.hpp"
 
@@ -137,14 +138,36 @@ std::optional<Lowering> lower_slogdet(const OpCall& call, const LoweringTarget& 
 
 // ---- pinv and lstsq -------------------------------------------------------------------------------------------------
 
+// A tall matrix is q r first, and the decomposition is that of the small r: one of all rows takes a multiple of the
+// time, above all on GPUs. Plugins have faster ways for batches of small matrices.
+constexpr int64_t kTallRows = 64;
+bool is_tall(const Matrices& x) { return x.rows >= kTallRows && x.rows >= 2 * x.columns; }
+
+// How an alternative works: by qr where that pays, and with products or with sums of products.
+struct Way {
+  Way(const Matrices& x, int32_t alternative)
+      : exists(alternative < (is_tall(x) ? 4 : 2)),
+        by_qr(is_tall(x) && alternative < 2),
+        by_sums(alternative % 2 == 1) {}
+
+  bool exists, by_qr, by_sums;
+};
+
 // The reduced singular value decomposition, and which values count.
 struct Svd {
-  Svd(Steps& steps, const OpCall& call, int32_t rtol, const StepOperand& x, const Matrices& shape)
-      : u(steps.temporary(x.dtype, shape.with({shape.rows, shape.least()}))),
+  Svd(Steps& steps, const OpCall& call, int32_t rtol, const StepOperand& x, const Matrices& shape, bool by_qr)
+      : rows(by_qr ? shape.columns : shape.rows),
+        u(steps.temporary(x.dtype, shape.with({rows, shape.least()}))),
         s(steps.temporary(real_part_dtype(x.dtype), shape.with({shape.least()}))),
         vh(steps.temporary(x.dtype, shape.with({shape.least(), shape.columns}))),
         limit(tolerance(steps, call, rtol, shape, s.dtype)) {
-    decompose(steps, "svd", {x}, {u, s, vh});
+    StepOperand decomposed = x;
+    if (by_qr) {
+      q = steps.temporary(x.dtype, x.shape);
+      decomposed = steps.temporary(x.dtype, vh.shape);
+      decompose(steps, "qr", {x}, {*q, decomposed});
+    }
+    decompose(steps, "svd", {decomposed}, {u, s, vh});
     limit = broadcast_to(limit, s.shape);
     greatest = broadcast_to(narrowed(s, rank_of(s) - 1, 0, 1), s.shape);
   }
@@ -158,6 +181,8 @@ struct Svd {
               {rows, each(s), each(greatest), each(limit)}, quotients);
   }
 
+  int64_t rows;                  // of u
+  std::optional<StepOperand> q;  // x = q u s vh; without it x = u s vh
   StepOperand u, s, vh, limit, greatest;
 };
 
@@ -169,16 +194,23 @@ std::vector<OutputDesc> infer_pinv(const OpCall& call) {
 }
 
 std::optional<Lowering> lower_pinv(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 1) return std::nullopt;
-  Steps steps(call, target);
   const Matrices shape = matrices_of(call, 0);
+  const Way way(shape, alternative);
+  if (!way.exists) return std::nullopt;
+  Steps steps(call, target);
   const StepOperand x = steps.as_dtype(steps.input(0), computed_in(call.inputs[0].dtype));
-  const Svd svd(steps, call, 1, x, shape);
+  const Svd svd(steps, call, 1, x, shape, way.by_qr);
   const StepOperand weighted = steps.temporary(x.dtype, svd.vh.shape);
   svd.divide(steps, svd.vh, weighted);
   const StepOperand u = adjoint(steps, svd.u), v = adjoint(steps, weighted), y = steps.output();
   const StepOperand result = y.dtype == x.dtype ? y : steps.temporary(x.dtype, y.shape);
-  multiply(steps, v, u, result, alternative == 1);
+  if (svd.q) {
+    const StepOperand small = steps.temporary(x.dtype, shape.with({shape.columns, svd.rows}));
+    multiply(steps, v, u, small, way.by_sums);
+    multiply(steps, small, adjoint(steps, *svd.q), result, way.by_sums);
+  } else {
+    multiply(steps, v, u, result, way.by_sums);
+  }
   if (y.dtype != x.dtype) steps.copy(result, y);
   return steps.take();
 }
@@ -194,10 +226,11 @@ std::vector<OutputDesc> infer_lstsq(const OpCall& call) {
 }
 
 std::optional<Lowering> lower_lstsq(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
-  if (alternative > 1) return std::nullopt;
-  Steps steps(call, target);
   const System system = system_of(call);
   const Matrices shape{system.batch, system.a.rows, system.a.columns};
+  const Way way(shape, alternative);
+  if (!way.exists) return std::nullopt;
+  Steps steps(call, target);
   const StepOperand solution = steps.output(0), residuals = steps.output(1), rank = steps.output(2),
                     values = steps.output(3);
   const bool has_columns = system.count > 0, is_empty = shape.is_empty();
@@ -214,7 +247,7 @@ std::optional<Lowering> lower_lstsq(const OpCall& call, const LoweringTarget& ta
     fill_number(steps, rank, "0");
   } else {
     a = broadcast_to(steps.as_dtype(given, dtype), system.with({system.a.rows, system.a.columns}));
-    const Svd svd(steps, call, 2, a, shape);
+    const Svd svd(steps, call, 2, a, shape, way.by_qr);
     steps.copy(svd.s, values);
     const int64_t last = batch;
     steps.reduce("sum", COMPUTE_DTYPE_INT64, {&last, 1}, {"where(x > y * z, 1, 0)"}, {svd.s, svd.greatest, svd.limit},
@@ -222,10 +255,15 @@ std::optional<Lowering> lower_lstsq(const OpCall& call, const LoweringTarget& ta
     if (has_columns) {
       const std::vector<int64_t> inner = system.with({shape.least(), system.count});
       const StepOperand products = steps.temporary(dtype, inner), weighted = steps.temporary(dtype, inner);
-      multiply(steps, adjoint(steps, svd.u), b, products, alternative == 1);
+      StepOperand right = b;
+      if (svd.q) {
+        right = steps.temporary(dtype, system.with({svd.rows, system.count}));
+        multiply(steps, adjoint(steps, *svd.q), b, right, way.by_sums);
+      }
+      multiply(steps, adjoint(steps, svd.u), right, products, way.by_sums);
       svd.divide(steps, products, weighted);
       x = steps.temporary(dtype, system.with({system.a.columns, system.count}));
-      multiply(steps, adjoint(steps, svd.vh), weighted, x, alternative == 1);
+      multiply(steps, adjoint(steps, svd.vh), weighted, x, way.by_sums);
       steps.copy(x, system.is_vector ? with_axis(solution, batch + 1) : solution);
     }
   }
@@ -243,7 +281,7 @@ std::optional<Lowering> lower_lstsq(const OpCall& call, const LoweringTarget& ta
     return steps.take();
   }
   const StepOperand fitted = steps.temporary(dtype, b.shape);
-  multiply(steps, a, x, fitted, alternative == 1);
+  multiply(steps, a, x, fitted, way.by_sums);
   steps.reduce("sum", real, {&axis, 1}, {"t = abs(x - y); t * t"}, {b, fitted}, {"x"}, sums);
   return steps.take();
 }

@@ -435,7 +435,14 @@ void test_pinv(Case& c) {
     c.run({}, {x, rtol}, std::string(name(layout)) + " with a tolerance");
   }
   for (const Shape& shape : shapes(c)) c.run({}, {c.operand(Kind::REGULAR, shape)}, "regular");
-  for (const Kind kind : {Kind::DEFICIENT, Kind::ZERO}) c.run({}, {c.operand(kind, {6, 4})}, "special");
+  for (const Kind kind : {Kind::DEFICIENT, Kind::ZERO}) {
+    c.run({}, {c.operand(kind, {6, 4})}, "special");
+    c.run({}, {c.operand(kind, {2, 64, 4})}, "special, tall");
+  }
+  for (const Layout layout : layouts(c)) {
+    if (layout == Layout::BROADCAST) continue;
+    c.run({}, {c.operand(Kind::REGULAR, {2, 64, 3}, layout), rtol}, std::string(name(layout)) + ", tall");
+  }
 }
 
 void test_lstsq(Case& c) {
@@ -448,7 +455,15 @@ void test_lstsq(Case& c) {
     right.back() = 2;
     c.run({}, {c.operand(Kind::REGULAR, shape), c.uniform(right)}, "regular");
   }
-  for (const Kind kind : {Kind::DEFICIENT, Kind::ZERO}) c.run({}, {c.operand(kind, {6, 4}), c.uniform({6})}, "special");
+  for (const Kind kind : {Kind::DEFICIENT, Kind::ZERO}) {
+    c.run({}, {c.operand(kind, {6, 4}), c.uniform({6})}, "special");
+    c.run({}, {c.operand(kind, {2, 64, 4}), c.uniform({64, 2})}, "special, tall");
+  }
+  for (const Layout layout : layouts(c)) {
+    if (layout == Layout::BROADCAST) continue;
+    c.run({}, {c.operand(Kind::REGULAR, {2, 64, 3}, layout), c.uniform({3, 1, 64, 2}, layout)},
+          std::string(name(layout)) + ", tall");
+  }
 }
 
 void test_matrix_norm(Case& c) {

@@ -279,6 +279,12 @@ class Padding(Case):
         for mode in ("edge", "reflect", "symmetric", "wrap"):
             for width in (0, 2, (2, 1), ((0, 3), (2, 0))):
                 self.assert_same(cp.pad(a, width, mode), np.pad(x, width, mode), note=mode)
+        x = self.numbers("float32", (2, 3, 4, 5))
+        a, turned = self.device_array(x), cp.permute_dims(self.device_array(x.transpose(3, 0, 2, 1)), (1, 3, 2, 0))
+        for mode in ("edge", "reflect", "symmetric", "wrap"):
+            for width in (1, ((0, 1), (2, 0), (0, 0), (3, 4)), ((1, 1), (2, 1), (0, 3), (0, 0))):
+                for given in (a, turned):
+                    self.assert_same(cp.pad(given, width, mode), np.pad(x, width, mode), note=mode)
         line = np.arange(3)
         for mode in ("reflect", "symmetric", "edge"):  # longer than the axis
             self.assert_same(cp.pad(self.device_array(line), (7, 9), mode), np.pad(line, (7, 9), mode), note=mode)
@@ -305,6 +311,26 @@ class Scattering(Case):
             np.put_along_axis(expected, few, 1, 0)
             self.assert_same(cp.scatter(a, self.device_array(few), x.dtype.type(1).item(), axis=0), expected,
                              note=dtype)
+
+    def test_in_the_order_of_pytorch(self):
+        x, at, values = self.numbers("float32", (3, 4)), np.array([[0, 3], [2, 1]]), self.numbers("float32", (3, 4))
+        rows = np.arange(2)[:, None]
+        a, i, b = self.device_array(x), self.device_array(at), self.device_array(values)
+        for reduce, function in ((None, None), ("add", np.add), ("multiply", np.multiply)):
+            for given, written in ((b, values[:2, :2]), (2.5, 2.5), (b[:2, :2], values[:2, :2])):
+                expected = x.copy()
+                expected[rows, at] = written if function is None else function(x[rows, at], written)
+                self.assert_same(cp.scatter(a, 1, i, given, reduce=reduce), expected, 1e-6, note=reduce)
+                self.assert_same(cp.copy(a).scatter_(1, i, given, reduce=reduce), expected, 1e-6, note=reduce)
+        self.assert_same(a, x)
+        expected = x.copy()
+        expected[rows, at] += x[1:, :2]
+        self.assert_same(cp.scatter_add(a, 1, i, a[1:]), expected, 1e-6)
+        self.assert_same(a.scatter_add_(1, i, a[1:]), expected, 1e-6)  # which reads what it writes
+        places = self.device_array(np.array([[0, 1, 2]]))
+        self.assert_same(places.scatter_(1, places[:, :2], 7), np.array([[7, 7, 2]]))
+        with self.assertRaises(ValueError):
+            cp.scatter(a, 1, i, 1.0, reduce="mean")
 
     def test_combined(self):
         for dtype in INTEGERS + FLOATS:

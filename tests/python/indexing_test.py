@@ -290,6 +290,14 @@ class Indexing(Case):
         array[self.device_array(rows), 1] = 7
         x[rows, 1] = 7
         self.assert_same(array, x)
+        x = self.numbers("float32", (60, 70, 2))
+        i, j = (np.repeat(np.arange(60), 60) - 60).reshape(40, 90), np.tile(np.arange(60), 60).reshape(40, 90)
+        array, at = self.device_array(x), (self.device_array(i), self.device_array(j))
+        for value in (lambda x: 3.0, lambda x: x[:1, :1, 1], lambda x: x[0, 0, :2], lambda x: x[:40, :1] + x[20:, 1:2]):
+            array[at] = value(array)
+            x[i, j] = value(x).copy() if isinstance(value(x), np.ndarray) else value(x)
+            self.assert_same(array, x)
+            self.assert_same(array[at], x[i, j])
 
     def test_assignment_to_masks(self):
         x = self.numbers("float32", SHAPE)

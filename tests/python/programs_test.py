@@ -159,6 +159,9 @@ class Gradients(Case):
                            (3, 4), shape)
                 self.check(lambda x: cp.sum(cp.exp(cp.gather_nd(x, indices))), (3, 4))
         self.check(lambda x, y: cp.sum(cp.exp(cp.scatter(x, cp.asarray([0, 2, 0]), y, reduction="add"))), (4,), ())
+        self.check(lambda x, y: cp.sum(cp.exp(cp.scatter(x, 1, at, y)) * x), (2, 4), (3, 4))  # as PyTorch's
+        self.check(lambda x: cp.sum(cp.exp(cp.scatter(cp.zeros((2, 4), dtype=cp.float64), 1, at, x, reduce="add"))), (2, 3))
+        self.check(lambda x: cp.sum(cp.exp(cp.scatter(x, 1, at, 2.0)) * x), (2, 4))
         self.check(lambda x: cp.sum(cp.exp(cp.gather_nd(x, cp.asarray([[1], [1], [0]])))), (3, 2))
         for largest in (True, False):
             self.check(lambda x: cp.sum(cp.exp(cp.top_k(x, 2, axis=0, largest=largest).values) * x[:2]), (4, 3))

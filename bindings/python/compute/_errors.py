@@ -163,14 +163,19 @@ _KEYWORDS = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "ddof": "corr
              "dim0": "axis1", "axis0": "axis1", "reps": "repetitions"}
 
 
+_DEFAULTS = {}  # of the parameters of functions: inspect takes longer than an op on a small array
+
+
 def resolved(function, names, known):
     """The parameters `known` of a function, with those that a call has by the keywords `names` of NumPy or PyTorch.
 
     `known` has the parameters that were given, or their defaults.
     """
-    import inspect  # takes a tenth of the package's own time to import
+    defaults = _DEFAULTS.get(function)
+    if defaults is None:
+        import inspect  # takes a tenth of the package's own time to import
 
-    parameters = inspect.signature(function).parameters
+        defaults = _DEFAULTS[function] = {name: one.default for name, one in inspect.signature(function).parameters.items()}
     for name, value in names.items():
         if name == "requires_grad":
             no_gradient(value)
@@ -182,7 +187,7 @@ def resolved(function, names, known):
             own = "axes" if "axes" in known else "repetitions" if "repetitions" in known else own
         if own not in known:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}; expected {', '.join(known) or 'none'}")
-        if known[own] is not parameters[own].default:
+        if known[own] is not defaults[own]:
             raise TypeError(f"{function.__name__}() got {name!r} beside {own!r}, which is the same")
         known[own] = value
     return known

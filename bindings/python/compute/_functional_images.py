@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from . import _creation, _dtypes, _functions, _indexing, _manipulation, _ops
+from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _ops
 from ._core import Array, array_of
 from ._creation import arrays_of
 from ._elementwise import _inexact
@@ -133,8 +133,8 @@ def pixel_shuffle(input: Values, upscale_factor: int) -> Array:
     *lead, channels, rows, columns = x.shape
     k = len(lead)
     x = _manipulation.reshape(x, (*lead, channels // (r * r), r, r, rows, columns))
-    x = _manipulation.permute_dims(x, (*range(k + 1), k + 3, k + 1, k + 4, k + 2))
-    return _manipulation.reshape(x, (*lead, channels // (r * r), rows * r, columns * r))
+    x = _ops.copy(_core.permute_view(x, (*range(k + 1), k + 3, k + 1, k + 4, k + 2)))
+    return _core.reshape_view(x, (*lead, channels // (r * r), rows * r, columns * r))
 
 
 def pixel_unshuffle(input: Values, downscale_factor: int) -> Array:
@@ -147,8 +147,8 @@ def pixel_unshuffle(input: Values, downscale_factor: int) -> Array:
     *lead, channels, rows, columns = x.shape
     k = len(lead)
     x = _manipulation.reshape(x, (*lead, channels, rows // r, r, columns // r, r))
-    x = _manipulation.permute_dims(x, (*range(k + 1), k + 2, k + 4, k + 1, k + 3))
-    return _manipulation.reshape(x, (*lead, channels * r * r, rows // r, columns // r))
+    x = _ops.copy(_core.permute_view(x, (*range(k + 1), k + 2, k + 4, k + 1, k + 3)))
+    return _core.reshape_view(x, (*lead, channels * r * r, rows // r, columns // r))
 
 
 def channel_shuffle(input: Values, groups: int) -> Array:

@@ -115,7 +115,7 @@ class _Plan:
     def stacked(self):
         """The indices as one array whose last axis has one number for each indexed axis."""
         first = self.indices[0]
-        return first[..., None] if len(self.indices) == 1 and first.ndim else _ops.stack(*self.indices, axis=-1)
+        return first[..., None] if len(self.indices) == 1 and first.ndim else stacked(self.indices)
 
     def place(self, result):
         """Moves the new axes, which are the first ones of `result`, to where they belong."""
@@ -130,6 +130,15 @@ class _Plan:
         order = list(range(self.target, self.target + count))
         order += [i for i in range(value.ndim) if i not in order]
         return _core.permute_view(value, order)
+
+
+def stacked(indices):
+    """Indices of several axes as one array for gather_nd, whose last axis has one number for each axis.
+
+    Those of each axis are side by side in memory: they are copied, and read, in one stretch.
+    """
+    found = _ops.stack(*indices, axis=0)
+    return _core.permute_view(found, [*range(1, found.ndim), 0])
 
 
 def _broadcast(arrays):
@@ -154,7 +163,7 @@ def _getitem(x, key):
     if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim > 0:
         return _ops.take(x, key, axis=0)
     if has_alike_arrays(x, key):
-        return _ops.gather_nd(x, _ops.stack(*key, axis=-1))
+        return _ops.gather_nd(x, stacked(key))
     if isinstance(key, list):
         return x[_as_index(key)]
     keys = _expand(x, key)
@@ -231,28 +240,35 @@ def _setitem(x, key, value):
             value = _core.broadcast_view(_apart(value, x), x.shape)
         _ops.where(mask, value, x, out=x)
         return
+    if has_alike_arrays(x, key):
+        updates = _spread(value, key[0].shape + x.shape[len(key):], x)
+        if updates.size:
+            _ops.scatter_nd(x, stacked(key), _apart(updates, x), out=x)
+        return
     keys = _expand(x, key)
     if not any(isinstance(one, Array) for one in keys):
         _assign(x[tuple(keys)], value)
         return
     plan = _Plan(x, keys)
-    if not isinstance(value, Array):
-        value = _creation.full((), value, dtype=x.dtype, device=x.device)
     rest = plan.moved.shape[len(plan.axes):]
-    shape = rest[:plan.target] + plan.indices[0].shape + rest[plan.target:]
-    while value.ndim > len(shape) and value.shape[0] == 1:
-        value = value[0]
-    updates = plan.unplace(_core.broadcast_view(value, shape))
+    updates = plan.unplace(_spread(value, rest[:plan.target] + plan.indices[0].shape + rest[plan.target:], x))
     if updates.size == 0:
         return
     _ops.scatter_nd(plan.moved, _apart(plan.stacked(), x), _apart(updates, x), out=plan.moved)
 
 
+def _spread(value, shape, x):
+    """A value that is assigned to elements of `x`, repeated to their shape."""
+    if not isinstance(value, Array):
+        value = _creation.full((), value, dtype=x.dtype, device=x.device)
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        value = value[0]
+    return value if value.shape == shape else _core.broadcast_view(value, shape)
+
+
 def _row_major(x):
-    try:
-        return _core.reshape_view(x, x.shape)
-    except NotImplementedError:
-        return _ops.copy(x)
+    found = _core.reshape_view_or_none(x, x.shape)
+    return _ops.copy(x) if found is None else found
 
 
 _KEPT = re.compile(r"\bout is (.+), but the result is (.+)$", re.MULTILINE)
@@ -289,6 +305,8 @@ from ._manipulation import _flat, _whole  # noqa: E402
 
 def _placed(indices, x):
     """Indices as an array on the device of `x`, if they are a number or values."""
+    if isinstance(indices, Array):
+        return indices
     if isinstance(indices, (list, tuple)) and not indices:
         return _creation.zeros((0,), dtype=_dtypes.int64, device=x.device)
     if is_values(indices):
@@ -346,10 +364,11 @@ def gather_nd(x, indices, /):
 
 def _updates(updates, x, shape):
     """What is written: an array or a number, broadcast to `shape`."""
-    updates = _dtypes.number(updates)
-    if isinstance(updates, _dtypes.NUMBERS):
-        updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
-    _, updates = arrays_of(x, updates)
+    if not isinstance(updates, Array):
+        updates = _dtypes.number(updates)
+        if isinstance(updates, _dtypes.NUMBERS):
+            updates = _creation.full((), _as_value(updates, x), dtype=x.dtype, device=x.device)
+        _, updates = arrays_of(x, updates)
     return updates if updates.shape == shape else _core.broadcast_view(updates, shape)
 
 
@@ -366,12 +385,32 @@ def scatter(x, /, *operands, axis=-1, reduction="set", **names):
     """
     x = array_of(x)
     if names or len(operands) == 3:
-        known = dict(zip(("dim", "index", "src"), operands)) | names
-        found = _ops.copy(x) if isinstance(x, Array) else x
-        return found.scatter(**known)
+        return written_along(x, *operands, **names)
     indices, updates = operands
     axis, indices = _whole(axis, "scatter"), _placed(indices, x)
     return _ops.scatter(x, indices, _updates(updates, x, array_of(indices).shape), axis=axis, reduction=reduction)
+
+
+_REDUCTIONS = {None: "set", "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+
+
+def written_along(x, dim, index, src=None, *, value=None, reduce=None, out=None):
+    """scatter with PyTorch's arguments. `src` may be longer than the indices; `out` is None or `x`."""
+    if not isinstance(index, Array):
+        index = array_of(_placed(index, x))
+    updates = value if src is None else src if isinstance(src, Array) else _dtypes.number(src)
+    if isinstance(updates, _dtypes.NUMBERS):
+        updates = _as_value(updates, x)  # which the op takes without an array of it
+    else:
+        updates = arrays_of(x, updates)[1]
+        if updates.shape != index.shape:
+            updates = _core.broadcast_view(updates[tuple([slice(n) for n in index.shape])], index.shape)
+    axis = _whole(dim, "scatter")
+    if out is not None:
+        index, updates = _apart(index, out), _apart(updates, out) if isinstance(updates, Array) else updates
+    if reduce is None:
+        return _ops.scatter(x, index, updates, axis=axis, out=out)
+    return _ops.scatter(x, index, updates, axis=axis, reduction=_REDUCTIONS.get(reduce, reduce), out=out)
 
 
 def scatter_nd(x, indices, updates, /, *, reduction="set"):

@@ -70,13 +70,11 @@ def reshape(x, /, shape, *, copy=None, order="C"):
         if order == "F" or _is_turned(x):
             found = reshape(_in_order("reshape", x, "F"), tuple(shape)[::-1] if isinstance(shape, (tuple, list)) else shape, copy=copy)
             return _core.permute_view(found, list(range(found.ndim))[::-1])
-    if copy:
-        return _core.reshape_view(_ops.copy(x), shape)
-    try:
-        return _core.reshape_view(x, shape)
-    except NotImplementedError:
-        if copy is False:
-            raise ValueError(f"reshape: {x.shape} as {shape} needs a copy") from None
+    found = None if copy else _core.reshape_view_or_none(x, shape)
+    if found is not None:
+        return found
+    if copy is False:
+        raise ValueError(f"reshape: {x.shape} as {shape} needs a copy")
     return _core.reshape_view(_ops.copy(x), shape)
 
 
@@ -418,10 +416,15 @@ def _padded(x, widths, values):
 
 
 def _continued(x, widths, mode):
-    """The padding of an array by its own elements, at most as many as there are: copied to the ends of each axis in turn."""
-    out = _ops.pad(x, pads_begin=[before for before, _ in widths], pads_end=[after for _, after in widths], value=0)
-    for axis, (before, after) in enumerate(widths):
-        n = x.shape[axis]
+    """The padding of an array by its own elements, at most as many as there are: copied to the ends of each axis in turn.
+
+    It begins with the last axis, so that the ends of the others are copied as whole rows.
+    """
+    out = _core.empty([before + n + after for (before, after), n in zip(widths, x.shape)], x.dtype, x.device)
+    inner = [slice(before, before + n) for (before, _), n in zip(widths, x.shape)]
+    _ops.copy(x, out=out[tuple(inner)])
+    for axis in range(x.ndim - 1, -1, -1):
+        (before, after), n = widths[axis], x.shape[axis]
         end = before + n
         ends = {"edge": ((before, before + 1, 1), (end - 1, end, 1)),
                 "reflect": ((2 * before, before, -1), (end - 2, end - 2 - after, -1)),
@@ -429,8 +432,9 @@ def _continued(x, widths, mode):
                 "wrap": ((n, end, 1), (before, before + after, 1))}[mode]
         for width, at, (start, stop, step) in ((before, 0, ends[0]), (after, end, ends[1])):
             if width:
-                index = slice(start, stop if stop >= 0 else None, step)
-                out[(slice(None),) * axis + (slice(at, at + width),)] = out[(slice(None),) * axis + (index,)]
+                target = out[(*inner[:axis], slice(at, at + width))]
+                source = out[(*inner[:axis], slice(start, stop if stop >= 0 else None, step))]
+                _ops.copy(source if mode != "edge" else _core.broadcast_view(source, target.shape), out=target)
     return out
 
 

@@ -552,8 +552,7 @@ def scatter_add(x: Values, dim: int, index: Values, src: Values) -> Array:
     >>> compute.scatter_add([0.0, 0.0], 0, [1, 1], [2.0, 3.0])
     Array([0., 5.], dtype=float32)
     """
-    x, index, src = array_of(x), array_of(index), array_of(src)
-    return _indexing.scatter(x, index, src[tuple(slice(n) for n in index.shape)], axis=dim, reduction="add")
+    return _indexing.written_along(array_of(x), dim, index, array_of(src), reduce="add")
 
 
 def index_add(x: Values, dim: int, index: Values, source: Values, *, alpha: Any = 1) -> Array:

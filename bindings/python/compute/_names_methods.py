@@ -281,10 +281,7 @@ def _copy_in_place(x, source, non_blocking=False):
 
 def _scatter(x, dim, index, src=None, *, value=None, reduce=None):
     """compute.scatter along an axis, with PyTorch's order of arguments."""
-    return _scatter_in_place(_ops.copy(x), dim, index, src, value=value, reduce=reduce)
-
-
-_REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+    return _indexing.written_along(x, dim, index, src, value=value, reduce=reduce)
 
 
 def _split_method(x: Values, split_size_or_sections: int | Sequence[int], dim: int = 0) -> list[Array]:
@@ -340,27 +337,19 @@ def _unfold(x, dim, size, step):
 
 def _scatter_in_place(x, dim, index, src=None, *, value=None, reduce=None):
     """compute.scatter along an axis, in place. Returns the array."""
-    return _scattered(x, dim, index, value if src is None else src, "set" if reduce is None else _REDUCTIONS[reduce])
+    return _indexing.written_along(x, dim, index, src, value=value, reduce=reduce, out=x)
 
 
 def _scatter_add_in_place(x, dim, index, src):
     """compute.scatter along an axis with reduction="add", in place. Returns the array."""
-    return _scattered(x, dim, index, src, "add")
-
-
-def _scattered(x, dim, index, src, reduction):
-    index = array_of(index)
-    if isinstance(src, Array):
-        src = src[tuple(slice(n) for n in index.shape)]  # which may be greater than the indices
-    x[...] = _indexing.scatter(x, index, src, axis=dim, reduction=reduction)
-    return x
+    return _indexing.written_along(x, dim, index, src, reduce="add", out=x)
 
 
 def _index_add_in_place(x, dim, index, source, *, alpha=1):
     """Adds parts of another array at positions along an axis, in place. Returns the array."""
     at = _axis(dim, x.ndim, "index_add_")
     index = _core.broadcast_view(_core.reshape_view(array_of(index), [-1 if i == at else 1 for i in range(x.ndim)]), source.shape)
-    return _scattered(x, at, index, source if alpha == 1 else source * alpha, "add")
+    return _indexing.written_along(x, at, index, source if alpha == 1 else source * alpha, reduce="add", out=x)
 
 
 def _clamp_in_place(x, min=None, max=None):

@@ -298,8 +298,7 @@ def index_put(x: Values, indices: Sequence[Values], values: Values, accumulate: 
     keys = [array_of(one) for one in indices]
     if len(keys) == 1 and keys[0].dtype is _dtypes.bool:
         keys = list(_functions.nonzero(keys[0]))
-    keys = [_functions.where(one < 0, one + n, one) for one, n in zip(keys, x.shape)]
-    places = _ops.stack(*_manipulation.broadcast_arrays(*keys), axis=-1)
+    places = keys[0][..., None] if len(keys) == 1 else _indexing.stacked(_manipulation.broadcast_arrays(*keys))
     return _indexing.scatter_nd(x, places, values, reduction="add" if accumulate else "set")
 
 

@@ -250,7 +250,7 @@ def _indexed(x, key, dy):
     wide = _ops.cast(dy, dtype=_dtypes.float32) if dy.dtype in (_dtypes.float16, _dtypes.bfloat16) else dy
     dx = _creation.zeros(x.shape, dtype=wide.dtype, device=x.device)
     if _indexing.has_alike_arrays(x, key):
-        return _ops.scatter_nd(dx, _ops.stack(*key, axis=-1), wide, reduction="add", out=dx)
+        return _ops.scatter_nd(dx, _indexing.stacked(key), wide, reduction="add", out=dx)
     plan = _indexing._Plan(dx, _indexing._expand(x, key))
     if dy.size:
         _ops.scatter_nd(plan.moved, plan.stacked(), plan.unplace(wide), reduction="add", out=plan.moved)
@@ -377,10 +377,8 @@ def _range_of(key, shape):
 
 
 def _reshaped(x, shape):
-    try:
-        return _core.reshape_view(x, shape)
-    except NotImplementedError:
-        return _core.reshape_view(_ops.copy(x), shape)
+    found = _core.reshape_view_or_none(x, shape)
+    return _core.reshape_view(_ops.copy(x), shape) if found is None else found
 
 
 # ---- Recording ------------------------------------------------------------------------------------------------------
@@ -399,9 +397,9 @@ def _plain(x):
 
 def _view(name, x, argument):
     value = getattr(_core, name)(x.value, argument)
-    if not _is_recording():
+    if value is None or not _is_recording():
         return value
-    if name == "reshape_view":
+    if name.startswith("reshape_view"):
         return Variable(value, (x,), lambda dy: [_reshaped(dy, x.shape)])
     if name == "broadcast_view":
         return Variable(value, (x,), lambda dy: [_unbroadcast(dy, x.shape)])
@@ -411,7 +409,7 @@ def _view(name, x, argument):
 
 def _dispatch(name, inputs, attributes):
     """Runs an op on inputs that are not all arrays and numbers. The hook of the extension."""
-    if name.endswith("_view"):
+    if name.endswith("_view") or name == "reshape_view_or_none":
         if not isinstance(inputs[0], Variable):
             return getattr(_core, name)(_core.array_of(inputs[0]), inputs[1])
         return _view(name, *inputs)

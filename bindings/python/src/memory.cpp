@@ -196,18 +196,27 @@ PyObject* synchronize(PyObject*, PyObject* array) {
 using ShapeView = compute_error* (*)(compute_tensor*, int32_t, const int64_t*, compute_tensor**);
 const char* name_of(ShapeView view) { return view == compute_tensor_reshape ? "reshape_view" : "broadcast_view"; }
 
-/// reshape_view(array, shape), broadcast_view(array, shape), permute_view(array, axes)
-template <ShapeView kView>
+/// reshape_view(array, shape), broadcast_view(array, shape), permute_view(array, axes); reshape_view_or_none(array,
+/// shape), which is None where reshape_view raises NotImplementedError: an exception takes 100 times as long as a view.
+template <ShapeView kView, bool kOrNone = false>
 PyObject* shape_view(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count == 2 && !is_array(args[0])) return call_hook("dispatch", "(s(OO)())", name_of(kView), args[0], args[1]);
+  if (count == 2 && !is_array(args[0])) {
+    return call_hook("dispatch", "(s(OO)())", kOrNone ? "reshape_view_or_none" : name_of(kView), args[0], args[1]);
+  }
   compute_tensor* const tensor = count == 2 ? tensor_from(args[0], "the function") : nullptr;
   std::vector<int64_t> shape;
   if (tensor == nullptr || !integers_from(args[1], shape)) return nullptr;
   compute_tensor* view = nullptr;
   const ProgramLine line;
-  return succeeded(kView(tensor, static_cast<int32_t>(shape.size()), shape.data(), &view)) ? array_object(view)
-                                                                                           : nullptr;
+  compute_error* const error = kView(tensor, static_cast<int32_t>(shape.size()), shape.data(), &view);
+  if (kOrNone && error != nullptr && compute_error_get_code(error) == COMPUTE_ERROR_UNSUPPORTED) {
+    compute_error_free(error);
+    Py_RETURN_NONE;
+  }
+  return succeeded(error) ? array_object(view) : nullptr;
 }
+constexpr auto reshape_view_or_none = shape_view<compute_tensor_reshape, true>;
+
 PyObject* permute_view(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count == 2 && !is_array(args[0])) return call_hook("dispatch", "(s(OO)())", "permute_view", args[0], args[1]);
   compute_tensor* const tensor = count == 2 ? tensor_from(args[0], "permute_dims") : nullptr;
@@ -414,6 +423,7 @@ PyMethodDef functions[] = {{"empty", function(empty), METH_FASTCALL, nullptr},
                            {"copy_implicitly", copy_implicitly, METH_VARARGS, nullptr},
                            {"synchronize", synchronize, METH_O, nullptr},
                            {"reshape_view", function(shape_view<compute_tensor_reshape>), METH_FASTCALL, nullptr},
+                           {"reshape_view_or_none", function(reshape_view_or_none), METH_FASTCALL, nullptr},
                            {"broadcast_view", function(shape_view<compute_tensor_broadcast>), METH_FASTCALL, nullptr},
                            {"permute_view", function(permute_view), METH_FASTCALL, nullptr},
                            {"strided_view", strided_view, METH_VARARGS, nullptr},
