@@ -964,6 +964,11 @@ class Linalg(Case):
                         expected = np.linalg.norm(exact, ord, axis=1)
                     found = np.array(cp.linalg.vector_norm(x, axis=1, ord=ord).tolist()) / factor
                     np.testing.assert_allclose(found, expected, tolerance, err_msg=f"{dtype} {factor} {ord}")
+        x = np.array([[3.0, 3e200, 3e-200, 0.0], [-4.0, 4e200, 4e-200, 0.0]])
+        for dtype in ("float64", "complex128"):
+            for axis, values in ((0, x), (1, x.T)):
+                found = cp.linalg.vector_norm(cp.asarray(values, dtype=getattr(cp, dtype)), axis=axis)
+                np.testing.assert_allclose(found.tolist(), [5.0, 5e200, 5e-200, 0.0], 1e-15)
         for ord in (2, 3):
             for value in (np.inf, -np.inf, np.nan):
                 self.assertEqual(str(float(cp.linalg.vector_norm(cp.asarray([1.0, value]), ord=ord))), str(abs(value)))

@@ -241,6 +241,8 @@ class Numeric(Case):
                 self.assert_all(cp.trapezoid(a, cp.cumulative_sum(cp.astype(a, cp.float32), axis=0), axis=0),
                                 TRAPEZOID(x, np.cumsum(x, 0), axis=0), result)
         self.assertEqual(float(cp.trapezoid(cp.zeros(0))), 0.0)
+        for values in ([1.0, np.inf], [np.inf, 1.0, 2.0], [3e38, -3e38, 3e38]):
+            self.assertEqual(float(cp.trapezoid(cp.asarray(values), dx=0.5)), float(TRAPEZOID(values, dx=0.5)))
         for wrong in (lambda: cp.gradient(cp.ones(1)), lambda: cp.gradient(cp.ones(2), edge_order=2),
                       lambda: cp.gradient(cp.ones((3, 3)), 1.0, 1.0, 1.0), lambda: cp.gradient(cp.ones(3), cp.ones(2))):
             with self.assertRaises(ValueError):

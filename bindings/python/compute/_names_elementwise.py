@@ -416,19 +416,19 @@ def _rounded_once(function, *values):
     return _ops.cast(function(*wide), dtype=dtypes.pop())
 
 
+# The distance of equal infinities is 0, not NaN.
+_LOG_OF_POWERS = expression(f"d = where(x == y, 0, x - y); max(x, y) + log1p(exp2(-abs(d))) * {1 / math.log(2)!r}", "x", "y")
+
+
 def logaddexp2(x1: Values, x2: Values) -> Array:
     """log2(2 ** x1 + 2 ** x2), without overflow.
 
     >>> compute.logaddexp2([1.0, 3.0], [1.0, 3.0])
     Array([2., 4.], dtype=float32)
     """
-    def sum_of_powers(x1, x2):
-        distance = _functions.where(_ops.equal(x1, x2), 0, x1 - x2)  # which is NaN between infinities
-        return _ops.maximum(x1, x2) + _ops.log1p(exp2(-_ops.abs(distance))) * (1 / math.log(2))
-
     x1, x2 = arrays_of(x1, x2)
     x1 = _inexact(_number_or_array(x1, x2) if isinstance(x2, Array) else array_of(x1))
-    return _rounded_once(sum_of_powers, x1, _inexact(_number_or_array(x2, x1)))
+    return _rounded_once(_LOG_OF_POWERS, x1, _inexact(_number_or_array(x2, x1)))
 
 
 _ADDCMUL, _ADDCDIV = (expression(f"x + a {sign} b", "x", "a", "b") for sign in "*/")

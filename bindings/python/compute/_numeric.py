@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 
@@ -476,6 +477,12 @@ _ON_LINE = expression("d = y1 - y0; t = (x - x0) / (x1 - x0); where((x == x0) | 
 _TRAPEZOID = expression("(0.5 * a + 0.5 * b) * d", "a", "b", "d")
 
 
+@functools.cache
+def _with_half_ends(dtype, wide):
+    ends = f"0.5 * convert(a, {wide.name}) + 0.5 * convert(b, {wide.name})"
+    return expression(f"convert((s + ({ends})) * d, {dtype.name})", "s", "a", "b", "d").evaluator("d")
+
+
 def interp(x, /, xp, fp, left=None, right=None, period=None):
     """The values at `x` of the line through the points (xp[i], fp[i]), whose xp ascend.
 
@@ -534,6 +541,13 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1):
         y, x = _common(y, x)
         dx = _functions.diff(x, axis=axis if x.ndim == y.ndim else -1)
         dx = _along(dx, axis, y.ndim) if dx.ndim == 1 else dx
+    elif isinstance(y, Array) and isinstance(dx, (int, float)) and y.shape[axis] > 1:  # points at equal distances
+        wide = _dtypes.float32 if y.dtype.itemsize == 2 else y.dtype
+        if y.dtype is _dtypes.float32 and _creation.has_float64(y.device):
+            wide = _dtypes.float64
+        before = (slice(None),) * axis
+        parts = [_ops.sum(_part(y, axis, 1, -1), axes=[axis], dtype=wide), y[(*before, 0)], y[(*before, -1)]]
+        return _with_half_ends(y.dtype, wide)(parts, (dx,), None)[0]
     return _TRAPEZOID.reduce("sum", _part(y, axis, None, -1), _part(y, axis, 1), _dtypes.number(dx), axis=axis)
 
 

@@ -380,21 +380,16 @@ def trace(x, /, *, offset=0, dtype=None):
 # ---- Norms ----------------------------------------------------------------------------------------------------------
 
 
-# What the elements are divided by before their powers are added up, from the greatest: that itself, or 1 where squares
-# are far from the ends of the range. Squares of float16 fit in the float32 that they are computed in.
+# What the elements are divided by before their powers are added up, from the greatest: that itself, or 1. Squares are
+# divided only near the ends of the range.
 _SCALE = "where(isfinite(y) & (y > 0), y, 1)"
 _SQUARES_SCALE = {dtype: f"where(isfinite(y) & (y > 0) & ((y > {high}) | (y < {low})), y, 1)"
-                  for low, high, dtypes in (("1e-10", "1e10", (_dtypes.bfloat16, _dtypes.float32, _dtypes.complex64)),
-                                            ("1e-140", "1e140", (_dtypes.float64, _dtypes.complex128))) for dtype in dtypes}
+                  for low, high, dtype in (("1e-10", "1e10", _dtypes.float32), ("1e-140", "1e140", _dtypes.float64))}
 _SIZE = _expression("abs(x)")
-_SQUARES = _expression("y = abs(x) / s; y * y", "x", "s")
-_ROOT_OF_SQUARES = _SQUARES.reducer("sum", "sqrt(y)")
-# Of float64, two powers of 2 suffice: 2^-600 and 2^600.
-_FACTOR_OF_DOUBLES = _SIZE.reducer("max", f"where(y > 1e140, {2.0 ** -600!r}, where(y < 1e-140, {2.0 ** 600!r}, convert(1, float64)))")
-_ROOT_OF_PRODUCTS = _expression("y = x * f; y * y", "x", "f").reducer("sum", "sqrt(y)")
 # Squares of float32 are added up in float64, whose range needs no scale, where the device has it.
 _ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "convert(sqrt(y), float32)")
-_ROOT_OF_BFLOAT16 = _expression("y = convert(convert(x, float32), float64); y * y").reducer("sum", "convert(sqrt(y), bfloat16)")
+# Those of float16 fit in float32.
+_ROOT_OF_FLOAT16 = _expression("y = convert(x, float32); y * y").reducer("sum", "convert(sqrt(y), float16)")
 _DISTANCE_OF_DOUBLES = _expression("d = x - y; d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
 _DIFFERENCE = _expression("abs(x - y)", "x", "y")
 _SQUARED_DIFFERENCE = _expression("d = abs(x - y) / s; d * d", "x", "y", "s")
@@ -402,8 +397,23 @@ _POWERS = _expression("pow(abs(x) / s, p)", "x", "s", "p")
 
 
 @functools.cache
-def _scale_of_squares(dtype):
-    return _SIZE.reducer("max", _SQUARES_SCALE[dtype])
+def _steps_of_norm(dtype):
+    """The sum of squares; that of squares of multiples, 0 where the first sum is good; and the root from both sums.
+
+    A sum is good that neither overflowed nor consists of squares so small that they lost digits.
+    """
+    is_double = dtype in (_dtypes.float64, _dtypes.complex128)
+    low, high, factor = (1e-270, 1e290, 2.0 ** 600) if is_double else (1e-20, 1e35, 2.0 ** 90)
+    is_good, multiple = f"(s > {low!r}) & (s < {high!r})", f"where(s < 1, {factor!r}, {1 / factor!r})"
+    size, scaled = "x", f"x * {multiple}"
+    if dtype in (_dtypes.complex64, _dtypes.complex128):
+        size, scaled = f"abs({size})", f"abs({scaled})"
+    elif dtype is _dtypes.bfloat16:
+        size, scaled = "convert(x, float32)", f"convert(x, float32) * {multiple}"
+    root = f"where({is_good}, sqrt(s), sqrt(t) / {multiple})"
+    return (_expression(f"y = {size}; y * y").reducer("sum"),
+            _expression(f"where({is_good}, 0, {scaled} * ({scaled}))", "x", "s").reducer("sum"),
+            _expression(f"convert({root}, bfloat16)" if dtype is _dtypes.bfloat16 else root, "s", "t").evaluator())
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
@@ -430,22 +440,18 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
         return (_ops.sum if ord == 1 else _ops.max if ord > 0 else _ops.min)(_ops.abs(x), **keep)
     if ord == 2 and x.dtype is _dtypes.float32 and _creation.has_float64(x.device):
         return _ROOT_IN_DOUBLE([x], (), axes, keep["keepdims"])
-    if ord == 2 and x.size and x.dtype is _dtypes.float64:
-        factor = _FACTOR_OF_DOUBLES([x], (), axes, True)
-        norm = _ROOT_OF_PRODUCTS([x, factor], (), axes, keep["keepdims"])
-        return norm / _core.reshape_view(factor, norm.shape)
-    if ord == 2 and x.dtype is _dtypes.bfloat16 and _creation.has_float64(x.device):
-        return _ROOT_OF_BFLOAT16([x], (), axes, keep["keepdims"])
-    if ord == 2 and x.size and x.dtype is not _dtypes.float16:
-        scale = _scale_of_squares(x.dtype)([x], (), axes, True)
-        norm = _ROOT_OF_SQUARES([x, scale], (), axes, keep["keepdims"])
-        return norm * _core.reshape_view(scale, norm.shape)
+    if ord == 2 and x.dtype is _dtypes.float16:
+        return _ROOT_OF_FLOAT16([x], (), axes, keep["keepdims"])
+    if ord == 2:
+        add, add_multiples, root = _steps_of_norm(x.dtype)
+        squares = add([x], (), axes, True)
+        multiples = add_multiples([x, squares], (), axes, keep["keepdims"])
+        return root([_core.reshape_view(squares, multiples.shape), multiples], (), None)[0]
     scale = None
-    if x.size and ord != 2:
+    if x.size:
         scale = _SIZE.reduce("max" if ord > 0 else "min", x, axis=axes, keepdims=True, after=_SCALE)
-    powers, exponent = (_SQUARES, ()) if ord == 2 else (_POWERS, (float(ord),))
-    norm = powers.reduce("sum", x, 1.0 if scale is None else scale, *exponent, axis=axes, keepdims=keepdims,
-                         after="sqrt(y)" if ord == 2 else f"pow(y, {1 / ord!r})")
+    norm = _POWERS.reduce("sum", x, 1.0 if scale is None else scale, float(ord), axis=axes, keepdims=keepdims,
+                          after=f"pow(y, {1 / ord!r})")
     return norm if scale is None else norm * _core.reshape_view(scale, norm.shape)
 
 

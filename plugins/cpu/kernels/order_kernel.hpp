@@ -15,10 +15,15 @@ using RunningExtremes = void (*)(const void* x, int64_t n, int64_t period, void*
 
 constexpr int64_t kRandomBlocks = 8, kRankedWords = 128;
 
-// The running combinations of `lines` lines of n elements, which are x_stride and y_stride bytes apart. Line i begins
-// with begins[i], or all with *identity if `begins` is NULL: states of order/running.hpp, of which none is changed.
-using LineScan = void (*)(const void* x, int64_t x_stride, int64_t lines, int64_t n, const void* begins, void* y,
-                          int64_t y_stride, const void* identity);
+// The running combinations of `lines` lines of n elements, which are x_stride and y_stride bytes apart. They begin with
+// *identity, a state of order/running.hpp.
+using LineScan = void (*)(const void* x, int64_t x_stride, int64_t lines, int64_t n, void* y, int64_t y_stride,
+                          const void* identity);
+
+// y[i] = before + running + x[0] + … + x[i]; then *running becomes its sum with all x. `before` and `running` are
+// states of Sum of order/running.hpp, in two parts. A term passes through 3 additions with its neighbours, and 3 more.
+// `y` may be NULL.
+using PairSums = void (*)(const double* x, int64_t n, const double* before, double* running, double* y);
 
 struct OrderKernels {
   // keys[i] = the key of float32 number i. Keys compare as unsigned numbers like the floats, with NaN last; reversed if
@@ -54,11 +59,10 @@ struct OrderKernels {
   // and running[2 j + 1] are the sum of a column and what it has lost by rounding. `y` may be NULL, or x.
   void (*float64_column_sums)(const double* x, int64_t x_stride, int64_t rows, int64_t n, double* running, double* y,
                               int64_t y_stride);
-  // The sums in two parts of lines of n elements, which are x_stride bytes apart: totals[2 i] and totals[2 i + 1].
-  void (*float64_line_totals)(const double* x, int64_t x_stride, int64_t lines, int64_t n, double* totals);
+  PairSums float64_sums, complex128_sums;
   // Of the dtypes of 4 and 8 bytes.
   RunningExtremes greatest[kDtypeLimit], least[kDtypeLimit];
-  // Of the dtypes of 4 and 8 bytes; products of the floats alone.
+  // Of the dtypes of 4 and 8 bytes, sums also of complex128; products of the floats alone.
   LineScan line_sums[kDtypeLimit], line_products[kDtypeLimit], line_greatest[kDtypeLimit], line_least[kDtypeLimit];
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "plugins/cpu/map/costs.hpp"
@@ -211,6 +212,14 @@ BlockFunction call_function(const compute_plugin_expression& expression, const c
   return run;
 }
 
+// The bits of a half with the same value as a normal float32, if there is one.
+std::optional<uint16_t> half_of(uint32_t bits, int32_t dtype) {
+  if (dtype == COMPUTE_DTYPE_BFLOAT16) return (bits & 0xffff) == 0 ? std::optional<uint16_t>(bits >> 16) : std::nullopt;
+  const uint32_t exponent = bits >> 23 & 0xff, sign = bits >> 31 << 15;
+  if (exponent < 127 - 14 || exponent > 127 + 15 || (bits & 0x1fff) != 0) return std::nullopt;
+  return static_cast<uint16_t>(sign | (exponent - 112) << 10 | (bits & 0x7fffff) >> 13);
+}
+
 }  // namespace
 
 void splat(const void* value, int64_t size, void* dst) {
@@ -280,7 +289,7 @@ bool BlockProgram::use_row(const compute_plugin_expression& expression, const Bl
   return false;
 }
 
-// One function of inputs that are converted from a half, and back to it.
+// One function of inputs that are converted from a half, or constants, and back to it.
 bool BlockProgram::use_halves(const compute_plugin_expression& expression, const BlockKernels& table) {
   const auto converted_from = [&](int32_t node) {  // the operand of a conversion; else -1
     const compute_plugin_node& n = expression.nodes[node];
@@ -296,12 +305,29 @@ bool BlockProgram::use_halves(const compute_plugin_expression& expression, const
     return false;
   Instruction instruction{table.calls[call.value][dtype], call.operand_count, {}, {Place::kOutput, 0}};
   if (instruction.run == nullptr) return false;
+  std::optional<FixedValue> constant;
   for (int k = 0; k < call.operand_count; ++k) {
     const int32_t operand = expression.operands[call.first_operand + k], input = converted_from(operand);
+    const compute_plugin_node& node = expression.nodes[operand];
+    if (node.kind == COMPUTE_PLUGIN_NODE_CONSTANT && node.dtype == COMPUTE_DTYPE_FLOAT32 && !constant) {
+      uint32_t bits;
+      std::memcpy(&bits, node.bits, sizeof bits);
+      const std::optional<uint16_t> half = half_of(bits, dtype);
+      if (!half) return false;
+      FixedValue value{fixed_bytes_, sizeof *half, -1, {}};
+      std::memcpy(value.bits, &*half, sizeof *half);
+      instruction.operands[k] = {Place::kFixed, value.offset};
+      constant = value;
+      continue;
+    }
     if (input < 0 || expression.nodes[operand].dtype != COMPUTE_DTYPE_FLOAT32) return false;
     if (expression.nodes[input].kind != COMPUTE_PLUGIN_NODE_INPUT || expression.nodes[input].dtype != dtype)
       return false;
     instruction.operands[k] = {Place::kOperand, expression.nodes[input].value};
+  }
+  if (constant) {
+    fixed_values_.push_back(*constant);
+    fixed_bytes_ += kSplatBytes;
   }
   instructions_.push_back(instruction);
   outputs_.push_back({dtype, dtype_size(dtype), true, {}});

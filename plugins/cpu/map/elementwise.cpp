@@ -16,10 +16,11 @@ namespace {
 
 constexpr int64_t kCacheLine = 64;
 constexpr int64_t kStackBytes = kThreadFrameBytes;
-constexpr int64_t kBlock = 1024;         // elements of a block with intermediate values or packed operands
-constexpr int64_t kLongBlock = 8192;     // of one without
-constexpr int64_t kShortRow = 256;       // longer rows are separate blocks
-constexpr int64_t kAlignedPoints = 512;  // from here on operands are brought to their cache lines
+constexpr int64_t kBlock = 1024;           // least elements of a block with intermediate values or packed operands
+constexpr int64_t kLongBlock = 8192;       // of one without
+constexpr int64_t kBlockBytes = 12 << 10;  // of its operands and values: less than a first-level cache
+constexpr int64_t kShortRow = 256;         // longer rows are separate blocks
+constexpr int64_t kAlignedPoints = 512;    // from here on operands are brought to their cache lines
 constexpr int64_t kTileColumns = 256;
 constexpr int64_t kTileBytes = 128;  // of a tile's column, which an operand reads in one go
 constexpr int64_t kWorkspacePieces = 16;
@@ -238,7 +239,10 @@ void MapPlan::plan_frame() {
   streams_ = bytes >= stream_bytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
   streams_directly_ = streams_ && contiguous && program_.streams();
   buffers_ = program_.needs_blocks() || (streams_ && !streams_directly_) || !contiguous;
-  block_ = tiles_ ? kTileColumns : buffers_ ? kBlock : kLongBlock;
+  int64_t point_bytes = (program_.workspace_bytes(kBlock) - program_.workspace_bytes(0)) / kBlock;
+  for (const Operand& operand : operands_) point_bytes += operand.size;
+  const int64_t block = contiguous && !streams_ ? std::clamp(kBlockBytes / point_bytes, kBlock, kLongBlock) : kBlock;
+  block_ = tiles_ ? kTileColumns : buffers_ ? block : kLongBlock;
   stream_piece_ = kStreamPieceBytes / operands_[widest_].size;
   tile_rows_ = 1;
   if (tiles_) {

@@ -99,7 +99,7 @@ class ScanPlan final : public Plan {
       shares_lines_ = threads > 1 && nest.points() < threads;
     }
     // The other kernels follow one line nearly as fast, if it is long.
-    constexpr bool kIsFast = kHasTotal || kIsExtreme || (std::is_integral_v<T> && sizeof(T) == 8);
+    constexpr bool kIsFast = kHasTotal || kIsPair || kIsExtreme || (std::is_integral_v<T> && sizeof(T) == 8);
     joins_lines_ = line_scan_ != nullptr && !across_ && pieces_ == 1 && inner_ >= kFewLines &&
                    (!kIsFast || lines_.extent <= kShortLine);
     if (shares_lines_) workspace_bytes = nest.points() * pieces_ * static_cast<int64_t>(sizeof(Running));
@@ -117,7 +117,8 @@ class ScanPlan final : public Plan {
         for (int64_t line = begin, count = 0; line < end; line += count, offsets[0] = offsets[1] = 0) {
           count = std::min(end - line, inner_ - line % inner_);
           Walk(lines_.nest, lines_.nest.rank, line, offsets);
-          scan_together(src + offsets[0], src_inner_, count, lines_.extent, nullptr, dst + offsets[1], dst_inner_);
+          const Running identity;
+          line_scan_(src + offsets[0], src_inner_, count, lines_.extent, dst + offsets[1], dst_inner_, &identity);
         }
         return;
       }
@@ -155,54 +156,27 @@ class ScanPlan final : public Plan {
       return (std::is_same_v<Running, Sum<T>> ? kernels.line_sums : kernels.line_products)[dtype];
   }
 
-  // `begins` as of LineScan.
-  void scan_together(const void* src, int64_t src_pitch, int64_t lines, int64_t n, const Running* begins, void* dst,
-                     int64_t dst_pitch) const {
-    const Running identity;
-    line_scan_(src, src_pitch, lines, n, begins, dst, dst_pitch, &identity);
-  }
-
   static void sum_pairs([[maybe_unused]] const char* x, [[maybe_unused]] int64_t x_stride,
                         [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t n, [[maybe_unused]] Running* running,
                         [[maybe_unused]] char* y, [[maybe_unused]] int64_t y_stride) {
     if constexpr (kIsPair) {
-      isa().order->float64_column_sums(reinterpret_cast<const double*>(x), x_stride, rows, n, &running->value,
+      isa().order->float64_column_sums(reinterpret_cast<const double*>(x), x_stride, rows, n * kParts, parts(running),
                                        reinterpret_cast<double*>(y), y_stride);
     }
   }
 
-  // A block as kSegments lines. `running`, or `total`, may be NULL. A segment alone can overflow.
-  void scan_pairs([[maybe_unused]] const T* x, [[maybe_unused]] Running* running, [[maybe_unused]] Running* total,
-                  [[maybe_unused]] T* y) const {
+  // The same along a line; see PairSums.
+  static void scan_pairs([[maybe_unused]] const T* x, [[maybe_unused]] int64_t n,
+                         [[maybe_unused]] const Running& before, [[maybe_unused]] Running* running,
+                         [[maybe_unused]] T* y) {
     if constexpr (kIsPair) {
-      constexpr int64_t kSegments = 8, kSteps = kLineBlock / kSegments, kPitch = kSteps * sizeof(double);
-      Running own[kSegments], begins[kSegments];
-      isa().order->float64_line_totals(x, kPitch, kSegments, kSteps, &own[0].value);
-      const auto add_all = [&](Running* to) {
-        Running sum = *to;
-        for (int64_t i = 0; i < kSegments; ++i) {
-          begins[i] = sum;
-          sum.add(own[i]);
-        }
-        if (!std::isfinite(sum.value)) return false;
-        *to = sum;
-        return true;
-      };
-      if (total != nullptr && !add_all(total)) {
-        for (int64_t i = 0; i < kLineBlock; ++i) total->add(x[i]);
-      }
-      if (running == nullptr) return;
-      if (add_all(running)) {
-        const Running identity;
-        return isa().order->line_sums[COMPUTE_DTYPE_FLOAT64](x, kPitch, kSegments, kSteps, begins, y, kPitch,
-                                                             &identity);
-      }
-      for (int64_t i = 0; i < kLineBlock; ++i) {
-        running->add(x[i]);
-        y[i] = running->get();
-      }
+      const PairSums sums = kParts == 1 ? isa().order->float64_sums : isa().order->complex128_sums;
+      sums(reinterpret_cast<const double*>(x), n, parts(&before), parts(running), reinterpret_cast<double*>(y));
     }
   }
+
+  static const double* parts(const Running* running) { return reinterpret_cast<const double*>(running); }
+  static double* parts(Running* running) { return reinterpret_cast<double*>(running); }
 
   // Begins with `running`, the total before the piece. Also sums the piece alone into *own, as total() does; an extreme
   // may have what is before the piece in it.
@@ -218,12 +192,10 @@ class ScanPlan final : public Plan {
       char* to = dst + at * lines_.dst_stride;
       char* made = lines_.dst.place(to, lines_.dst_stride, buffers.store);
       T* y = reinterpret_cast<T*>(made);
-      if constexpr (kIsPair) {
-        if (n == kLineBlock && !lines_.exclusive) {
-          scan_pairs(x, &running, WantsTotal ? &total : nullptr, y);
-          lines_.dst.store(made, to, lines_.dst_stride, n, buffers.store + kLineBlock * kLineElementBytes);
-          continue;
-        }
+      if (kIsPair && !lines_.exclusive) {
+        scan_pairs(x, n, running, &total, y);
+        lines_.dst.store(made, to, lines_.dst_stride, n, buffers.store + kLineBlock * kLineElementBytes);
+        continue;
       }
       if constexpr (WantsTotal && kHasTotal) total.value += isa().order->float32_total(x, n);
       const bool is_done = !lines_.exclusive && scan_rows(x, n, 1, &running, y);
@@ -279,8 +251,8 @@ class ScanPlan final : public Plan {
           reinterpret_cast<const T*>(lines_.src.load(src + at * lines_.src_stride, lines_.src_stride, n, buffers.load));
       if constexpr (kHasTotal) {
         running.value += isa().order->float32_total(x, n);
-      } else if (kIsPair && n == kLineBlock && !lines_.exclusive) {
-        scan_pairs(x, nullptr, &running, nullptr);
+      } else if (kIsPair && !lines_.exclusive) {
+        scan_pairs(x, n, Running{}, &running, nullptr);
       } else {
         for (int64_t i = 0; i < n; ++i) running.add(x[i]);
       }
@@ -501,7 +473,9 @@ class ScanPlan final : public Plan {
   static constexpr bool kIsExtreme =
       std::is_same_v<Running, Extreme<T, true>> || std::is_same_v<Running, Extreme<T, false>>;
   static constexpr bool kHasTotal = std::is_same_v<Running, Sum<float>>;
-  static constexpr bool kIsPair = std::is_same_v<Running, Sum<double>>;
+  static constexpr int64_t kParts = sizeof(T) / sizeof(double);
+  static constexpr bool kIsPair =
+      std::is_same_v<Running, Sum<double>> || std::is_same_v<Running, Sum<std::complex<double>>>;
   static constexpr int64_t kFewLines = 3, kShortLine = 64;  // lines, elements
   static constexpr int64_t kColumns = 256;
   static constexpr int64_t kNarrow = 8;

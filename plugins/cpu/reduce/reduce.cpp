@@ -13,6 +13,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "plugins/common/op/layout.hpp"
@@ -90,6 +91,24 @@ Ending split_ending(const compute_plugin_expression& before, ReduceKind kind, co
   return without(1, kernels.square_sum[x->dtype]);
 }
 
+// The condition of a sum of where(condition, 0, value): `before` as far as it, if it does not depend on `value`.
+std::optional<compute_plugin_expression> find_condition(const compute_plugin_expression& before, ReduceKind kind) {
+  const compute_plugin_node& last = before.nodes[before.outputs[0]];
+  if (kind != ReduceKind::sum || last.kind != COMPUTE_PLUGIN_NODE_CALL || last.value != COMPUTE_PLUGIN_INTRINSIC_WHERE)
+    return std::nullopt;
+  const int32_t* const operands = before.operands + last.first_operand;
+  const compute_plugin_node& zero = before.nodes[operands[1]];
+  constexpr char kZero[sizeof zero.bits] = {};
+  if (zero.kind != COMPUTE_PLUGIN_NODE_CONSTANT || std::memcmp(zero.bits, kZero, sizeof kZero) != 0)
+    return std::nullopt;
+  compute_plugin_expression condition = before;
+  condition.node_count = operands[0] + 1;
+  condition.outputs = operands;
+  condition.output_count = 1;
+  std::fill(std::begin(condition.digest), std::end(condition.digest), uint8_t{0});
+  return condition;
+}
+
 // Whether an expression is x - y of its two inputs, which have the dtype of the result.
 bool is_difference(const compute_plugin_expression& expression) {
   const int32_t last = expression.outputs[0];
@@ -117,6 +136,7 @@ class ReducePlan final : public Plan {
     std::atomic<bool> decided{false};  // of a single output: no block that is left can change it
   };
   void plan_form(const Op& op);
+  void plan_condition(const compute_plugin_expression& before);
   void plan_frame();
   void plan_units();
   void plan_fold();
@@ -129,6 +149,7 @@ class ReducePlan final : public Plan {
   void reduce_units(Run& run, int64_t begin, int64_t end, char* frame) const;
   void join_units(const Run& run, int64_t begin, int64_t end, char* frame) const;
   void enter(const Run& run, int64_t unit, char* frame) const;
+  bool all_zero(const Run& run, char* frame, int64_t width) const;
   void reduce_rows(Run& run, char* frame, int64_t width, int64_t first, int64_t last, char* out) const;
   const char* reduce_planes(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
   const char* reduce_columns(const Run& run, char* frame, int64_t width, int64_t first, int64_t last) const;
@@ -159,6 +180,7 @@ class ReducePlan final : public Plan {
   BlockProgram before_;
   BlockProgram after_;
   bool after_is_identity_ = false;
+  std::optional<BlockProgram> condition_;  // where it is true for an output, all terms of its sum are 0
   int before_scalars_ = 0;
   Source source_;
 
@@ -191,7 +213,7 @@ class ReducePlan final : public Plan {
   int64_t partials_bytes_ = 0;
 
   int64_t block_ = kBlock;  // elements of an evaluation
-  int64_t program_offset_ = 0, after_program_offset_ = 0, values_offset_ = 0, slots_offset_ = 0,
+  int64_t program_offset_ = 0, after_program_offset_ = 0, condition_offset_ = 0, values_offset_ = 0, slots_offset_ = 0,
           accumulators_offset_ = 0, offsets_offset_ = 0, operands_offset_ = 0;
   std::vector<int64_t> pack_offsets_;
   int64_t frame_bytes_ = 0;
@@ -218,6 +240,7 @@ ReducePlan::ReducePlan(const Op& op)
   after_is_identity_ = is_input(op.expression(1));
 
   plan_form(op);
+  plan_condition(op.expression(0));
   plan_units();
   plan_frame();
 }
@@ -295,6 +318,26 @@ void ReducePlan::plan_form(const Op& op) {
   for (int i = 0; i < sources_; ++i) strides_.push_back(inner_stride(along, i));
   is_direct_ = source_.operand >= 0 && strides_[static_cast<size_t>(source_.operand)] == source_.element &&
                (columns_ || combined_.rank <= 1 || inner_points_ >= kDirectRow);
+}
+
+// Finds a condition that is one value for all terms of an output.
+void ReducePlan::plan_condition(const compute_plugin_expression& before) {
+  const std::optional<compute_plugin_expression> condition = find_condition(before, kind_);
+  if (!condition) return;
+  for (int32_t i = 0; i < condition->node_count; ++i) {
+    const compute_plugin_node& node = condition->nodes[i];
+    if (node.kind == COMPUTE_PLUGIN_NODE_INDEX) return;
+    for (int32_t k = 0; node.kind == COMPUTE_PLUGIN_NODE_CALL && k < node.operand_count; ++k) {
+      const compute_plugin_node& operand = before.nodes[before.operands[node.first_operand + k]];
+      if (operand.kind != COMPUTE_PLUGIN_NODE_INPUT) continue;
+      const auto input = static_cast<size_t>(operand.value);
+      for (int axis = 0; axis < combined_.rank; ++axis) {
+        if (combined_.strides[input][static_cast<size_t>(axis)] != 0) return;
+      }
+      if (kept_inner_ > 1 && inner_stride(kept_, operand.value) != sizes_[input]) return;
+    }
+  }
+  condition_.emplace(*condition, *isa().blocks);
 }
 
 // Consecutive short rows, of which the kernels combine a vector at a time.
@@ -437,6 +480,7 @@ void ReducePlan::plan_frame() {
                                                          : block_ * sizes_[static_cast<size_t>(i)]);
       }
     }
+    if (condition_) condition_offset_ = take(round_up(segment_, kLine) + condition_->workspace_bytes(segment_));
     if (!after_is_identity_ || outputs_ != 1) {
       after_program_offset_ = take(after_.workspace_bytes(width));
       for (int i = after_first_; i < operands; ++i) {
@@ -503,6 +547,18 @@ void ReducePlan::enter(const Run&, int64_t segment_unit, char* frame) const {
   for (size_t i = 0; i < base_.size(); ++i) offsets[i] += first * inner_stride(kept_, static_cast<int>(i));
 }
 
+// Whether the condition says that the sums of a segment are 0.
+bool ReducePlan::all_zero(const Run& run, char* frame, int64_t width) const {
+  auto* const operands = reinterpret_cast<BlockOperand*>(frame + operands_offset_);
+  for (int i = 0; i < inputs_; ++i) operands[i] = {run.data[i] + kept_offsets(frame)[i], 1};
+  char* const truths = frame + condition_offset_;
+  void* out = truths;
+  char* const workspace = truths + round_up(segment_, kLine);
+  condition_->begin(run.scalars, workspace);
+  condition_->evaluate(operands, &out, width, segment_, workspace);
+  return std::memchr(truths, 0, static_cast<size_t>(width)) == nullptr;
+}
+
 void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame) const {
   if (source_.operand < 0) before_.begin(run.scalars, frame + program_offset_);
   if (blocks_ == 1 && after_program_offset_ != 0)
@@ -519,7 +575,9 @@ void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame)
     char* out =
         blocks_ == 1 ? frame + accumulators_offset_ : run.workspace + (segment_unit * blocks_ + block) * slot_bytes_;
     const char* result = out;
-    if (columns_ || planes_) {
+    if (condition_ && all_zero(run, frame, width)) {
+      std::memset(out, 0, static_cast<size_t>(width * accumulator_bytes_));
+    } else if (columns_ || planes_) {
       result =
           columns_ ? reduce_columns(run, frame, width, first, last) : reduce_planes(run, frame, width, first, last);
       if (blocks_ > 1) std::memcpy(out, result, static_cast<size_t>(width * accumulator_bytes_));

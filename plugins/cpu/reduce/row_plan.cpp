@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kStackBytes = kThreadFrameBytes;  // of a thread's frame
 constexpr int64_t kBlock = 1024;                    // elements of a block in the form `rows`
+constexpr int64_t kWholeRowBytes = 2048;            // of values of a row, from which on it is a block of its own
 constexpr int64_t kColumnBlock = 2048;              // and in the form `columns`, usually 8 rows
 constexpr int64_t kColumns = 256;                   // of a tile of more than a few points
 constexpr int64_t kLeastColumnTile = 256;           // elements; smaller tiles are gathered as rows, many together
@@ -284,7 +285,7 @@ void RowPlan::plan_tiles() {
     step_ -= step_ % (step_ >= group ? group : fold_);
     whole_ = points_ <= step_;
   } else {
-    whole_ = points_ <= block_ / 2;
+    whole_ = points_ <= std::min(block_ / 2, kWholeRowBytes / accumulator_bytes_);
     tile_ = whole_ ? std::min(block_ / points_, kept_points_) : 1;
     tiles_ = divide_up(kept_points_, tile_);
     step_ = block_;
