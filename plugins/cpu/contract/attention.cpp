@@ -5,6 +5,7 @@
 #include "plugins/cpu/contract/attention.hpp"
 
 #include "plugins/cpu/contract/attention_blocks.hpp"
+#include "plugins/cpu/kernels/network_kernel.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -17,7 +18,7 @@ template <class T>
 class AttentionPlan final : public Plan, AttentionBlocks<T> {
   using Base = AttentionBlocks<T>;
   using Base::b_, Base::h_, Base::n_, Base::d_, Base::e_, Base::joined_, Base::query_block_, Base::key_block_,
-      Base::kInfinity;
+      Base::tiles_, Base::kInfinity;
 
  public:
   explicit AttentionPlan(const Op& op)
@@ -28,13 +29,20 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
     const int64_t key_blocks = key_block_ > 0 ? Base::key_blocks() : 1;
     parts_ = std::clamp<int64_t>(kPieces / std::max<int64_t>(tasks_, 1), 1, key_blocks);
     Parts parts;
-    scores_at_ = parts.add(Base::bytes(query_block_ * key_block_));
+    const int64_t rows = Base::whole(query_block_), keys = Base::whole(key_block_);
+    scores_at_ = parts.add(Base::bytes(rows * keys));
     if (parts_ == 1) result_at_ = parts.add(result_bytes());
     q_at_ = parts.add(joined_ > 1 ? Base::bytes(query_block_ * d_) : Base::widened_bytes(query_block_ * d_));
-    k_at_ = parts.add(Base::widened_bytes(key_block_ * d_));
-    v_at_ = parts.add(Base::widened_bytes(key_block_ * e_));
     mask_at_ = parts.add(Base::bytes(key_block_));
-    product_at_ = parts.add(Base::product_.scratch_bytes());
+    if (tiles_ != nullptr) {
+      weights_at_ = parts.add(query_block_ * keys * kHalfBytes);
+      product_at_ = parts.add(std::max(tiles_->scratch_bytes(query_block_, key_block_, d_),
+                                       tiles_->scratch_bytes(query_block_, e_, key_block_)));
+    } else {
+      k_at_ = parts.add(Base::widened_bytes(key_block_ * d_));
+      v_at_ = parts.add(Base::widened_bytes(key_block_ * e_));
+      product_at_ = parts.add(Base::product_.scratch_bytes());
+    }
     slot_bytes_ = parts.bytes();
     Parts whole;
     whole.add(Base::slots(tasks_ * parts_) * slot_bytes_);
@@ -59,7 +67,7 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
   }
 
  private:
-  static constexpr int64_t kRowValues = 4;
+  static constexpr int64_t kRowValues = 4, kHalfBytes = 2;
 
   // Of each query of a block. Exponentials are of scores less `base`, the greatest score so far if that is finite.
   struct Result {
@@ -68,10 +76,12 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
 
   T* part(char* scratch, int64_t at) const { return reinterpret_cast<T*>(scratch + at); }
   int32_t* counters(const AttentionRun& run) const { return reinterpret_cast<int32_t*>(run.workspace + counters_at_); }
-  int64_t result_bytes() const { return (Base::bytes(query_block_ * (e_ + kRowValues)) + 63) / 64 * 64; }
+  int64_t sums_row() const { return Base::whole(e_); }
+  int64_t sums_count() const { return Base::whole(query_block_) * sums_row(); }
+  int64_t result_bytes() const { return (Base::bytes(sums_count() + query_block_ * kRowValues) + 63) / 64 * 64; }
   Result result_in(char* memory) const {
     T* const sums = reinterpret_cast<T*>(memory);
-    T* const rows = sums + query_block_ * e_;
+    T* const rows = sums + sums_count();
     return {sums, rows, rows + query_block_, rows + 2 * query_block_, rows + 3 * query_block_};
   }
   Result result_of(const AttentionRun& run, int64_t task, int64_t which) const {
@@ -87,20 +97,31 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
     std::fill_n(result.greatest, queries, -kInfinity);
     std::fill_n(result.total, queries, T{0});
     std::fill_n(result.base, queries, T{0});
-    if (Base::multiplies_halves_) copy_halves(run, at, reinterpret_cast<uint16_t*>(scratch + q_at_));
-    const auto q = Base::multiplies_halves_ ? BlockView<const T>{} : load_queries(run, at, part(scratch, q_at_));
+    const bool takes_halves = Base::multiplies_halves_ || tiles_ != nullptr;
+    const auto q = takes_halves ? BlockView<const T>{} : load_queries(run, at, part(scratch, q_at_));
+    const auto halves = takes_halves ? load_halves(run, at, scratch + q_at_) : BlockView<const uint16_t>{};
     bool is_first = true;
     for (int64_t key = which * key_block_; key < seen; key += parts_ * key_block_) {
       at.first_key = key;
       at.keys = std::min(key_block_, seen - key);
       if (Base::is_hidden(run, at)) continue;
       if (Base::multiplies_halves_) {
-        Base::scores_of_halves(run, at, reinterpret_cast<const uint16_t*>(scratch + q_at_), shared, scores,
-                               scratch + mask_at_);
+        Base::scores_of_halves(run, at, halves.data, shared, scores, scratch + mask_at_);
         weigh(at, is_first, scores, result);
         Base::sum_of_halves(run, at, scores, shared, result.sums, !is_first);
         is_first = false;
         continue;
+      }
+      if constexpr (std::is_same_v<T, float>) {
+        if (tiles_ != nullptr) {
+          auto* const weights = reinterpret_cast<uint16_t*>(scratch + weights_at_);
+          Base::scores_of_tiles(run, at, halves.data, halves.row, halves.column, shared, scores, scratch + mask_at_,
+                                scratch + product_at_);
+          weigh(at, is_first, scores, result, weights);
+          Base::sum_of_tiles(run, at, weights, shared, result.sums, !is_first, scratch + product_at_);
+          is_first = false;
+          continue;
+        }
       }
       const auto k = Base::rows(run, Base::k_, at.batch, shared, key, at.keys, d_, part(scratch, k_at_));
       Base::scores(run, at, q, k, scores, scratch + mask_at_, scratch + product_at_);
@@ -110,7 +131,7 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
                      scratch + product_at_);
       is_first = false;
     }
-    if (is_first) std::fill_n(result.sums, queries * e_, T{0});
+    if (is_first) std::fill_n(result.sums, queries * sums_row(), T{0});
     if (parts_ == 1) return store(run, at, result);
     // Whoever ends last has the results of the others.
     const std::atomic_ref<int32_t> ended(counters(run)[task]);
@@ -126,13 +147,19 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
     return {room, d_, 1};
   }
 
-  void copy_halves(const AttentionRun& run, const ScoreBlock& at, uint16_t* to) const {
+  // In place, or copied, of joined heads and for vectors.
+  BlockView<const uint16_t> load_halves(const AttentionRun& run, const ScoreBlock& at, char* room) const {
     const int64_t stride = Base::q_.strides[3];
+    if (joined_ == 1 && !Base::multiplies_halves_)
+      return {Base::halves(run, Base::q_, at.batch, at.head, at.first_query), Base::q_.strides[2], stride};
+    auto* to = reinterpret_cast<uint16_t*>(room);
+    const BlockView<const uint16_t> copy{to, d_, 1};
     for (int64_t i = 0; i < at.queries; ++i) {
       const auto [head, query] = Base::row_of(at, i);
       const uint16_t* const from = Base::halves(run, Base::q_, at.batch, head, query);
       for (int64_t j = 0; j < d_; ++j) *to++ = from[j * stride];
     }
+    return copy;
   }
 
   // The results of all parts, in the memory of the first.
@@ -143,12 +170,12 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
       for (int64_t which = 0; which < parts_; ++which)
         greatest = greater(result_of(run, task, which).greatest[i], greatest);
       const T base = std::isfinite(greatest) ? greatest : T{0};
-      T* const sums = result.sums + i * e_;
+      T* const sums = result.sums + i * sums_row();
       T total = 0;
       for (int64_t which = 0; which < parts_; ++which) {
         const Result other = result_of(run, task, which);
         const T kept = kept_of(other, i, base);
-        const T* const src = other.sums + i * e_;
+        const T* const src = other.sums + i * sums_row();
         total += other.total[i] * kept;
         for (int64_t j = 0; j < e_; ++j) sums[j] = (which == 0 ? T{0} : sums[j]) + src[j] * kept;
       }
@@ -162,7 +189,7 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
     for (int64_t i = 0; i < at.queries; ++i) {
       const auto [head, query] = Base::row_of(at, i);
       const T total = result.total[i];
-      T* const row = result.sums + i * e_;
+      T* const row = result.sums + i * sums_row();
       Base::with_value(kId_mul, row, total == 0 ? T{0} : 1 / total, row, e_);
       Base::store_row(run, y_, y_.offset(at.batch, head, query), row, e_);
       reinterpret_cast<T*>(run.data[logsumexp_.index])[logsumexp_.offset(at.batch, head, query)] =
@@ -177,28 +204,45 @@ class AttentionPlan final : public Plan, AttentionBlocks<T> {
     return result.greatest[i] == -kInfinity ? T{0} : base == result.base[i] ? T{1} : std::exp(result.base[i] - base);
   }
 
-  // Turns scores into weights, and scales earlier results to the same base.
-  void weigh(const ScoreBlock& at, bool is_first, T* scores, const Result& result) const {
-    const int64_t queries = at.queries, keys = at.keys;
-    Base::reduce(ReduceKind::max, scores, queries, keys, result.of_block);
+  // Turns scores into weights, in place or as halves, and scales earlier results to the same base.
+  void weigh(const ScoreBlock& at, bool is_first, T* scores, const Result& result, uint16_t* halves = nullptr) const {
+    const int64_t queries = at.queries, keys = at.keys, step = Base::scores_row(at);
+    Base::reduce(ReduceKind::max, scores, step, queries, keys, result.of_block);
     for (int64_t i = 0; i < queries; ++i) {
       const T greatest = greater(result.of_block[i], result.greatest[i]);
       const T base = std::isfinite(greatest) ? greatest : T{0}, kept = kept_of(result, i, base);
       result.greatest[i] = greatest;
       result.base[i] = base;
-      Base::with_value(kId_sub, scores + i * keys, base, scores + i * keys, keys);
       result.total[i] *= kept;
-      T* const sums = result.sums + i * e_;
+      T* const sums = result.sums + i * sums_row();
       if (!is_first && kept != 1) Base::with_value(kId_mul, sums, kept, sums, e_);
+      T* const row = scores + i * step;
+      if constexpr (std::is_same_v<T, float>) {
+        // Results below the least normal number take processors long: not for keys that causal leaves out.
+        const int64_t seen = Base::visible(at, i);
+        if (halves != nullptr) {
+          uint16_t* const weights = halves + i * step;
+          result.total[i] += isa().network->bfloat16_weights(row, base, seen, weights);
+          std::fill(weights + seen, weights + keys, uint16_t{0});
+        } else {
+          result.total[i] += isa().network->weights(row, base, seen);
+          std::fill(row + seen, row + keys, T{0});
+        }
+      } else {
+        Base::with_value(kId_sub, row, base, row, keys);
+      }
     }
-    Base::exponentials(at, scores);
-    Base::reduce(ReduceKind::sum, scores, queries, keys, result.of_block);
-    for (int64_t i = 0; i < queries; ++i) result.total[i] += result.of_block[i];
+    if constexpr (!std::is_same_v<T, float>) {
+      Base::exponentials(at, scores);
+      Base::reduce(ReduceKind::sum, scores, keys, queries, keys, result.of_block);
+      for (int64_t i = 0; i < queries; ++i) result.total[i] += result.of_block[i];
+    }
   }
 
   const AttentionOperand y_, logsumexp_;
   int64_t tasks_ = 0, parts_ = 1, slot_bytes_ = 0, results_at_ = 0, counters_at_ = 0;
-  int64_t scores_at_ = 0, result_at_ = 0, q_at_ = 0, k_at_ = 0, v_at_ = 0, mask_at_ = 0, product_at_ = 0;
+  int64_t scores_at_ = 0, result_at_ = 0, q_at_ = 0, k_at_ = 0, v_at_ = 0, mask_at_ = 0, product_at_ = 0,
+          weights_at_ = 0;
 };
 
 }  // namespace

@@ -105,6 +105,7 @@ class AttentionBlocks {
   static constexpr T kInfinity = std::numeric_limits<T>::infinity();
   static constexpr compute_dtype kDtype = BlockProduct<T>::kDtype;
   static constexpr int64_t kMostKeys = 256;
+  static constexpr int64_t kTileSide = 16;
 
   /// q, k and v are the inputs from `first` on. With causal, blocks have at most `causal_keys`. If `joins_heads`, few
   /// queries of the heads that share keys are one block.
@@ -122,8 +123,12 @@ class AttentionBlocks {
         is_causal_(op.integer("causal", 0) != 0),
         is_half_(q_.dtype == COMPUTE_DTYPE_FLOAT16 || q_.dtype == COMPUTE_DTYPE_BFLOAT16),
         joined_(joins_heads && h_kv_ > 0 && n_ * (h_ / h_kv_) <= kQueries ? h_ / h_kv_ : 1),
-        query_block_(std::min(n_ * joined_, kQueries)),
-        key_block_(std::min(m_, most_keys(is_causal_ ? causal_keys : kMostKeys))),
+        tiles_(joins_heads && q_.dtype == COMPUTE_DTYPE_BFLOAT16 && n_ * joined_ > kThinAdjacentRows &&
+                       std::min({m_, d_, e_}) > 0
+                   ? tile_kernel(isa().set)
+                   : nullptr),
+        query_block_(std::min(n_ * joined_, tiles_ != nullptr ? kTileQueries : kQueries)),
+        key_block_(std::min(m_, tiles_ != nullptr ? kMostKeys : most_keys(is_causal_ ? causal_keys : kMostKeys))),
         product_(std::max({query_block_, key_block_, d_, e_})),
         blocks_(*isa().blocks) {
     const double given = op.real("scale", 0);
@@ -233,14 +238,37 @@ class AttentionBlocks {
     return reinterpret_cast<const uint16_t*>(run.data[x.index]) + x.offset(batch, head, row);
   }
 
+  /// The same by tiles.
+  void scores_of_tiles(const AttentionRun& run, const ScoreBlock& at, const uint16_t* q, int64_t q_row,
+                       int64_t q_column, int64_t shared, T* s, char* room, void* scratch) const {
+    multiply_tiles({at.queries, at.keys, d_, q, q_row, q_column, halves(run, k_, at.batch, shared, at.first_key),
+                    k_.strides[3], k_.strides[2], s, scores_row(at), 1, nullptr, false, scratch});
+    with_value(kId_mul, s, scale_, s, at.queries * scores_row(at));
+    mask_scores(run, at, s, room);
+  }
+  void sum_of_tiles(const AttentionRun& run, const ScoreBlock& at, const uint16_t* weights, int64_t shared, T* sums,
+                    bool accumulate, void* scratch) const {
+    multiply_tiles({at.queries, e_, at.keys, weights, scores_row(at), 1,
+                    halves(run, v_, at.batch, shared, at.first_key), v_.strides[2], v_.strides[3], sums, whole(e_), 1,
+                    nullptr, accumulate, scratch});
+  }
+  void multiply_tiles(const GemmCall& call) const {
+    tiles_->pack(call);
+    tiles_->run(call);
+  }
+  /// Rows or columns of results, which are whole tiles.
+  int64_t whole(int64_t count) const {
+    return tiles_ != nullptr ? (count + kTileSide - 1) / kTileSide * kTileSide : count;
+  }
+  int64_t scores_row(const ScoreBlock& at) const { return whole(at.keys); }
+
   /// Products as the scores of a block, masked.
   void mask_scores(const AttentionRun& run, const ScoreBlock& at, T* s, char* room) const {
-    if (mask_.index >= 0) {
-      for (int64_t i = 0; i < at.queries; ++i) mask_row(run, at, i, s + i * at.keys, room);
+    if (mask_.index < 0 && is_whole(at)) return;
+    for (int64_t i = 0; i < at.queries; ++i, s += scores_row(at)) {
+      if (mask_.index >= 0) mask_row(run, at, i, s, room);
+      std::fill(s + visible(at, i), s + at.keys, -kInfinity);
     }
-    if (is_whole(at)) return;
-    for (int64_t i = 0; i < at.queries; ++i)
-      std::fill(s + i * at.keys + visible(at, i), s + (i + 1) * at.keys, -kInfinity);
   }
 
   /// Whether a mask of bool hides every key of a block from every row. Reads little of masks that do not.
@@ -258,6 +286,15 @@ class AttentionBlocks {
         if (row[j * stride] != 0) return false;
     }
     return true;
+  }
+
+  /// Whether causal leaves out nothing, and how many keys of a block it leaves to its query `i`.
+  bool is_whole(const ScoreBlock& at) const {
+    return !is_causal_ || at.first_key + at.keys - 1 <= at.first_query + shift();
+  }
+  int64_t visible(const ScoreBlock& at, int64_t i) const {
+    if (!is_causal_) return at.keys;
+    return std::clamp<int64_t>(row_of(at, i).second + shift() - at.first_key + 1, 0, at.keys);
   }
 
   /// The exponentials of a block's scores. Those of keys that causal leaves out are not computed: results below the
@@ -289,9 +326,9 @@ class AttentionBlocks {
     static constexpr int64_t kSteps[] = {1, 1};
     blocks_.calls[intrinsic][kDtype](operands, kSteps, out, count);
   }
-  /// The combination of each row of contiguous rows.
-  void reduce(ReduceKind kind, const T* x, int64_t rows, int64_t columns, T* out) const {
-    isa().reduce->plain[static_cast<int>(kind)][kDtype].rows(x, bytes(columns), rows, columns, out);
+  /// The combination of each row of rows that are `step` elements apart.
+  void reduce(ReduceKind kind, const T* x, int64_t step, int64_t rows, int64_t columns, T* out) const {
+    isa().reduce->plain[static_cast<int>(kind)][kDtype].rows(x, bytes(step), rows, columns, out);
   }
 
   // ---- Tasks --------------------------------------------------------------------------------------------------------
@@ -314,20 +351,14 @@ class AttentionBlocks {
   AttentionOperand mask_;
   const int64_t b_, h_, h_kv_, n_, m_, d_, e_;
   const bool is_causal_, is_half_;
-  const int64_t joined_;  // heads of a block
+  const int64_t joined_;           // heads of a block
+  const GemmKernel* const tiles_;  // for both products, of bfloat16, or NULL
   const int64_t query_block_, key_block_;
   const BlockProduct<T> product_;
   T scale_;
   bool multiplies_halves_ = false;  // a few queries, with rows of k and v that are adjacent elements
 
  private:
-  // Whether causal leaves out nothing, and how many keys of a block it leaves to its query `i`.
-  bool is_whole(const ScoreBlock& at) const {
-    return !is_causal_ || at.first_key + at.keys - 1 <= at.first_query + shift();
-  }
-  int64_t visible(const ScoreBlock& at, int64_t i) const {
-    return std::clamp<int64_t>(row_of(at, i).second + shift() - at.first_key + 1, 0, at.keys);
-  }
   void exponentials(T* x, int64_t count) const {
     if (count == 0) return;
     const void* operands[] = {x};
@@ -337,7 +368,7 @@ class AttentionBlocks {
 
   // Of keys and values that come from memory. Conversions request more rows at a time than products.
   static constexpr int64_t kFarNumbers = 32 << 20;
-  static constexpr int64_t kQueries = 64;
+  static constexpr int64_t kQueries = 64, kTileQueries = 128;
   static constexpr int64_t kLeastKeys = 48;
   static constexpr int64_t kWork = 1000000;  // multiplications per product with which libraries run best
 

@@ -99,7 +99,7 @@ class AttentionGradPlan final : public Plan, AttentionBlocks<T> {
     };
     for (int64_t i = 0; i < n_; ++i) {
       Base::binary(kId_mul, gathered(dy_, i, left), gathered(y_, i, right), left, e_);
-      Base::reduce(ReduceKind::sum, left, 1, e_, delta + i);
+      Base::reduce(ReduceKind::sum, left, e_, 1, e_, delta + i);
     }
   }
 

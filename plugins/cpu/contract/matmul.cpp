@@ -47,7 +47,9 @@ constexpr int64_t kVectorLanes = 16;  // a shorter row of results takes as long
 constexpr int64_t kThinElements = 16 << 10;
 constexpr int64_t kThinTerms = 64;
 constexpr int64_t kThinColumns = 256;
-constexpr int64_t kThinPanelRows = 4;    // times columns of adjacent elements; with more, narrow panels are faster
+constexpr int64_t kThinRowTerms = 16;  // times columns of adjacent elements: for each row so many terms
+// A smaller matrix stays in the cache. Where at most an eighth of the rows in tiles would be empty, these are faster.
+constexpr int64_t kThinBytes = 1 << 20;
 constexpr int64_t kThinUnit = 16;        // columns of a tile are multiples of this: a line of float32
 constexpr int64_t kThinTile = 64;        // columns: no tile is cut to fewer
 constexpr int64_t kThinPiece = 4 << 10;  // bytes of a row that are read at a time, if it has as many
@@ -265,9 +267,12 @@ bool MatmulPlan::find_thin() {
   if (kernel_->run_thin == nullptr || std::min(m_, n_) < 2) return false;
   const auto fits = [this] {
     if (m_ > n_ || k_ < kThinTerms || product(k_, n_) < kThinElements) return false;
-    if (column_[kB] == 1) return m_ <= kThinRows && n_ >= kThinColumns;
-    const int64_t rows = kernel_->has_narrow_panels ? kThinPanelRows : kThinAdjacentRows;
-    return row_[kB] == 1 && column_[kA] == 1 && m_ <= rows;
+    if (column_[kB] == 1) {
+      const bool suits_tiles = kernel_->has_narrow_panels && 8 * m_ >= 7 * round_up(m_, kernel_->rows / 2);
+      const bool is_near = product(product(k_, n_), element_bytes_) <= kThinBytes;
+      return m_ <= kThinRows && n_ >= kThinColumns && !(suits_tiles && is_near);
+    }
+    return row_[kB] == 1 && column_[kA] == 1 && m_ <= kThinAdjacentRows && k_ >= kThinRowTerms * m_;
   };
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (fits()) return is_thin_ = true;
@@ -478,6 +483,7 @@ int64_t MatmulPlan::parts_of_sums() const {
   const bool in_rows = m_ <= n_ ? column_[kB] == 1 : row_[kA] == 1;
   if (!in_rows || least > kThinRows || greatest < kThinColumns || results > kThinSums) return 1;
   const int64_t bytes = product(product(k_, greatest), element_bytes_);
+  if (bytes <= kThinBytes) return 1;
   return std::min({kMostParts, bytes / kThinPartBytes, k_ / std::max(kThinPartDepth, kThinPartRows * least)});
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of float32 through oneDNN. Its kernels are fast only in layouts with blocks of channels, so a task
-// converts a few images, or a band of rows of one, to that layout, convolves them and converts the result back, all in
-// the cache. A task runs on one thread, and oneDNN starts no threads. The division of images does not affect the sums
-// of the first two primitives; the sum for the gradient of the weights is divided the same way for any number of
-// threads.
+// Convolutions of float32 and of halves through oneDNN's kernels of float32. These are fast only in layouts with blocks
+// of channels, so a task converts a few images, or a band of rows of one, to that layout, convolves them and converts
+// the result back, all in the cache. A task runs on one thread, and oneDNN starts no threads. The division of images
+// does not affect the sums of the first two primitives; the sum for the gradient of the weights is divided the same way
+// for any number of threads.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -14,6 +14,8 @@
 #include "plugins/cpu/base/host.hpp"
 #include "plugins/cpu/contract/onednn_primitives.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
+#include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/gemm_kernel.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -134,11 +136,14 @@ struct Padding {
   }
 };
 
-/// A tensor of the primitive: how the caller has it, how the primitive has it, and the way between the two.
+/// A tensor of the primitive: how the caller has it, how the primitive has it, and the way between the two. Halves are
+/// converted to rows of float32 without gaps, which are `plain`.
 struct Operand {
+  Tensor given;
+  int64_t plain_bytes = 0;
   OnednnLayout plain{}, blocked{};
   OnednnStep reorder;         // none: the primitive takes it as the caller has it
-  int64_t blocked_bytes = 0;  // if there is a reorder
+  int64_t blocked_bytes = 0;  // if it is not as the caller has it
 };
 
 /// A primitive and its arguments; bands of equal shape share one.
@@ -161,8 +166,10 @@ struct BandPlace {
 
 class OnednnPart final : public WindowPart {
  public:
-  OnednnPart(const OnednnPrimitives& library, const Openmp& openmp, const Problem& problem, Kind kind, int32_t threads)
-      : l_(library), openmp_(openmp), p_(problem), kind_(kind) {
+  OnednnPart(const Onednn& library, const Problem& problem, Kind kind, compute_dtype dtype, int32_t threads)
+      : l_(library.primitives), openmp_(library.openmp), p_(problem), kind_(kind), bytes_(common::dtype_size(dtype)) {
+    if (dtype == COMPUTE_DTYPE_FLOAT16) halves_ = &isa().gemm->float16;
+    if (dtype == COMPUTE_DTYPE_BFLOAT16) halves_ = &isa().gemm->bfloat16;
     const OneOpenmpThread one(openmp_);  // primitives are made for one thread
     divide(threads, most_bands());
     usable_ = make();
@@ -175,15 +182,19 @@ class OnednnPart final : public WindowPart {
 
   bool is_usable() const { return usable_; }
 
-  int64_t packing_tasks() const override { return kind_ != Kind::kGradWeight && weight().reorder ? parts_ : 0; }
+  int64_t packing_tasks() const override {
+    return kind_ != Kind::kGradWeight && weight().blocked_bytes > 0 ? parts_ : 0;
+  }
   int64_t tasks() const override { return (kind_ == Kind::kGradWeight ? chunks_ : steps()) * parts_; }
   int64_t joining_tasks() const override { return chunks_ > 1 ? p_.weight.shape[0] : 0; }
 
   // The weights of one part of the channels.
   void pack(const WindowMemory& memory, int64_t part) const override {
     const OneOpenmpThread one(openmp_);
-    const float* const from = static_cast<const float*>(memory.a) + part * weight_step_;
-    convert(memory, weight(), from, memory.shared + part * weight().blocked_bytes);
+    char* const to = memory.shared + part * weight().blocked_bytes;
+    const void* const from =
+        widened(weight(), at(memory.a, part * weight_step_), weight().reorder ? memory.scratch + source_plain_at_ : to);
+    if (weight().reorder) convert(memory, weight(), from, to);
   }
 
   void run(const WindowMemory& memory, int64_t task) const override {
@@ -191,18 +202,24 @@ class OnednnPart final : public WindowPart {
     if (kind_ == Kind::kGradWeight) return add_up(memory, task);
     const int64_t part = task % parts_, step = task / parts_;
     const Convolution& c = convolution_of(step);
-    const float* const from = static_cast<const float*>(memory.b) + place_of(step, source()) + part * source_part_;
-    float* const to = static_cast<float*>(memory.c) + place_of(step, result()) + part * result_part_;
+    const void* const from = at(memory.b, place_of(step, source()) + part * source_part_);
+    char* const to = at(memory.c, place_of(step, result()) + part * result_part_);
     const void* const factor =
-        weight().reorder ? memory.shared + part * weight().blocked_bytes
-                         : reinterpret_cast<const char*>(static_cast<const float*>(memory.a) + part * weight_step_);
-    const void* const bias =
-        p_.has_bias ? static_cast<const float*>(memory.bias) + part * (result().shape[1] / parts_) : nullptr;
+        weight().blocked_bytes > 0 ? memory.shared + part * weight().blocked_bytes : at(memory.a, part * weight_step_);
+    const int64_t channels = result().shape[1] / parts_;
+    const void* bias = p_.has_bias ? at(memory.bias, part * channels) : nullptr;
+    if (p_.has_bias && halves_ != nullptr) {
+      float* const values = reinterpret_cast<float*>(memory.scratch + bias_at_);
+      halves_->widen(static_cast<const uint16_t*>(bias), 1, values, channels);
+      bias = values;
+    }
     const void* const source = blocked(memory, c.source, from, source_at_);
-    char* const sums = c.result.reorder ? memory.scratch + result_at_ : reinterpret_cast<char*>(to);
+    char* const plain = halves_ != nullptr ? memory.scratch + result_plain_at_ : to;
+    char* const sums = c.result.reorder ? memory.scratch + result_at_ : plain;
     perform(memory, c, source, factor, takes_bias() ? bias : nullptr, sums);
-    if (c.result.reorder) convert_back(memory, c.result, sums, to);
-    if (p_.has_bias && !takes_bias()) add_bias(static_cast<const float*>(bias), c.band, to);
+    if (c.result.reorder) convert_back(memory, c.result, sums, plain);
+    if (halves_ != nullptr) narrow(c.result.given, plain, to);
+    if (p_.has_bias && !takes_bias()) add_bias(static_cast<const float*>(bias), c.band, reinterpret_cast<float*>(to));
   }
 
   // Sums one row of the weights' gradient over all chunks.
@@ -514,8 +531,15 @@ class OnednnPart final : public WindowPart {
   bool make_operand(const OnednnSettings* settings, const Tensor& tensor, const OnednnLayout* wanted, bool is_result,
                     Operand& operand) const {
     operand.blocked = *wanted;
+    operand.given = tensor;
+    Tensor plain = tensor;
+    if (halves_ != nullptr) {
+      pack_rows(plain);
+      operand.plain_bytes = operand.blocked_bytes =
+          round_up(tensor.elements() * static_cast<int64_t>(sizeof(float)), kAlignment);
+    }
     if (l_.dnnl_memory_desc_init_by_strides(&operand.plain, tensor.rank, tensor.shape, onednn_codes::kFloat32,
-                                            tensor.strides) != onednn_codes::kSuccess) {
+                                            plain.strides) != onednn_codes::kSuccess) {
       return false;
     }
     const bool adds_up = is_result && is_grad_weight() && steps() > 1;
@@ -540,6 +564,10 @@ class OnednnPart final : public WindowPart {
       return at;
     };
     source_at_ = add([](const Convolution& c) { return c.source.blocked_bytes; });
+    source_plain_at_ = add([](const Convolution& c) { return std::max(c.source.plain_bytes, c.factor.plain_bytes); });
+    result_plain_at_ = add([](const Convolution& c) { return c.result.plain_bytes; });
+    if (halves_ != nullptr && p_.has_bias)
+      bias_at_ = add([this](const Convolution&) { return result().shape[1] * static_cast<int64_t>(sizeof(float)); });
     if (is_grad_weight()) factor_at_ = add([](const Convolution& c) { return c.factor.blocked_bytes; });
     result_at_ = add([](const Convolution& c) { return c.result.blocked_bytes; });
     if (is_grad_weight() && steps() > chunks_)
@@ -604,10 +632,53 @@ class OnednnPart final : public WindowPart {
   }
 
   const void* blocked(const WindowMemory& memory, const Operand& operand, const void* from, int64_t scratch_at) const {
+    from = widened(operand, from, memory.scratch + source_plain_at_);
     if (!operand.reorder) return from;
     char* const to = memory.scratch + scratch_at;
     convert(memory, operand, from, to);
     return to;
+  }
+
+  // Elements of the dtype.
+  char* at(void* p, int64_t elements) const { return static_cast<char*>(p) + elements * bytes_; }
+  const char* at(const void* p, int64_t elements) const { return static_cast<const char*>(p) + elements * bytes_; }
+
+  // f(offset, n, stride) for lines of a tensor in order.
+  template <class F>
+  static void each_line(const Tensor& tensor, const F& f) {
+    int outer = tensor.rank - 1;
+    int64_t n = tensor.shape[outer], stride = n == 1 ? 1 : tensor.strides[outer];
+    for (; outer > 0 && (n == 1 || tensor.shape[outer - 1] == 1 || tensor.strides[outer - 1] == n * stride); --outer) {
+      if (n == 1) stride = tensor.strides[outer - 1];
+      n *= tensor.shape[outer - 1];
+    }
+    const int64_t lines = tensor.elements() / std::max<int64_t>(n, 1);
+    for (int64_t line = 0; line < lines; ++line) {
+      int64_t rest = line, offset = 0;
+      for (int axis = outer; axis-- > 0;) {
+        offset += rest % tensor.shape[axis] * tensor.strides[axis];
+        rest /= tensor.shape[axis];
+      }
+      f(offset, n, stride);
+    }
+  }
+
+  // Halves as float32, in `room`; what is float32 already stays where it is.
+  const void* widened(const Operand& operand, const void* from, void* room) const {
+    if (halves_ == nullptr) return from;
+    float* to = static_cast<float*>(room);
+    each_line(operand.given, [&](int64_t offset, int64_t n, int64_t stride) {
+      halves_->widen(static_cast<const uint16_t*>(from) + offset, stride, to, n);
+      to += n;
+    });
+    return room;
+  }
+  void narrow(const Tensor& tensor, const void* from, void* to) const {
+    const float* results = static_cast<const float*>(from);
+    each_line(tensor, [&](int64_t offset, int64_t n, int64_t stride) {
+      halves_->narrow(results, static_cast<uint16_t*>(to) + offset, stride, n);
+      results += n;
+    });
   }
 
   // `source` and `factor` are x and weight, or dy and weight, or x and dy.
@@ -696,6 +767,8 @@ class OnednnPart final : public WindowPart {
   const Openmp& openmp_;
   const Problem p_;
   const Kind kind_;
+  const int64_t bytes_;               // of an element
+  const HalfRows* halves_ = nullptr;  // conversions of a half type
   bool usable_ = false;
   int64_t images_ = 1, units_ = 1;  // of a unit; units
   std::vector<BandPlace> bands_;    // of a unit, with several images one
@@ -706,10 +779,14 @@ class OnednnPart final : public WindowPart {
   OnednnLayout bias_{};
   std::vector<Convolution> convolutions_;
   int64_t source_at_ = 0, factor_at_ = 0, result_at_ = 0, more_at_ = 0, temporary_at_ = 0;
+  int64_t source_plain_at_ = 0, result_plain_at_ = 0, bias_at_ = 0;
 };
 
-bool is_worthwhile(const Problem& p, Kind kind) {
+bool is_worthwhile(const Problem& p, Kind kind, compute_dtype dtype) {
   if (p.is_empty() || p.work() < kLeastWork) return false;
+  // Their gradients would have to be added up, or a bias added, in float32.
+  if (dtype != COMPUTE_DTYPE_FLOAT32 && (kind == Kind::kGradWeight || (kind == Kind::kGradInput && p.has_bias)))
+    return false;
   if (p.has_bias && p.bias_stride != 1) return false;
   // A product of matrices as they are. The library adds up in an order that depends on the rows of a band.
   if (p.is_pointwise()) return false;
@@ -735,15 +812,17 @@ bool is_worthwhile(const Problem& p, Kind kind) {
 }  // namespace
 
 std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads) {
-  if (op.output(0).dtype != COMPUTE_DTYPE_FLOAT32) return nullptr;
+  const compute_dtype dtype = op.output(0).dtype;
+  if (dtype != COMPUTE_DTYPE_FLOAT32 && dtype != COMPUTE_DTYPE_FLOAT16 && dtype != COMPUTE_DTYPE_BFLOAT16)
+    return nullptr;
   const Problem problem(op);
   const Kind kind = op.name() == "convolution"              ? Kind::kForward
                     : op.name() == "convolution_grad_input" ? Kind::kGradInput
                                                             : Kind::kGradWeight;
-  if (!is_worthwhile(problem, kind)) return nullptr;
+  if (!is_worthwhile(problem, kind, dtype)) return nullptr;
   const Onednn* const library = onednn();
   if (library == nullptr) return nullptr;
-  auto part = std::make_unique<OnednnPart>(library->primitives, library->openmp, problem, kind, threads);
+  auto part = std::make_unique<OnednnPart>(*library, problem, kind, dtype, threads);
   if (!part->is_usable()) return nullptr;
   return part;
 }

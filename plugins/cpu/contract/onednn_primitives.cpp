@@ -118,7 +118,7 @@ const Onednn* onednn() {
 common::Requirement report_onednn() {
   common::Requirement report;
   report.name = "oneDNN";
-  report.effect = "convolutions of float32 use the plugin's own kernels, which are slower";
+  report.effect = "convolutions use the plugin's own kernels, which are slower";
   const Library* const library = opened.load(std::memory_order_acquire);
   if (library == nullptr) return report;
   report.tried = kName;

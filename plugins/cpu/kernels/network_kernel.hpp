@@ -31,6 +31,10 @@ struct NetworkKernels {
   float (*sum)(const float* x, int64_t n);
   // The sum of exp(x[i] - base).
   float (*exponentials)(const float* x, float base, int64_t n);
+  // x[i] = exp(x[i] - base); returns the sum.
+  float (*weights)(float* x, float base, int64_t n);
+  // y[i] = exp(x[i] - base) as bfloat16; returns the sum of what is not rounded. NULL without AVX-512.
+  float (*bfloat16_weights)(const float* x, float base, int64_t n, uint16_t* y);
   // The sum of (x[i] - mean)^2.
   float (*square_differences)(const float* x, float mean, int64_t n);
   // y[i] = (x[i] - mean) * rstd * scale + bias
