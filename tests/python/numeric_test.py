@@ -302,6 +302,9 @@ class Numeric(Case):
         drawn = np.asarray(cp.random.choice(3, 4000, p=cp.asarray([1.0, 0.0, 3.0])))
         self.assertEqual(set(drawn.tolist()), {0, 2})
         self.assertAlmostEqual((drawn == 2).mean(), 0.75, delta=0.05)
+        drawn = np.asarray(cp.multinomial(cp.asarray([0.0, 1.0, 0.0, 2.0, 5.0, 0.0]), 4000, replacement=True))
+        for at, share in ((1, 1 / 8), (3, 2 / 8), (4, 5 / 8)):
+            self.assertAlmostEqual((drawn == at).mean(), share, delta=0.05)
         first = []
         for _ in range(600):
             pair = cp.random.choice(3, 2, replace=False, p=cp.asarray([1.0, 0.0, 3.0])).tolist()

@@ -335,8 +335,9 @@ def unravel_index(indices: Values, shape: Sequence[int], order: str = "C") -> tu
     rest = _creation.asarray(indices)
     found: list[Array] = []
     for extent in reversed(tuple(shape) if not isinstance(shape, int) else (shape,)):
+        rest = rest // last if found else rest
         found.insert(0, rest % extent)
-        rest = rest // extent
+        last = extent
     return tuple(found)
 
 
@@ -484,7 +485,7 @@ def put(x: Array, indices: Values, values: Values) -> None:
     places = array_of(_creation.asarray(indices) if isinstance(indices, int) else indices)
     if x.is_contiguous:
         x = _core.reshape_view(x, (x.size,))
-    x[unravel_index(places, x.shape)] = _number_or_array(values, x)
+    x[places if x.ndim == 1 else unravel_index(places, x.shape)] = _number_or_array(values, x)
 
 
 def put_along_axis(x: Array, indices: Values, values: Values, axis: Axis) -> None:

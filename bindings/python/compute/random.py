@@ -85,6 +85,14 @@ def _different(source, p, count):
     return _ops.top_k(_ops.add(_ops.log(p), noise), k=count, axis=-1)[1]
 
 
+def _repeated(source, p, count):
+    """So many positions in a vector, with probabilities in the proportion of `p`: where uniform numbers fall among its running sums."""
+    p = p if p.dtype is _dtypes.float64 else _ops.cast(p, dtype=_dtypes.float32)
+    sums = _ops.cumulative_sum(p, axis=0)
+    drawn = _ops.multiply(source.uniform((count,), dtype=p.dtype, device=p.device), sums[-1:])
+    return _ops.minimum(_ops.searchsorted(sums, drawn, side="right"), p.size - 1)  # p may be all 0
+
+
 class Generator:
     """A source of random numbers with a seed and a position, which every call advances."""
 
@@ -319,7 +327,7 @@ class Generator:
                 return self.integers((count,), 0, n, device=device)
             return self.permutation(n, device=device)[:count]
         if replace:
-            return self.categorical(_ops.log(p), count)
+            return _repeated(self, p, count)
         if int(_ops.count_nonzero(p)) < count:
             raise ValueError(f"choice: fewer than {count} probabilities are not 0")
         return _different(self, p, count)

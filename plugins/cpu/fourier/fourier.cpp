@@ -15,6 +15,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kThreadWork = 1 << 16;        // elements times passes that are worth a thread
+constexpr int64_t kRowElements = 1 << 12;       // of rows that a thread transforms one by one
 constexpr int64_t kMostCopiedBytes = 16 << 20;  // of lines that a thread copies together
 
 // Lines whose elements are apart are copied several at a time, because they share cache lines: rows of `dst` are lines,
@@ -128,6 +129,9 @@ class FourierPlan : public Plan {
     return count;
   }
 
+  // How many rows to transform in one task.
+  int64_t rows() const { return std::clamp<int64_t>(kRowElements / line_.length(), 1, lines()); }
+
   // Whether to transform lines in groups, which takes their elements from where they are.
   bool in_groups() const {
     const bool is_row = src_step_ == 1 && dst_step_ == 1, is_beside = src_line() == 1 || dst_line() == 1;
@@ -141,8 +145,8 @@ class FourierPlan : public Plan {
     if (together && group.count > 1)
       return line_.group({src, 2, 2 * src_line}, swaps_src, {dst, 2, 2 * dst_line}, swaps_dst, group.count, scale_,
                          group.workers.scratch);
-    for (int64_t j = 0; j < group.count; ++j)
-      line_.row(src + 2 * j * src_line, swaps_src, dst + 2 * j * dst_line, swaps_dst, scale_, group.own, group.workers);
+    line_.rows(src, 2 * src_line, swaps_src, dst, 2 * dst_line, swaps_dst, group.count, scale_, group.own,
+               group.workers);
   }
 
   const FourierLine<T> line_;
@@ -166,7 +170,7 @@ class ComplexPlan final : public FourierPlan<T> {
     copies_src_ = !in_groups_ && src_step_ != 1;
     copies_dst_ = !in_groups_ && dst_step_ != 1;
     pitch_ = 2 * line_.length() + 16;  // not a power of two
-    const int64_t count = copies_src_ || copies_dst_ ? Base::copied_lines(pitch_) : 1;
+    const int64_t count = copies_src_ || copies_dst_ ? Base::copied_lines(pitch_) : Base::rows();
     Base::divide(in_groups_ ? FourierLine<T>::lanes() : count, copies_src_ || copies_dst_ ? count * pitch_ : 0);
   }
 
@@ -228,7 +232,9 @@ class RealPlan final : public FourierPlan<T> {
     // Transforms may write a whole line of complex numbers where the half is.
     pitch_ = 2 * (is_even() ? n_ / 2 + 1 : n_) + 16;  // not a power of two
     is_together_ = line_.prefers_groups(Base::lines());
-    const int64_t count = is_together_ ? width : real_step != 1 || half_step != 1 ? Base::copied_lines(2 * pitch_) : 1;
+    const int64_t count = is_together_                       ? width
+                          : real_step != 1 || half_step != 1 ? Base::copied_lines(2 * pitch_)
+                                                             : Base::rows();
     Base::divide(count, 2 * pitch_ * count);
   }
 

@@ -84,6 +84,24 @@ std::vector<int32_t> radices_of(int64_t n) {
   return radices;
 }
 
+/// The radices of a row for vectors of `width` elements; none if it does not suit them. The first passes leave at
+/// least a vector of elements beside each other, and the last one finds as many. With vectors of 4, a first radix of 4
+/// needs fewer shuffles than one of 8.
+std::vector<int32_t> row_radices_of(int64_t n, int64_t width) {
+  for (const int32_t first : {8, 4}) {
+    if (n % first != 0 || n / first < width || first == 2 * width) continue;
+    std::vector<int32_t> radices = radices_of(n / first);
+    const auto suits = [&](int32_t radix) { return first * radix >= width && n / radix >= width; };
+    const auto second = std::find_if(radices.begin(), radices.end(), suits);
+    if (second == radices.end() || *std::max_element(radices.begin(), radices.end()) > 8) continue;
+    std::rotate(radices.begin(), second, second + 1);
+    if (n / radices.back() < width) continue;
+    radices.insert(radices.begin(), first);
+    return radices;
+  }
+  return {};
+}
+
 /// The shortest length from `least` on that has the prime factors 2, 3 and 5 only, and a power of two among them that
 /// fills the lanes of a square.
 int64_t smooth_length(int64_t least) {
@@ -111,25 +129,40 @@ std::vector<T> fourier_roots(int64_t n, int64_t count) {
 }
 
 template <class T>
-std::unique_ptr<typename FourierLine<T>::Passes> FourierLine<T>::passes_of(int64_t n) {
-  const std::vector<int32_t> radices = radices_of(n);
+std::unique_ptr<typename FourierLine<T>::Passes> FourierLine<T>::passes_of(int64_t n,
+                                                                           const std::vector<int32_t>& radices,
+                                                                           int64_t least_done) {
   if (radices.empty() && n > 1) return nullptr;
   auto passes = std::make_unique<Passes>();
   FourierPasses<T>& table = passes->table;
   table.n = n;
   table.count = static_cast<int32_t>(radices.size());
   const Roots<T> roots(n);
-  int64_t rest = n;
+  int64_t rest = n, done = 1;
   std::vector<size_t> starts, own_starts;
   for (const int32_t radix : radices) {
     const int64_t m = rest / radix;
     starts.push_back(passes->roots.size());
-    for (int64_t p = 0; p < m && m > 1; ++p) {
-      for (int64_t j = 1; j < radix; ++j) roots.add_to(passes->roots, p * j * (n / rest));
+    if (done < least_done) {
+      for (int64_t first = 0; first < m * done; first += least_done) {
+        for (int64_t j = 1; j < radix; ++j) {
+          std::vector<T> list;
+          for (int64_t i = 0; i < least_done; ++i)
+            roots.add_to(list, (std::min(first, m * done - least_done) + i) / done * j * (n / rest));
+          for (const size_t part : {0, 1}) {
+            for (size_t i = part; i < list.size(); i += 2) passes->roots.push_back(list[i]);
+          }
+        }
+      }
+    } else {
+      for (int64_t p = 0; p < m && m > 1; ++p) {
+        for (int64_t j = 1; j < radix; ++j) roots.add_to(passes->roots, p * j * (n / rest));
+      }
     }
     own_starts.push_back(passes->roots.size());
     for (int64_t k = 0; k < radix && radix > 8; ++k) roots.add_to(passes->roots, k * (n / radix));
     rest = m;
+    done *= radix;
   }
   for (size_t i = 0; i < radices.size(); ++i) {
     table.radix[i] = radices[i];
@@ -137,6 +170,11 @@ std::unique_ptr<typename FourierLine<T>::Passes> FourierLine<T>::passes_of(int64
     table.own_roots[i] = passes->roots.data() + own_starts[i];
   }
   return passes;
+}
+
+template <class T>
+std::unique_ptr<typename FourierLine<T>::Passes> FourierLine<T>::passes_of(int64_t n) {
+  return passes_of(n, radices_of(n), 1);
 }
 
 template <class T>
@@ -152,6 +190,7 @@ template <class T>
 FourierLine<T>::FourierLine(int64_t n) : n_(n) {
   const int64_t width = lanes();
   if (n <= kMostInLanes) in_lanes_ = passes_of(n);
+  if (n > 1 && n <= kMostInRow) in_row_ = passes_of(n, row_radices_of(n, width), width);
   const bool is_smooth = in_lanes_ != nullptr || !radices_of(n).empty();
   // The factors that leave the fewest lanes empty; among those, the nearest to each other.
   const auto filled = [&](int64_t x) { return (x + width - 1) / width * width; };
@@ -163,12 +202,12 @@ FourierLine<T>::FourierLine(int64_t n) : n_(n) {
     least = cost;
     best = d;
   }
-  if (best != 0) {
+  if (best != 0 && !in_row_) {
     make_square(best);
   } else if (!in_lanes_) {
     make_chirp();
   } else {
-    worker_size_ = rounded<T>(4 * width * (n + 1));
+    worker_size_ = rounded<T>(4 * std::max(width * (n + 1), rows_together() * (n + 2 * width)));
   }
 }
 
@@ -235,11 +274,23 @@ void FourierLine<T>::group(FourierLines<const T> src, bool swaps_src, FourierLin
 }
 
 template <class T>
-void FourierLine<T>::row(const T* src, bool swaps_src, T* dst, bool swaps_dst, T scale, T* own,
-                         const FourierWorkers<T>& workers) const {
-  if (kind_ == Kind::kSquare) return run_square(src, swaps_src, dst, swaps_dst, scale, own, workers);
-  if (kind_ == Kind::kChirp) return run_chirp(src, swaps_src, dst, swaps_dst, scale, own, workers);
-  group({src, 2, 0}, swaps_src, {dst, 2, 0}, swaps_dst, 1, scale, workers.scratch);
+void FourierLine<T>::rows(const T* src, int64_t src_row, bool swaps_src, T* dst, int64_t dst_row, bool swaps_dst,
+                          int64_t count, T scale, T* own, const FourierWorkers<T>& workers) const {
+  const int64_t together = in_row_ ? rows_together() : 1;
+  for (int64_t i = 0; i < count; i += together) {
+    const T* const from = src + i * src_row;
+    T* const to = dst + i * dst_row;
+    if (in_row_) {
+      kernel().rows(in_row_->table, from, src_row, swaps_src, to, dst_row, swaps_dst, std::min(together, count - i),
+                    scale, workers.scratch);
+    } else if (kind_ == Kind::kSquare) {
+      run_square(from, swaps_src, to, swaps_dst, scale, own, workers);
+    } else if (kind_ == Kind::kChirp) {
+      run_chirp(from, swaps_src, to, swaps_dst, scale, own, workers);
+    } else {
+      group({from, 2, 0}, swaps_src, {to, 2, 0}, swaps_dst, 1, scale, workers.scratch);
+    }
+  }
 }
 
 template <class T>

@@ -47,7 +47,8 @@ class FourierLine {
   int64_t worker_size() const { return worker_size_; }
   /// Whether so many lines are best transformed together wherever their elements are.
   bool prefers_groups(int64_t lines) const {
-    return in_lanes_ != nullptr && (kind_ == Kind::kPasses || (n_ <= kShort && 4 * lines >= lanes()));
+    return in_lanes_ != nullptr && in_row_ == nullptr &&
+           (kind_ == Kind::kPasses || (n_ <= kShort && 4 * lines >= lanes()));
   }
   /// Whether lines that lie side by side can be transformed together.
   bool takes_groups() const { return in_lanes_ != nullptr; }
@@ -57,22 +58,30 @@ class FourierLine {
   /// Up to lanes() lines, where takes_groups(). `scratch` is that of a worker.
   void group(FourierLines<const T> src, bool swaps_src, FourierLines<T> dst, bool swaps_dst, int64_t count, T scale,
              T* scratch, FourierHalf<T> half = {}) const;
-  /// One line of adjacent elements; src may be dst.
+  /// Lines of adjacent elements, whose first ones are src_row and dst_row apart; src may be dst.
+  void rows(const T* src, int64_t src_row, bool swaps_src, T* dst, int64_t dst_row, bool swaps_dst, int64_t count,
+            T scale, T* own, const FourierWorkers<T>& workers) const;
   void row(const T* src, bool swaps_src, T* dst, bool swaps_dst, T scale, T* own,
-           const FourierWorkers<T>& workers) const;
+           const FourierWorkers<T>& workers) const {
+    rows(src, 0, swaps_src, dst, 0, swaps_dst, 1, scale, own, workers);
+  }
 
  private:
   enum class Kind { kPasses, kSquare, kChirp };
 
   static constexpr int64_t kShort = 2048;
   static constexpr int64_t kMostInLanes = 8192;
+  static constexpr int64_t kMostInRow = 4096;
+  static constexpr int64_t kRowsTogether = 1024;  // elements
 
   struct Passes {
     FourierPasses<T> table{};
     std::vector<T> roots;
   };
 
+  static std::unique_ptr<Passes> passes_of(int64_t n, const std::vector<int32_t>& radices, int64_t least_done);
   static std::unique_ptr<Passes> passes_of(int64_t n);
+  int64_t rows_together() const { return std::max<int64_t>(kRowsTogether / n_, 1); }
   void make_square(int64_t columns);
   void make_chirp();
   void run_square(const T* src, bool swaps_src, T* dst, bool swaps_dst, T scale, T* own,
@@ -82,7 +91,7 @@ class FourierLine {
 
   int64_t n_;
   Kind kind_ = Kind::kPasses;
-  std::unique_ptr<Passes> in_lanes_;
+  std::unique_ptr<Passes> in_lanes_, in_row_;
   // kSquare: the line is a matrix of column_length_ rows and row_length_ columns.
   int64_t column_length_ = 0, row_length_ = 0;
   std::unique_ptr<Passes> of_columns_, of_rows_;

@@ -55,6 +55,13 @@ struct FourierKernel {
   void (*transform)(const FourierPasses<T>& passes, FourierLines<const T> src, bool swaps_src, FourierLines<T> dst,
                     bool swaps_dst, int64_t count, T scale, const FourierTwist<T>* twist, FourierHalf<T> half,
                     T* scratch);
+  /// Transforms lines of adjacent elements by vectors along them; src_row and dst_row are between lines. The first
+  /// radix is 8 or 4, the others are up to 8; each quotient n / radix is at least `lanes`, and so is the product of the
+  /// first two. Where that of the radices before a pass is less, its roots are vectors: for each vector of (p, q), the
+  /// last of which ends at the last (p, q), and for j = 1, 2, …, the real parts and the imaginary ones. `scratch` has
+  /// 4 * count * (n + 2 * lanes) elements and begins at a cache line. src and dst may be the same lines.
+  void (*rows)(const FourierPasses<T>& passes, const T* src, int64_t src_row, bool swaps_src, T* dst, int64_t dst_row,
+               bool swaps_dst, int64_t count, T scale, T* scratch);
   /// dst[i] = scale x[i] y[i] for complex numbers; the parts of x, or of the results, change places where asked for.
   void (*multiply)(const T* x, bool swaps_x, const T* y, T scale, bool swaps_dst, T* dst, int64_t n);
   /// z has the transform of n / 2 numbers, made of pairs of n real numbers; afterwards the first n / 2 + 1 elements of
