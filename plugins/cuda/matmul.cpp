@@ -33,6 +33,7 @@ constexpr double kPackingPaysFrom = 64.0 * 64 * 64;  // products of a contractio
 constexpr double kMapPaysFrom = 128.0 * 128 * 128;   // the same, for a separate map after the product
 constexpr int64_t kLeastTerms = 128;                 // of a product in parts; with fewer, cuBLASLt is faster
 constexpr int64_t kLeastSide = 64;                   // its rows and columns
+constexpr double kCopiesPayFrom = 3e9;               // products in parts of operands without vectors
 constexpr int32_t kBiasInput = 3;
 constexpr int32_t kBiasAlignment = 16;
 
@@ -312,11 +313,23 @@ void report_missing_library() {
                   tried_in_short(report) + "; " + report.remedy);
 }
 
+// Whether vectors of 16 bytes of a float32 operand can be copied.
+bool has_vectors(const Op& op, const MatrixProduct& problem, int operand) {
+  constexpr int64_t kBytes = 16, kElements = kBytes / int64_t{sizeof(float)};
+  return op.input(problem.argument[operand]).alignment % kBytes == 0 &&
+         std::max(std::abs(problem.row[operand]), std::abs(problem.column[operand])) % kElements == 0;
+}
+
 // Products of float32 that fill tiles of matrix units.
 bool is_faster_in_parts(const Device& device, const Op& op, const MatrixProduct& problem) {
   if (!device.dialect().has_tile_units || op.allows_tf32()) return false;
   if (op.input(0).dtype != COMPUTE_DTYPE_FLOAT32 || std::min(problem.m, problem.n) < kLeastSide ||
       problem.k < kLeastTerms)
+    return false;
+  const double products =
+      static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
+  if (problem.batches() == 1 && products < kCopiesPayFrom && !has_vectors(op, problem, kA) &&
+      !has_vectors(op, problem, kB))
     return false;
   // Those of places of 64 bits have none.
   return common::plan_launches(op, device.dialect()).launches.front().local_bytes > 0;
