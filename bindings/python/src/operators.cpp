@@ -178,6 +178,7 @@ enum Operator {
   kFloorDivide,
   kRemainder,
   kPow,
+  kSquare,
   kMatmul,
   kAnd,
   kOr,
@@ -203,6 +204,7 @@ constexpr const char* kNames[kOperatorCount] = {"add",
                                                 "floor_divide",
                                                 "remainder",
                                                 "pow",
+                                                "square",
                                                 "matmul",
                                                 "bitwise_and",
                                                 "bitwise_or",
@@ -278,6 +280,12 @@ PyObject* in_place(PyObject* self, PyObject* other) {
 }
 PyObject* power(PyObject* left, PyObject* right, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  int overflow = 0;
+  if (is_array(left) && PyLong_CheckExact(right) != 0 && PyLong_AsLongAndOverflow(right, &overflow) == 2) {
+    const compute_tensor* const tensor = tensor_of(left);
+    if (tensor == nullptr) return nullptr;
+    if (compute_tensor_dtype(tensor) != COMPUTE_DTYPE_BOOL) return unary<kSquare>(left);
+  }
   return binary<kPow>(left, right);
 }
 PyObject* in_place_power(PyObject* self, PyObject* other, PyObject*) { return in_place<kPow>(self, other); }
