@@ -876,7 +876,7 @@ class Linalg(Case):
         """Of float32, squares may overflow and underflow."""
         random = np.random.default_rng(3)
         for one, other in (((5, 3), (4, 3)), ((2, 5, 3), (4, 3)), ((1, 3), (7, 3)), ((5, 1), (5, 1)), ((0, 3), (2, 3)), ((3, 0), (2, 0)),
-                           ((7, 20), (303, 20)), ((3, 300), (65, 300)), ((2, 2, 73), (2, 600, 73))):
+                           ((7, 20), (303, 20)), ((3, 300), (65, 300)), ((2, 2, 73), (2, 600, 73)), ((5, 3), (2, 1, 4, 3)), ((7, 5), (1, 5)), ((1, 300), (1, 300))):
             for scale in (1.0, 1e-30, 1e30):
                 x, y = ((random.standard_normal(shape) * scale).astype(np.float32) for shape in (one, other))
                 exact = (x.astype(np.float64)[..., :, None, :] - y.astype(np.float64)[..., None, :, :]) / scale

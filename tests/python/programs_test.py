@@ -149,6 +149,28 @@ class Gradients(Case):
         self.assertEqual(grad.gradients(lambda x: cp.sum(cp.cumulative_max(x)))(cp.asarray([1.0, np.nan,
                                                                                             2])).tolist()[0], 1)
 
+    def test_distances(self):
+        for shapes in (((5, 3), (4, 3)), ((2, 3, 1), (4, 1)), ((3, 2), (2, 1, 4, 2)), ((1, 2, 3, 2), (3, 1, 2, 2))):
+            for p in (1, 2, 3):
+                self.check(lambda x, y: cp.sum(cp.square(cp.cdist(x, y, p))), *shapes)
+        self.check(lambda x: cp.sum(cp.exp(cp.cdist(x, x[1:] + 1))), (4, 3))
+        # 0 between equal points.
+        x = cp.asarray([[1.0, 2.0], [4.0, 6.0]])
+        self.assert_same(grad.gradients(lambda x: cp.sum(cp.cdist(x, cp.asarray([[1.0, 2.0]]))))(x), np.float32([[0, 0], [0.6, 0.8]]))
+
+    def test_moduli_of_complex_numbers(self):
+        self.check(lambda x, y: cp.sum(cp.exp(cp.abs(x + 1j * y))), (3, 4), (3, 4))
+        for dtype in (cp.complex64, cp.complex128):
+            x = cp.asarray([0, 1e-300 if dtype is cp.complex128 else 1e-40, -3e38j], dtype=dtype)
+            self.assert_same(grad.gradients(lambda x: cp.sum(cp.abs(x)))(x), np.asarray([0, 1, -1j], dtype.name))
+
+    def test_order_statistics(self):
+        self.check(lambda x: cp.sum(cp.exp(cp.sort(x, axis=0)) * cp.asarray([[1.0], [2.0], [5.0]])), (3, 4))
+        self.check(lambda x: cp.sum(cp.exp(cp.sort(x, dim=-1, descending=True).values) * cp.asarray([1.0, 2.0, 5.0, 7.0])), (3, 4))
+        for q in (0.0, 0.3, 0.5, 1.0):
+            self.check(lambda x: cp.sum(cp.exp(cp.quantile(x, q, axis=1))) + cp.quantile(x, q), (3, 4))
+        self.check(lambda x: cp.sum(cp.exp(cp.median(x, axis=0))) + cp.median(x), (3, 4))
+
     def test_scattered(self):
         at, few = cp.asarray([[2, 0, 3], [1, 3, 0]]), cp.asarray([[2, 0]])
         for reduction in ("set", "add"):

@@ -153,17 +153,38 @@ def _broadcast(arrays):
 _WHOLE = (_dtypes.int64, _dtypes.int32)
 
 
-def has_alike_arrays(x, key):
-    """Whether a key is several arrays of int64 that need no broadcasting."""
-    return isinstance(key, tuple) and 1 < len(key) <= x.ndim and isinstance(key[0], Array) and all(
-        [isinstance(one, Array) and one.dtype is _dtypes.int64 and one.shape == key[0].shape for one in key])
+def arrays_alone(x, key):
+    """The indices of a key of several arrays of integers and nothing else, as arrays of int64 of one shape; else None."""
+    if not isinstance(key, tuple) or not 1 < len(key) <= x.ndim:
+        return None
+    is_alike = True
+    for one in key:
+        if not isinstance(one, Array) or one.dtype not in _WHOLE:
+            return None
+        is_alike = is_alike and one.dtype is _dtypes.int64 and one.shape == key[0].shape
+    return key if is_alike else _broadcast(key)
+
+
+def _one_array(x, key):
+    """For x[i, n] and x[n, i] with an array i of integers and an integer or, behind i, a slice n: a view and i; else None."""
+    if not isinstance(key, tuple) or len(key) != 2 or x.ndim < 2:
+        return None
+    first, second = key
+    if isinstance(first, Array):
+        if first.dtype in _WHOLE and type(second) in (int, slice):
+            return x[:, second], first
+    elif type(first) is int and isinstance(second, Array) and second.dtype in _WHOLE:
+        return x[first], second
+    return None
 
 
 def _getitem(x, key):
     if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim > 0:
         return _ops.take(x, key, axis=0)
-    if has_alike_arrays(x, key):
-        return _ops.gather_nd(x, stacked(key))
+    if (one := _one_array(x, key)) is not None:
+        return _ops.take(*one, axis=0)
+    if (several := arrays_alone(x, key)) is not None:
+        return _ops.gather_nd(x, stacked(several))
     if isinstance(key, list):
         return x[_as_index(key)]
     keys = _expand(x, key)
@@ -226,11 +247,14 @@ def _apart(value, target):
 def _setitem(x, key, value):
     if isinstance(key, tuple) and len(key) == 1:
         key, = key
-    if isinstance(key, Array) and key.dtype in _WHOLE and isinstance(value, Array) and value.dtype is x.dtype and \
-            x.ndim and key.ndim and value.size and value.shape == (*key.shape, *x.shape[1:]):
-        _ops.scatter_nd(x, _apart(key[..., None], x), _apart(value, x), out=x)
-        return
     value = _as_value(value, x)
+    if (one := _one_array(x, key)) is not None:
+        x, key = one
+    if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim and key.ndim:
+        updates = _spread(value, key.shape + x.shape[1:], x)
+        if updates.size:
+            _ops.scatter_nd(x, _apart(key[..., None], x), _apart(updates, x), out=x)
+        return
     if isinstance(key, Array) and key.dtype is _dtypes.bool and (not isinstance(value, Array) or value.ndim == 0):
         _check_mask(key, x, 0)
         if key.size == 0:
@@ -240,10 +264,10 @@ def _setitem(x, key, value):
             value = _core.broadcast_view(_apart(value, x), x.shape)
         _ops.where(mask, value, x, out=x)
         return
-    if has_alike_arrays(x, key):
-        updates = _spread(value, key[0].shape + x.shape[len(key):], x)
+    if (several := arrays_alone(x, key)) is not None:
+        updates = _spread(value, several[0].shape + x.shape[len(several):], x)
         if updates.size:
-            _ops.scatter_nd(x, stacked(key), _apart(updates, x), out=x)
+            _ops.scatter_nd(x, stacked(several), _apart(updates, x), out=x)
         return
     keys = _expand(x, key)
     if not any(isinstance(one, Array) for one in keys):

@@ -6,7 +6,7 @@ import builtins
 import math
 from typing import Any, Sequence
 
-from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _numeric, _ops, linalg, nn
+from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _numeric, _ops, grad, linalg, nn
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
 from ._dtypes import INEXACT
@@ -91,13 +91,15 @@ def cdist(x1: Values, x2: Values, p: float = 2.0) -> Array:
     Array([[5., 1.]], dtype=float32)
     """
     x1, x2 = (_inexact(x) for x in arrays_of(x1, x2))
+    if (isinstance(x1, grad.Variable) or isinstance(x2, grad.Variable)) and p == 2 and x1.dtype is x2.dtype in (_dtypes.float32, _dtypes.float64) and x1.size and x2.size:
+        return grad._record("cdist", cdist, [x1, x2], {})
     are_floats = isinstance(x1, Array) and isinstance(x2, Array) and x1.dtype is x2.dtype in (_dtypes.float32, _dtypes.float64)
     if are_floats and x2.device.name == "cpu":  # which reads rows of numbers for neighbouring distances
         wide = _dtypes.float64 if p == 2 else x2.dtype
         x2 = _manipulation.matrix_transpose(_ops.cast(_manipulation.matrix_transpose(x2), dtype=wide))
         if p == 2 and x1.dtype is _dtypes.float32:
             x1 = _manipulation.expand_dims(_ops.cast(x1, dtype=wide), -2)
-            return linalg._DISTANCE_OF_DOUBLES([x1, _manipulation.expand_dims(x2, -3)], (), (x1.ndim - 1,), False)
+            return linalg._DISTANCE_OF_DOUBLES([x1, _manipulation.expand_dims(x2, -3)], (), (builtins.max(x1.ndim, x2.ndim + 1) - 1,), False)
     x1, x2 = _manipulation.expand_dims(x1, -2), _manipulation.expand_dims(x2, -3)
     if are_floats and x1.size and x2.size and p in (1, 2, math.inf):  # without an array of the differences
         return linalg._distances(x1, x2) if p == 2 else linalg._DIFFERENCE.reduce("sum" if p == 1 else "max", x1, x2, axis=-1)

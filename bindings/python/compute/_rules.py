@@ -144,6 +144,7 @@ def _logsumexp(inputs, outputs, attributes, dy):
     return [_WEIGHTED(weights, _spread(outputs[0], x, attributes), x, _spread(dy, x, attributes))]
 
 
+_SLOPE_OF_LENGTH = Expression("where((n == 0) | (x == 0), 0, d * (x / n))", "n", "x", "d")
 _SLOPE_OF_NORM = Expression("where((n == 0) | (x == 0), 0, d * (sign(x) * (abs(x) / n) ** e))", "n", "x", "d", "e")
 
 
@@ -160,7 +161,32 @@ def _vector_norm(inputs, outputs, attributes, dy):
     norm = _spread(_wide(outputs[0]), x, attributes)
     if math.isinf(order):
         return [_ops.multiply(_ops.sign(x), _shared(dy, _chosen(_ops.abs(x), norm), x, attributes))]
+    if order == 2 and x.dtype in _dtypes.FLOATS:
+        return [_SLOPE_OF_LENGTH(norm, x, _spread(_wide(dy), x, attributes))]
     return [_SLOPE_OF_NORM(norm, x, _spread(_wide(dy), x, attributes), order - 1.0)]
+
+
+_SHARES = Expression("where(n == 0, 0, d / n)", "n", "d")
+_SUM_OF_SHARES = Expression("w * (x - y)", "w", "x", "y").reducer("sum")
+
+
+def _from_rows(shares, x, y):
+    """The sums over j of shares_ij (x_i - y_j), without an array of the differences."""
+    columns = _ops.copy(_core.permute_view(y, [*range(y.ndim - 2), y.ndim - 1, y.ndim - 2]))
+    sums = _SUM_OF_SHARES([shares[..., None, :], x[..., None], columns[..., None, :, :]], (), (shares.ndim,), False)
+    return _unbroadcast(sums, x.shape)
+
+
+@_rule("cdist")
+def _cdist(inputs, outputs, attributes, dy):
+    x, y = inputs
+    shares = _SHARES(outputs[0], dy)
+
+    def of_y():
+        turned = _ops.copy(_core.permute_view(shares, [*range(shares.ndim - 2), shares.ndim - 1, shares.ndim - 2]))
+        return _from_rows(turned, y, x)
+
+    return [lambda: _from_rows(shares, x, y), of_y]
 
 
 def _matrix(x, vector_axis):
@@ -472,9 +498,13 @@ def _repeat(inputs, outputs, attributes, dy):
 
 @_rule("sort")
 def _sort(inputs, outputs, attributes, dy):
-    axis = attributes.get("axis", -1)
-    places = _ops.argsort(_ops.argsort(inputs[0], **attributes), axis=axis)
-    return [_ops.take_along_axis(dy, places, axis=axis)]
+    return _with_places(inputs, (None, _ops.argsort(inputs[0], **attributes)), attributes, dy)
+
+
+@_rule("sorted with places")
+def _with_places(inputs, outputs, attributes, dy):
+    dx = _core.empty(dy.shape, dy.dtype, dy.device)
+    return [_ops.scatter(dx, outputs[1], dy, axis=attributes.get("axis", -1), out=dx)]  # each element is written once
 
 
 @_rule("take_along_axis")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 from collections import namedtuple
@@ -62,11 +63,24 @@ def sort(x, /, axis=-1, *, descending=False, stable=True, kind=None, **names):
     Array([3, 2, 1], dtype=int64)
     """
     if names:
-        x, known = array_of(x), resolved(sort, names, {"axis": axis})
-        indices = argsort(x, known["axis"], descending=descending)
-        return Selected(_ops.take_along_axis(x, indices, axis=known["axis"]), indices)
-    x, axis = _line(array_of(x), axis, "sort")
-    return _ops.sort(x, axis=axis, descending=builtins.bool(descending))
+        known = resolved(sort, names, {"axis": axis})
+        return Selected(*_with_places(*_line(array_of(x), known["axis"], "sort"), builtins.bool(descending)))
+    return _sorted(*_line(array_of(x), axis, "sort"), builtins.bool(descending))
+
+
+def _sorted(x, axis, descending=False):
+    """The sorted elements. Of a variable of compute.grad the places are kept: they would be found again for its gradient."""
+    return _ops.sort(x, axis=axis, descending=descending) if isinstance(x, Array) else _with_places(x, axis, descending)[0]
+
+
+def _with_places(x, axis, descending):
+    """The sorted elements, and where they were."""
+    if not isinstance(x, Array):
+        from . import grad
+
+        return grad._record("sorted with places", _with_places, [x], {"axis": axis, "descending": descending})
+    places = _ops.argsort(x, axis=axis, descending=descending)
+    return _ops.take_along_axis(x, places, axis=axis), places
 
 
 def argsort(x, /, axis=-1, *, descending=False, stable=True, kind=None, **names):
@@ -127,7 +141,7 @@ def quantile(x, /, q, axis=None, keepdims=False, *, out=None, overwrite_input=Fa
 def quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the function `name`."""
     rows, axis, shape = _rows(name, x, axis, keepdims)
-    rows, last = _ops.sort(rows, axis=axis), rows.shape[axis] - 1
+    rows, last = _sorted(rows, axis), rows.shape[axis] - 1
     before = (slice(None),) * (axis % rows.ndim)
 
     def at(place):
@@ -142,6 +156,9 @@ def quantiles(name, x, q, whole, axis, keepdims):
         if isinstance(rows, Array) and not is_variable:
             return (_QUANTILE.map([low, at(below + 1), top], [share], None) if share > 0 else _UNLESS_NAN.map([low, top], (), None))[0]
         high = at(builtins.min(below + 1, last))
+        if not is_variable and not isinstance(rows, Array) and rows.dtype in (_dtypes.float32, _dtypes.float64):
+            between, unless_nan = _of_variables()
+            return between(low, high, top, share) if share > 0 else unless_nan(low, top)
         is_between = is_variable or share > 0  # a variable of compute.grad has a slope everywhere
         return _ops.where(_ops.isnan(top), top, _between(low, high, share) if is_between else low)
 
@@ -151,7 +168,7 @@ def quantiles(name, x, q, whole, axis, keepdims):
 def nan_quantiles(name, x, q, whole, axis, keepdims):
     """The quantiles `q`, numbers in [0, whole], of the elements that are not NaN, of the function `name`."""
     rows, axis, shape = _rows(name, x, axis, keepdims)
-    rows = _ops.sort(rows, axis=axis)
+    rows = _sorted(rows, axis)
     wide = _dtypes.float64 if rows.dtype is _dtypes.float64 else _dtypes.float32  # halves do not count far
     counts = _ops.count_nonzero(_ops.equal(rows, rows), axes=[axis], keepdims=True)
     last = _ops.maximum(counts - 1, 0)
@@ -202,10 +219,19 @@ def _of_each(name, value, q, whole, rows, shape):
     return _core.reshape_view(_ops.stack(*found, axis=0), shape) if found else _creation.zeros(shape, dtype=rows.dtype, device=rows.device)
 
 
-_UNLESS_NAN = _core.expression("where(isnan(top), top, x)", ("x", "top"), ())
+_UNLESS_NAN_TEXT = "where(isnan(top), top, x)"
 # The distance of two numbers may be too great for the dtype, and NaN between infinities.
-_QUANTILE = _core.expression("d = y - x; where(isnan(top), top, where(isfinite(d), x + d * s, where(x == y, x, x * (1 - s) + y * s)))",
-                             ("x", "y", "top"), ("s",))
+_QUANTILE_TEXT = "d = y - x; where(isnan(top), top, where(isfinite(d), x + d * s, where(x == y, x, x * (1 - s) + y * s)))"
+_UNLESS_NAN = _core.expression(_UNLESS_NAN_TEXT, ("x", "top"), ())
+_QUANTILE = _core.expression(_QUANTILE_TEXT, ("x", "y", "top"), ("s",))
+
+
+@functools.cache
+def _of_variables():
+    """Both expressions for variables of compute.grad, which need one step for the gradient then."""
+    from .expressions import Expression
+
+    return Expression(_QUANTILE_TEXT, "x", "y", "top", "s"), Expression(_UNLESS_NAN_TEXT, "x", "top")
 
 
 def _between(low, high, share):

@@ -187,6 +187,8 @@ def _row_gradients(name, inputs, wanted, dy):
     """The gradients of an elementwise op, derived from its expression."""
     if name == "pow" and type(inputs[1]) is not Array and inputs[1] == 2:
         name, inputs = "square", inputs[:1]
+    if name == "abs" and inputs[0].dtype in _dtypes.COMPLEX:
+        return [_of_modulus(inputs[0], dy)]
     numbers = tuple([type(x) is not Array for x in inputs])
     key = (name, numbers, wanted)
     derived = _derived.get(key)
@@ -215,6 +217,17 @@ def _row_gradients(name, inputs, wanted, dy):
         shape = inputs[i].shape
         gradients[i] = gradient if gradient.shape == shape else _unbroadcast(gradient, shape)
     return gradients
+
+
+_PART_OF_SIGN = _core.expression("where(y == 0, 0, d * (x / y))", ("x", "y", "d"), ())
+_JOINED = _core.expression("complex(x, y)", ("x", "y"), ())
+
+
+def _of_modulus(x, dy):
+    """dy x / abs(x), by real numbers: expressions of complex ones take a multiple of the time."""
+    modulus = _ops.abs(x)
+    parts = [_PART_OF_SIGN.map([part, modulus, dy], (), None)[0] for part in (_ops.real(x), _ops.imag(x))]
+    return _JOINED.map(parts, (), None)[0]
 
 
 def _term_gradients(name, inputs, wanted, dy):
@@ -249,8 +262,8 @@ def _indexed(x, key, dy):
 
     wide = _ops.cast(dy, dtype=_dtypes.float32) if dy.dtype in (_dtypes.float16, _dtypes.bfloat16) else dy
     dx = _creation.zeros(x.shape, dtype=wide.dtype, device=x.device)
-    if _indexing.has_alike_arrays(x, key):
-        return _ops.scatter_nd(dx, _indexing.stacked(key), wide, reduction="add", out=dx)
+    if (several := _indexing.arrays_alone(x, key)) is not None:
+        return _ops.scatter_nd(dx, _indexing.stacked(several), wide, reduction="add", out=dx)
     plan = _indexing._Plan(dx, _indexing._expand(x, key))
     if dy.size:
         _ops.scatter_nd(plan.moved, plan.stacked(), plan.unplace(wide), reduction="add", out=plan.moved)
