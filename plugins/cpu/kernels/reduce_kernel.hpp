@@ -44,11 +44,12 @@ struct ArgKernel {
 struct ReduceKernels {
   // By the accumulator's dtype, which is also the source's.
   ReduceKernel plain[kReduceKinds][kDtypeLimit];
-  // Sums by the source's dtype into the accumulator that `sum` gives it: int64, uint64 or float64 (from float32).
+  // Sums by the source's dtype into the accumulator that `sum` gives it: int64, uint64, float32 (of halves) or float64
+  // (of float32).
   ReduceKernel widening_sum[kDtypeLimit];
   // Sums of x * x, by the source's and accumulator's dtype.
   ReduceKernel square_sum[kDtypeLimit];
-  // The same in float64, of float32.
+  // The same in float64, of float32, or in float32, of halves.
   ReduceKernel widening_square_sum[kDtypeLimit];
   // Sums without NaN, of float32 and float64.
   ReduceKernel number_sum[kDtypeLimit];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table's entries that have no vector form: transcendental complex functions by the C library, and conversions
-// between float16 and bfloat16. Compiled for the baseline ISA.
+// The table's entries that have no vector form: transcendental complex functions by the C library. Compiled for the
+// baseline ISA.
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -38,47 +38,6 @@ float to_float(Float16 x) {
   }
   const float finite = bits_as<float>(magnitude << 13) * 0x1p112f;
   return bits_as<float>(bits_as<uint32_t>(finite) | sign);
-}
-
-// Rounds to nearest, halves to even.
-Bfloat16 to_bfloat16(float x) {
-  const uint32_t bits = bits_as<uint32_t>(x);
-  if (x != x) return {uint16_t((bits | 0x00400000) >> 16)};
-  return {uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16)};
-}
-Float16 to_float16(float x) {
-  const uint32_t bits = bits_as<uint32_t>(x), sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffff;
-  uint32_t r;
-  if (magnitude > 0x7f800000)
-    r = 0x7e00 | ((magnitude >> 13) & 0x3ff);
-  else if (magnitude >= 0x477ff000)
-    r = 0x7c00;
-  else if (magnitude < 0x38800000)
-    r = bits_as<uint32_t>(bits_as<float>(magnitude) + 0.5f) - 0x3f000000;
-  else
-    r = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
-  return {uint16_t(r | sign)};
-}
-
-template <typename D>
-D from_float(float x) {
-  if constexpr (std::is_same_v<D, Float16>)
-    return to_float16(x);
-  else
-    return to_bfloat16(x);
-}
-
-template <typename S, typename D>
-void convert_half(const void* const* x, const int64_t* steps, void* out, int64_t n) {
-  const S* a = static_cast<const S*>(x[0]);
-  D* o = static_cast<D*>(out);
-  for (int64_t i = 0; i < n; ++i) o[i] = from_float<D>(to_float(a[i * steps[0]]));
-}
-template <typename Half>
-void fill_half(BlockKernels* table, int half) {
-  auto& converts = table->converts;
-  converts[half][kDtype_float16] = &convert_half<Half, Float16>;
-  converts[half][kDtype_bfloat16] = &convert_half<Half, Bfloat16>;
 }
 
 // ---- complex --------------------------------------------------------------------------------------------------------
@@ -324,8 +283,6 @@ void fill_complex(BlockKernels* table, int dtype) {
 }  // namespace
 
 void fill_scalar(BlockKernels* table) {
-  fill_half<Float16>(table, kDtype_float16);
-  fill_half<Bfloat16>(table, kDtype_bfloat16);
   fill_complex<float>(table, kDtype_complex64);
   fill_complex<double>(table, kDtype_complex128);
   table->calls[kId_where][kDtype_complex128] = &select_complex128;

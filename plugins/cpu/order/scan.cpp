@@ -86,6 +86,7 @@ class ScanPlan final : public Plan {
     if (is_direct && lines_.src_stride == kSize && lines_.dst_stride == kSize)
       line_scan_ = find_line_scan(op.dtype("accumulator"));
     has_pairs_ = kIsPair && is_direct && across_ && src_inner_ == kSize && dst_inner_ == kSize;
+    turns_pairs_ = kIsPair && is_direct && across_ && src_inner_ == kSize && lines_.dst_stride == kSize;
     const int64_t threads = thread_count();
     if (across_) {
       rows_ = std::max(kLeastRows, kPiece / inner_);
@@ -165,7 +166,24 @@ class ScanPlan final : public Plan {
     }
   }
 
-  // The same along a line; see PairSums.
+  // The same for lines of the output that run along the scan: blocks of few columns are transposed.
+  void turn_pairs(const char* src, int64_t rows, int64_t n, Running* running, char* dst) const {
+    constexpr int64_t kSize = sizeof(T), kWidth = 256 / kSize;
+    LineBuffers buffers;
+    constexpr int64_t kPitch = kWidth * kSize, kRows = static_cast<int64_t>(sizeof buffers.store) / kPitch;
+    for (int64_t first = 0; first < n; first += kWidth) {
+      const int64_t width = std::min(kWidth, n - first);
+      for (int64_t at = 0; at < rows; at += kRows) {
+        const int64_t count = std::min(kRows, rows - at);
+        sum_pairs(src + first * kSize + at * lines_.src_stride, lines_.src_stride, count, width, running + first,
+                  buffers.store, kPitch);
+        isa().copy->transpose[std::countr_zero(sizeof(T))](buffers.store, kPitch, dst + first * dst_inner_ + at * kSize,
+                                                           dst_inner_, count, width);
+      }
+    }
+  }
+
+  // Along a line; see PairSums.
   static void scan_pairs([[maybe_unused]] const T* x, [[maybe_unused]] int64_t n,
                          [[maybe_unused]] const Running& before, [[maybe_unused]] Running* running,
                          [[maybe_unused]] T* y) {
@@ -375,6 +393,10 @@ class ScanPlan final : public Plan {
       if constexpr (WantsTotal) sum_pairs(src, lines_.src_stride, rows, n, own, nullptr, 0);
       return sum_pairs(src, lines_.src_stride, rows, n, running, dst, lines_.dst_stride);
     }
+    if (turns_pairs_) {
+      if constexpr (WantsTotal) sum_pairs(src, lines_.src_stride, rows, n, own, nullptr, 0);
+      return turn_pairs(src, rows, n, running, dst);
+    }
     if (n <= kNarrow && adjoin(n)) return scan_narrow<WantsTotal>(src, dst, rows, n, follows, running, own);
     LineBuffers buffers;
     for (int64_t at = 0; at < rows; ++at) {
@@ -490,6 +512,7 @@ class ScanPlan final : public Plan {
   LineScan line_scan_ = nullptr;        // a kernel for lines of adjoining elements
   bool joins_lines_ = false;            // which it scans side by side
   bool has_pairs_ = false;              // sums in two parts, of adjoining elements across the lines
+  bool turns_pairs_ = false;            // the same where the lines of the output have adjoining elements
 };
 
 }  // namespace

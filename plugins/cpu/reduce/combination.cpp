@@ -5,6 +5,14 @@
 #include "plugins/cpu/map/block_program.hpp"
 
 namespace compute::cpu {
+namespace {
+
+// What the kernels add up floats in.
+compute_dtype wide_float(compute_dtype dtype) {
+  return dtype == COMPUTE_DTYPE_FLOAT32 ? COMPUTE_DTYPE_FLOAT64 : COMPUTE_DTYPE_FLOAT32;
+}
+
+}  // namespace
 
 // The forms of `before` for which there are kernels that read the input itself.
 Source find_direct(const compute_plugin_expression& before, ReduceKind kind, compute_dtype accumulator) {
@@ -22,10 +30,9 @@ Source find_direct(const compute_plugin_expression& before, ReduceKind kind, com
   const compute_plugin_node& x = before.nodes[before.operands[last.first_operand]];
   const int32_t* operands = before.operands + last.first_operand;
   const bool squares = last.value == COMPUTE_PLUGIN_INTRINSIC_MUL && operands[0] == operands[1];
-  if (squares && x.kind == COMPUTE_PLUGIN_NODE_CALL && x.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT &&
-      x.dtype == COMPUTE_DTYPE_FLOAT64) {
+  if (squares && x.kind == COMPUTE_PLUGIN_NODE_CALL && x.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
     const compute_plugin_node& narrow = before.nodes[before.operands[x.first_operand]];
-    if (narrow.kind == COMPUTE_PLUGIN_NODE_INPUT)
+    if (narrow.kind == COMPUTE_PLUGIN_NODE_INPUT && x.dtype == wide_float(narrow.dtype))
       return take(narrow.value, narrow.dtype, kernels.widening_square_sum[narrow.dtype]);
   }
   if (last.value == COMPUTE_PLUGIN_INTRINSIC_WHERE) {  // where(isnan(x), 0, x)
@@ -42,7 +49,7 @@ Source find_direct(const compute_plugin_expression& before, ReduceKind kind, com
   if (x.kind != COMPUTE_PLUGIN_NODE_INPUT) return source;
   if (last.value == COMPUTE_PLUGIN_INTRINSIC_CONVERT) {
     const bool is_unsigned = x.dtype >= COMPUTE_DTYPE_UINT8 && x.dtype <= COMPUTE_DTYPE_UINT64;
-    const compute_dtype wide = is_float(x.dtype) ? COMPUTE_DTYPE_FLOAT64
+    const compute_dtype wide = is_float(x.dtype) ? wide_float(x.dtype)
                                : is_unsigned     ? COMPUTE_DTYPE_UINT64
                                                  : COMPUTE_DTYPE_INT64;
     const bool counts = x.dtype == COMPUTE_DTYPE_BOOL && accumulator == COMPUTE_DTYPE_UINT64;
