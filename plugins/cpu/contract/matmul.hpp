@@ -138,7 +138,7 @@ class MatmulPlan {
   void run_product(const Execution& execution, const Tile& tile, bool accumulate, void* scratch) const;
   void widen(const void* matrix, int operand, int64_t rows, int64_t columns, float* to) const;
   void run_half_tile(const Execution& execution, const Tile& tile, void* scratch) const;
-  void finish_half_tile(const Execution& execution, const Tile& tile, const float* sums, void* frame) const;
+  void finish_half_tile(const Execution& execution, const Tile& tile, float* sums, void* frame) const;
   int64_t sums_row(int64_t n) const;
   int64_t band_rows(int64_t n) const;
   void apply_epilogue(const Tile& tile, void* frame) const;

@@ -19,7 +19,8 @@ using matmul::is_half;
 using matmul::kAlignment;
 
 constexpr int64_t kJoined = 64;
-constexpr int64_t kJoinBytes = 16 << 10;  // of results of parts, from other threads' caches: about 2 us
+constexpr int64_t kShortRow = 24, kMoved = 8;  // of sums, which are moved together: rows are kMoved longer
+constexpr int64_t kJoinBytes = 16 << 10;       // of results of parts, from other threads' caches: about 2 us
 
 // ---- Elements -----------------------------------------------------------------------------------------------------
 
@@ -517,8 +518,8 @@ void MatmulPlan::widen(const void* matrix, int operand, int64_t rows, int64_t co
     kernel.widen(from + i * row_[operand], column_[operand], to + i * columns, columns);
 }
 
-/// Rounds the sums, which may be NULL, and the other terms.
-void MatmulPlan::finish_half_tile(const Execution& execution, const Tile& tile, const float* sums, void* frame) const {
+/// Rounds the sums, which may be NULL and may be moved, and the other terms.
+void MatmulPlan::finish_half_tile(const Execution& execution, const Tile& tile, float* sums, void* frame) const {
   const HalfRows& rows = dtype_ == COMPUTE_DTYPE_FLOAT16 ? kernels_->float16 : kernels_->bfloat16;
   float alpha, beta;
   std::memcpy(&alpha, execution.alpha.value, sizeof alpha);
@@ -530,7 +531,14 @@ void MatmulPlan::finish_half_tile(const Execution& execution, const Tile& tile, 
   // Rows that follow one another are one line, so that pieces of narrow results are long too.
   const auto step = [&](int operand) { return tile.n == 1 ? row_[operand] : column_[operand]; };
   const auto joins = [&](int operand) { return tile.n == 1 || row_[operand] == tile.n * column_[operand]; };
-  const int64_t row = sums_row(tile.n);
+  int64_t row = sums_row(tile.n);
+  if (sums != nullptr && row != tile.n && tile.n <= kShortRow && joins(kC)) {
+    for (int64_t i = 1; i < tile.m; ++i) {
+      for (int64_t j = 0; j < tile.n; j += kMoved)
+        std::memcpy(sums + i * tile.n + j, sums + i * row + j, kMoved * sizeof(float));
+    }
+    row = tile.n;
+  }
   const bool joined = row == tile.n && joins(kC) && (tile.addend == nullptr || joins(kAddend)) &&
                       (tile.bias == nullptr || joins(kBias));
   const int64_t lines = joined ? 1 : tile.m, length = joined ? tile.m * tile.n : tile.n;
