@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather_nd and scatter_nd: indices of several axes at once. The indexed axes are collapsed to one, along which the
-// primitives gather and scatter work.
+// gather_nd and scatter_nd: indices of several axes at once. The indexed axes become one, along which the primitives
+// gather and scatter work.
 #include <algorithm>
+#include <numeric>
 
 #include "core/ops/rules.hpp"
 #include "core/ops/steps.hpp"
@@ -37,9 +38,38 @@ std::vector<int64_t> selected_shape(const OpCall& call) {
   return shape;
 }
 
-// The indices as positions [m] along the collapsed axis; unchanged for a single axis. An index out of range gives a
+// A tensor whose first axes became one, and how far along it an index of each of them leads.
+struct OneAxis {
+  StepOperand view;
+  std::vector<int64_t> factors;
+};
+
+// To read from: a view of x also where the axes cannot be collapsed. Then indices name some of its elements.
+OneAxis as_one_axis(Steps& steps, const StepOperand& x, int32_t axes) {
+  const auto count = static_cast<size_t>(axes);
+  int64_t step = 0, extent = 1;
+  bool is_view = axes > 1;
+  for (size_t i = 0; i < count; ++i) {
+    step = std::gcd(step, x.strides[i]);
+    is_view &= x.strides[i] >= 0;
+  }
+  if (!is_view || step == 0)
+    return {steps.as_collapsed(x, 0, axes), row_major_strides(std::span(x.shape).first(count))};
+  OneAxis one{x, {}};
+  for (size_t i = 0; i < count; ++i) {
+    one.factors.push_back(x.strides[i] / step);
+    extent += (x.shape[i] - 1) * one.factors[i];
+  }
+  one.view.shape.erase(one.view.shape.begin() + 1, one.view.shape.begin() + axes);
+  one.view.strides.erase(one.view.strides.begin() + 1, one.view.strides.begin() + axes);
+  one.view.shape[0] = extent;
+  one.view.strides[0] = step;
+  return one;
+}
+
+// The indices as positions [m] along one axis of `extent`; unchanged for a single axis. An index out of range gives a
 // position out of range.
-StepOperand positions_of(Steps& steps, const OpCall& call) {
+StepOperand positions_of(Steps& steps, const OpCall& call, std::span<const int64_t> factors, int64_t total) {
   const int32_t axes = indexed_axes(call);
   const StepOperand indices = steps.as_indices(steps.input(1));
   const auto last = static_cast<int32_t>(indices.shape.size()) - 1;
@@ -50,20 +80,21 @@ StepOperand positions_of(Steps& steps, const OpCall& call) {
   StepExpression linear;
   std::string wrong, position;
   std::vector<StepOperand> inputs;
-  int64_t total = 1;
   constexpr std::string_view kNames[] = {"x", "y", "z", "x3", "x4", "x5", "x6", "x7"};
   for (int32_t i = 0; i < axes; ++i) {
     inputs.push_back(without_axis(narrowed(indices, last, i, 1), last));
-    const int64_t extent = call.inputs[0].shape[i];
-    total *= extent;
-    const std::string e = scalar_name(static_cast<size_t>(i)), p = "p" + std::to_string(i);
-    linear.scalars.push_back(extent_term(extent));
+    const std::string e = scalar_name(linear.scalars.size()), p = "p" + std::to_string(i);
+    linear.scalars.push_back(extent_term(call.inputs[0].shape[i]));
     std::string value(kNames[i]);
     if (indices.dtype != COMPUTE_DTYPE_INT64) value = "convert(" + value + ", int64)";
     linear.text += "i" + std::to_string(i) + " = " + value + "; " + p + " = where(i" + std::to_string(i) + " < 0, i" +
                    std::to_string(i) + " + " + e + ", i" + std::to_string(i) + "); ";
     wrong += (i > 0 ? " | (" : "(") + p + " < 0) | (" + p + " >= " + e + ")";
-    position = i == 0 ? p : "(" + position + ") * " + e + " + " + p;
+    position += (i > 0 ? " + " : "") + p;
+    const int64_t factor = factors[static_cast<size_t>(i)];
+    if (factor == 1) continue;
+    position += " * " + scalar_name(linear.scalars.size());
+    linear.scalars.push_back(extent_term(factor));
   }
   linear.text += "where(" + wrong + ", " + scalar_name(linear.scalars.size()) + ", " + position + ")";
   linear.scalars.push_back(extent_term(total));
@@ -102,13 +133,13 @@ std::optional<Lowering> lower_gather_nd(const OpCall& call, const LoweringTarget
   Steps steps(call, target);
   const StepOperand y = steps.output();
   if (!has_elements(call.inputs[0].extents())) refuse(call, "x has no elements to gather", 0);
-  const StepOperand positions = positions_of(steps, call);
-  const StepOperand x = steps.as_collapsed(steps.input(0), 0, indexed_axes(call));
+  const OneAxis x = as_one_axis(steps, steps.input(0), indexed_axes(call));
+  const StepOperand positions = positions_of(steps, call, x.factors, x.view.shape[0]);
   const int32_t batch = call.inputs[1].rank - 1;
   const auto direct = batch == 0 ? std::optional(with_axis(y, 0)) : collapsed(y, 0, batch);
   const StepOperand to = direct ? *direct : with_first_as_one(steps, steps.temporary(y.dtype, y.shape), batch);
   steps.indices_are(place_of(call));
-  steps.gather(x, repeated(positions, to), to, 0);
+  steps.gather(x.view, repeated(positions, to), to, 0);
   if (!direct) {
     StepOperand from = to;
     from.shape = y.shape;
@@ -145,11 +176,13 @@ std::optional<Lowering> lower_scatter_nd(const OpCall& call, const LoweringTarge
   const StepOperand made = direct ? y : steps.temporary(accumulator, y.shape);
   if (!direct || !target.in_place) steps.copy(steps.input(0), made);
   if (has_updates) {
-    const StepOperand positions = positions_of(steps, call);
+    const StepOperand to = *collapsed(made, 0, axes);
+    const std::span first(made.shape.data(), static_cast<size_t>(axes));
+    const StepOperand positions = positions_of(steps, call, row_major_strides(first), to.shape[0]);
     const StepOperand updates =
         with_first_as_one(steps, steps.as_dtype(steps.input(2), accumulator), call.inputs[1].rank - 1);
     steps.indices_are(place_of(call));
-    steps.scatter(repeated(positions, updates), updates, *collapsed(made, 0, axes), 0, reduction,
+    steps.scatter(repeated(positions, updates), updates, to, 0, reduction,
                   duplicates_of(flag_attribute(call, "deterministic")));
   }
   if (!direct) steps.copy(made, y);

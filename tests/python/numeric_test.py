@@ -305,6 +305,13 @@ class Numeric(Case):
         drawn = np.asarray(cp.multinomial(cp.asarray([0.0, 1.0, 0.0, 2.0, 5.0, 0.0]), 4000, replacement=True))
         for at, share in ((1, 1 / 8), (3, 2 / 8), (4, 5 / 8)):
             self.assertAlmostEqual((drawn == at).mean(), share, delta=0.05)
+        rows = cp.asarray([[0.0, 1.0, 3.0], [0.0, 0.0, 0.0], [2.0, 0.0, 2.0]])
+        drawn = np.asarray(cp.multinomial(rows, 4000, replacement=True))
+        self.assertEqual(drawn.shape, (3, 4000))
+        self.assertTrue(((drawn >= 0) & (drawn < 3)).all())
+        self.assertEqual(set(drawn[2].tolist()), {0, 2})
+        for row, at, share in ((0, 0, 0.0), (0, 1, 0.25), (2, 0, 0.5)):
+            self.assertAlmostEqual((drawn[row] == at).mean(), share, delta=0.05)
         first = []
         for _ in range(600):
             pair = cp.random.choice(3, 2, replace=False, p=cp.asarray([1.0, 0.0, 3.0])).tolist()

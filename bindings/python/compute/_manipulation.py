@@ -345,9 +345,9 @@ def repeat(x, /, repeats, axis=None):
         raise ValueError("repeat: a number of repeats is negative")
     ends = _ops.cumulative_sum(_ops.cast(repeats, dtype=_dtypes.int64), axis=0)
     count = int(ends[-1]) if ends.size else 0
-    positions = _core.empty((count,), _dtypes.int64, x.device)
-    _ops.arange(start=0, step=1, size=count, dtype=_dtypes.int64, out=positions)
-    return _ops.take(x, _ops.searchsorted(ends, positions, side="right"), axis=axis)
+    ended = _creation.zeros((count + 1,), dtype=_dtypes.int64, device=x.device)  # how many parts end at each position
+    _ops.scatter(ended, ends, 1, axis=0, reduction="add", out=ended)
+    return _ops.take(x, _ops.cumulative_sum(ended, axis=0)[:count], axis=axis)
 
 
 def tile(x, /, repetitions=None, **names):

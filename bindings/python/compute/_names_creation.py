@@ -586,7 +586,7 @@ def multinomial(weights: Values, num_samples: int, replacement: bool = False, *,
     Array([1, 1], dtype=int64)
     """
     weights = _inexact(array_of(weights))
-    if replacement and weights.ndim == 1 and weights.size and num_samples > 0:
+    if replacement and weights.size and num_samples > 1 and (weights.ndim == 1 or _creation.has_float64(weights.device)):
         return random._repeated(_source(generator), weights, num_samples)
     if replacement:
         return _source(generator).categorical(_ops.log(weights), samples=num_samples)

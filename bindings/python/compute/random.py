@@ -16,7 +16,7 @@ import threading
 
 from . import _core, _dtypes, _errors, _ops
 from ._core import Array, array_of as _array_of
-from ._creation import _shape, arrays_of as _arrays_of, is_values as _is_values
+from ._creation import _shape, arange as _arange, arrays_of as _arrays_of, has_float64 as _has_float64, is_values as _is_values
 from ._manipulation import _axis, broadcast_arrays as _broadcast_arrays
 
 
@@ -86,11 +86,18 @@ def _different(source, p, count):
 
 
 def _repeated(source, p, count):
-    """So many positions in a vector, with probabilities in the proportion of `p`: where uniform numbers fall among its running sums."""
-    p = p if p.dtype is _dtypes.float64 else _ops.cast(p, dtype=_dtypes.float32)
-    sums = _ops.cumulative_sum(p, axis=0)
-    drawn = _ops.multiply(source.uniform((count,), dtype=p.dtype, device=p.device), sums[-1:])
-    return _ops.minimum(_ops.searchsorted(sums, drawn, side="right"), p.size - 1)  # p may be all 0
+    """So many positions along the last axis, with probabilities in the proportion of `p`: where uniform numbers fall among the running sums."""
+    p = _ops.cast(p, dtype=_dtypes.float64 if _has_float64(p.device) else _dtypes.float32)
+    sums = _ops.cumulative_sum(p, axis=-1)
+    drawn = source.uniform((*p.shape[:-1], count), dtype=p.dtype, device=p.device)
+    if p.ndim == 1:
+        return _ops.minimum(_ops.searchsorted(sums, _ops.multiply(drawn, sums[-1:]), side="right"), p.size - 1)  # p may be all 0
+    # The rows follow one another, each from its number to the next one.
+    rows = _core.reshape_view(_arange(sums.size // p.shape[-1], device=p.device), (*p.shape[:-1], 1))
+    total = sums[..., -1:]
+    ends = rows + _ops.where(_ops.logical_and(total > 0, total < math.inf), sums / total, 1)
+    found = _ops.searchsorted(_core.reshape_view(ends, (ends.size,)), drawn + rows, side="right")
+    return _ops.minimum(found - rows * p.shape[-1], p.shape[-1] - 1)
 
 
 class Generator:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable sorts: each element becomes a key, whose order as an unsigned number is the wanted one, with its position.
-// Threads share each line if there are few, and long, ones. Short lines are sorted many at a time, by a network.
+// Threads share each line if there are few, and long, ones. Short lines are sorted many at a time, by a network, also
+// for top_k.
 #include "plugins/cpu/order/sort.hpp"
 
 #include <algorithm>
@@ -84,12 +85,15 @@ class SortPlan final : public Plan {
  public:
   explicit SortPlan(const Op& op) {
     const compute_plugin_tensor& src = op.input(0);
-    const auto axis = static_cast<size_t>(op.integer("axis", 0));
-    const std::string_view wanted = op.text("outputs");
+    const bool is_top_k = op.name() == "top_k";
+    const int64_t given = op.integer("axis", is_top_k ? -1 : 0);
+    const auto axis = static_cast<size_t>(given < 0 ? given + src.rank : given);
+    const std::string_view wanted = is_top_k ? "" : op.text("outputs");
     dtype_ = src.dtype;
     size_ = common::dtype_size(dtype_);
-    descending_ = op.integer("descending", 0) != 0;
+    descending_ = (is_top_k ? op.integer("largest", 1) : op.integer("descending", 0)) != 0;
     extent_ = src.shape[axis];
+    kept_ = op.output(0).shape[axis];
     src_stride_ = src.strides[axis] * size_;
     std::vector<std::vector<int64_t>> strides(1);
     std::vector<int64_t> shape;
@@ -121,7 +125,7 @@ class SortPlan final : public Plan {
     }
     const int64_t lines = nest_.points(), threads = thread_count();
     const int64_t slot_bytes = 2 * extent_ * static_cast<int64_t>(sizeof(Pair));
-    together_ = threads_share_lines(op);
+    together_ = !is_top_k && threads_share_lines(op);
     if (together_) {
       shared_ = SharedSort(extent_, threads);
       workspace_bytes = slot_bytes + shared_.workspace_bytes();
@@ -156,7 +160,7 @@ class SortPlan final : public Plan {
           }
           load_pairs(dtype_, descending_, place.src, src_stride_, 0, extent_, own);
           const Pair* sorted = sort_pairs(own, own + extent_, extent_, static_cast<int>(size_ * 8));
-          write(place, along_, sorted, 0, extent_);
+          write(place, along_, sorted, 0, kept_);
         }
       }
     });
@@ -222,7 +226,7 @@ class SortPlan final : public Plan {
     for (int64_t i = 0; i < extent_; ++i)
       load_pairs(dtype_, descending_, place.src + i * src_stride_, across_.src, i, lines, pairs + i * pitch, 0);
     sort_lines(pairs, pitch, extent_);
-    for (int64_t i = 0; i < extent_; ++i) {
+    for (int64_t i = 0; i < kept_; ++i) {
       write(place, across_, pairs + i * pitch, 0, lines);
       place.values += values_.stride;
       place.indices += indices_.stride;
@@ -299,6 +303,7 @@ class SortPlan final : public Plan {
   common::LoopNest nest_;  // the other axes; operands: input, outputs
   compute_dtype dtype_ = 0;
   int64_t size_ = 0, extent_ = 1, src_stride_ = 0;
+  int64_t kept_ = 1;  // elements of a sorted line
   bool descending_ = false;
   Output values_, indices_;
   Steps along_{}, across_{};  // of a line, and of the innermost of the other axes
@@ -406,8 +411,8 @@ std::unique_ptr<Plan> prepare_sort(const Op& op) {
   const bool is_integer = dtype == COMPUTE_DTYPE_INT64 || dtype == COMPUTE_DTYPE_UINT64;
   if (is_integer && values_alone) return std::make_unique<SortPlan<Bare>>(op);
   if (is_wide) return std::make_unique<SortPlan<Wide>>(op);
-  const bool is_short = op.input(0).shape[op.integer("axis", 0)] <= kNetworkLine;
-  if (values_alone && !is_short && !threads_share_lines(op)) return std::make_unique<SortPlan<Short>>(op);
+  if (values_alone && op.input(0).shape[op.integer("axis", 0)] > kNetworkLine && !threads_share_lines(op))
+    return std::make_unique<SortPlan<Short>>(op);
   return std::make_unique<SortPlan<Narrow>>(op);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first k elements of each line in the order of sort. A few more candidates than k are kept; when their place is
 // full, the k first of them remain, and the last of these is a limit for all elements that follow. Most blocks have
-// nothing below it. Where all keys of a line fit in a thread's frame, such a limit is found by bisection.
+// nothing below it. Where all keys of a line fit in a thread's frame, such a limit is found by bisection. Short lines
+// are sorted.
 #include "plugins/cpu/order/top_k.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/kernels/order_kernel.hpp"
 #include "plugins/cpu/order/pairs.hpp"
+#include "plugins/cpu/order/sort.hpp"
 #include "plugins/cpu/threads/thread_frame.hpp"
 #include "plugins/cpu/threads/threads.hpp"
 
@@ -22,6 +24,7 @@ constexpr int64_t kBlock = 128;
 constexpr int64_t kLeastSpare = 64;          // candidates beyond k
 constexpr int64_t kMostSelected = 8 << 10;   // k that is selected rather than sorted
 constexpr int64_t kShort = 256;              // lines up to this length use selection for any k
+constexpr int64_t kSortedLine = 48;          // lines up to this length are sorted
 constexpr int64_t kPiece = 64 << 10;         // of one long line that is shared between threads
 constexpr int64_t kPieceElements = 8 << 10;  // least work that justifies waking a thread
 constexpr int64_t kSlotsPerThread = 4;
@@ -287,6 +290,9 @@ std::optional<Refusal> refuse_top_k(const Op& op) {
 }
 
 std::unique_ptr<Plan> prepare_top_k(const Op& op) {
+  const compute_plugin_tensor& src = op.input(0);
+  const int64_t axis = op.integer("axis", -1);
+  if (src.shape[axis < 0 ? axis + src.rank : axis] <= kSortedLine) return prepare_sort(op);
   if (common::dtype_size(op.input(0).dtype) == 8) return std::make_unique<TopKPlan<Wide>>(op);
   return std::make_unique<TopKPlan<Narrow>>(op);
 }
