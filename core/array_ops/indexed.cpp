@@ -191,7 +191,7 @@ std::optional<Lowering> lower_scatter_nd(const OpCall& call, const LoweringTarge
 
 }  // namespace
 
-const OpRules gather_nd_1_rules{infer_gather_nd, lower_gather_nd};
+const OpRules gather_nd_1_rules{infer_gather_nd, lower_gather_nd, true, COMPUTE_DTYPE_COMPLEX128, place_of};
 const OpRules scatter_nd_1_rules{infer_scatter_nd, lower_scatter_nd};
 
 }  // namespace compute

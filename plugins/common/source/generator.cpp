@@ -129,6 +129,7 @@ constexpr Primitive kPrimitives[] = {
     {"copy", refuse_nothing, build_copy},
     {"reduce", refuse_expressions, build_reduce},
     {"gather", refuse_nothing, build_gather},
+    {"gather_nd", refuse_gather_nd, build_gather},
     {"scatter", refuse_nothing, build_scatter},
     {"contraction", refuse_contraction, build_contraction},
     {"convolution", refuse_convolution, build_convolution},

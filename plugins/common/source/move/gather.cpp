@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather goes over the index space with the axis of the source held at 0; the index puts it in place.
+// gather and gather_nd, which core requests by name, go over the index space with the indexed axes of the source held at
+// 0; the indices put it in place.
 #include <algorithm>
 #include <array>
 
@@ -29,21 +30,46 @@ int64_t choose_steps(int64_t vectors, const Dialect& dialect) {
   return dialect.is_host || vectors < resident * kSteps ? 1 : kSteps;
 }
 
+std::optional<Refusal> refuse_gather_nd(const Op& op, const Dialect&) {
+  const compute_plugin_tensor &source = op.input(0), &indices = op.input(1);
+  const int64_t axes = indices.shape[indices.rank - 1];
+  if (axes < 2 || std::any_of(source.strides, source.strides + axes, [](int64_t stride) { return stride < 0; }))
+    return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 0, "gather_nd: one axis, or one that is turned", ""};
+  if (indices.dtype != COMPUTE_DTYPE_INT32 && indices.dtype != COMPUTE_DTYPE_INT64)
+    return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, 1, "gather_nd: indices are int32 or int64", ""};
+  return std::nullopt;
+}
+
 BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) {
   BuiltKernels built;
   built.reports_faults = true;
   const compute_plugin_tensor &source = op.input(0), &indices = op.input(1), &output = op.output(0);
-  const auto axis = static_cast<size_t>(op.integer("axis", 0));
-  KernelBuilder builder(dialect, "gather", with_text);
+  const bool several = op.name() == "gather_nd";
+  const auto first = several ? size_t{0} : static_cast<size_t>(op.integer("axis", 0)),
+             axes = several ? static_cast<size_t>(indices.shape[indices.rank - 1]) : size_t{1};
+  KernelBuilder builder(dialect, op.name(), with_text);
   // operands: source, indices, output, position
   std::vector<std::vector<int64_t>> strides = {strides_of(source), strides_of(indices), strides_of(output),
                                                row_major(shape_of(output))};
-  const int64_t axis_stride = strides[0][axis], limit = source.shape[axis];
-  strides[0][axis] = 0;
+  const std::vector<int64_t> axis_strides(source.strides + first, source.strides + first + axes);
+  const int64_t limit = source.shape[first], index_step = indices.strides[std::max(indices.rank - 1, 0)];
+  int64_t reach = 0;  // of the indices
+  for (size_t i = 0; i < axes; ++i) reach += source.shape[first + i] * std::abs(axis_strides[i]);
+  if (several) {
+    // Axes of the indices but the last, then those of the source that are not indexed.
+    strides[0].erase(strides[0].begin(), strides[0].begin() + static_cast<std::ptrdiff_t>(axes));
+    strides[1].pop_back();
+    strides[0].insert(strides[0].begin(), strides[1].size(), 0);
+    strides[1].resize(strides[0].size(), 0);
+  } else {
+    strides[0][first] = 0;
+  }
   const LoopNest nest = collapse_operands(shape_of(output), strides, 2);
   const int32_t size = dtype_size(output.dtype), index_size = dtype_size(indices.dtype);
   const std::array<int32_t, 4> sizes = {size, index_size, size, 1};
-  builder.is_wide = needs_wide(nest, sizes, nest.points(), std::array<int64_t, 4>{limit * std::abs(axis_stride)});
+  builder.is_wide =
+      needs_wide(nest, sizes, nest.points(),
+                 std::array<int64_t, 4>{reach, several ? std::abs(index_step) * static_cast<int64_t>(axes) : 0});
   // One index for several elements that follow one another.
   int lanes = 1;
   if (nest.rank > 0 && !dialect.is_host) {
@@ -53,7 +79,8 @@ BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) 
       const auto is_aligned = [&](int64_t elements) { return elements * size % alignment == 0; };
       bool good = nest.strides[0][inner] == 1 && nest.strides[1][inner] == 0 && nest.strides[2][inner] == 1 &&
                   nest.extents[inner] % count == 0 && source.alignment >= alignment && output.alignment >= alignment &&
-                  is_aligned(axis_stride) && is_aligned(nest.offsets[0]) && is_aligned(nest.offsets[2]);
+                  std::all_of(axis_strides.begin(), axis_strides.end(), is_aligned) && is_aligned(nest.offsets[0]) &&
+                  is_aligned(nest.offsets[2]);
       for (int k = 0; k < inner; ++k) good = good && is_aligned(nest.strides[0][k]) && is_aligned(nest.strides[2][k]);
       return good;
     };
@@ -64,6 +91,7 @@ BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) 
   builder.sign(index_size);
   builder.sign(nest.rank);
   builder.sign(lanes);
+  builder.sign(several ? static_cast<int64_t>(axes) : 0);
   const char* storage = bits_storage(size);
   builder.pointer(Pointer::kTensor, 0, nest.offsets[0] * size);
   builder.pointer(Pointer::kTensor, 1, nest.offsets[1] * index_size);
@@ -72,7 +100,17 @@ BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) 
   const int64_t vectors = nest.points() / lanes, steps = choose_steps(vectors, dialect);
   builder.sign(steps);
   const int32_t vectors_word = builder.word(vectors), limit_word = builder.word(limit),
-                axis_word = builder.word(axis_stride), position_word = builder.word(nest.offsets[3]);
+                axis_word = builder.word(several ? 1 : axis_strides[0]), position_word = builder.word(nest.offsets[3]),
+                step_word = builder.word(index_step);
+  std::string add_indices;
+  for (size_t i = 0; several && i < axes; ++i) {
+    const int32_t extent = builder.word(source.shape[i]), stride = builder.word(axis_strides[i]);
+    if (with_text)
+      add_indices += fill(kAddIndex, {{"number", static_cast<int64_t>(i)},
+                                      {"step", builder.index_word(step_word)},
+                                      {"limit", builder.word_text(extent)},
+                                      {"axis_stride", builder.word_text(stride)}});
+  }
   Space space(nest);
   space.add_words(builder, lanes);
   builder.declare(0, storage, true);
@@ -86,6 +124,8 @@ BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) 
                                   {"vectors", builder.index_word(vectors_word)},
                                   {"coordinates", space.coordinates(builder, "c", "i")},
                                   {"index_at", space.offset(1, "c")},
+                                  {"several", several},
+                                  {"add_indices", add_indices},
                                   {"limit", builder.word_text(limit_word)},
                                   {"position", builder.index_word(position_word), " + ", space.offset(3, "c")},
                                   {"element", lanes > 1 ? vector_type(builder, storage, size, lanes).word : storage},
