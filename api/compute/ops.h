@@ -396,8 +396,8 @@ COMPUTE_API compute_error* compute_log2_into(compute_stream* stream, compute_ten
 COMPUTE_API compute_error* compute_log_sigmoid(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_log_sigmoid_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
-/* logaddexp: log(exp(x) + exp(y)) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within
- * 8 ULP. */
+/* logaddexp: log(exp(x) + exp(y)) without overflow; for results near 0 the bound is relative to max(|x|, |y|).
+ * Inputs: floating-point dtypes; result: the common dtype. Within 8 ULP. */
 COMPUTE_API compute_error* compute_logaddexp(compute_stream* stream, compute_tensor* x, compute_tensor* y,
                                              compute_tensor** out_result);
 COMPUTE_API compute_error* compute_logaddexp_into(compute_stream* stream, compute_tensor* x, compute_tensor* y,
@@ -550,7 +550,7 @@ COMPUTE_API compute_error* compute_silu_into(compute_stream* stream, compute_ten
 COMPUTE_API compute_error* compute_sin(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sin_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 
-/* sinc: sin(pi x) / (pi x), 1 at 0. x: floating-point dtypes; result: the same. Within 6 ULP. */
+/* sinc: sin(pi x) / (pi x), 1 at 0 and 0 at infinities. x: floating-point dtypes; result: the same. Within 6 ULP. */
 COMPUTE_API compute_error* compute_sinc(compute_stream* stream, compute_tensor* x, compute_tensor** out_y);
 COMPUTE_API compute_error* compute_sinc_into(compute_stream* stream, compute_tensor* x, compute_tensor* y);
 

@@ -748,8 +748,8 @@ inline void log_sigmoid_into(const Tensor& x, const Tensor& y, const Stream& str
   check(compute_log_sigmoid_into(stream.get(), x.get(), y.get()));
 }
 
-/// logaddexp: log(exp(x) + exp(y)) without overflow. Inputs: floating-point dtypes; result: the common dtype. Within 8
-/// ULP.
+/// logaddexp: log(exp(x) + exp(y)) without overflow; for results near 0 the bound is relative to max(|x|, |y|). Inputs:
+/// floating-point dtypes; result: the common dtype. Within 8 ULP.
 [[nodiscard]] inline Tensor logaddexp(const Tensor& x, const Tensor& y, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_logaddexp(stream.get(), x.get(), y.get(), &out));
@@ -1050,7 +1050,7 @@ inline void sin_into(const Tensor& x, const Tensor& y, const Stream& stream = {}
   check(compute_sin_into(stream.get(), x.get(), y.get()));
 }
 
-/// sinc: sin(pi x) / (pi x), 1 at 0. x: floating-point dtypes; result: the same. Within 6 ULP.
+/// sinc: sin(pi x) / (pi x), 1 at 0 and 0 at infinities. x: floating-point dtypes; result: the same. Within 6 ULP.
 [[nodiscard]] inline Tensor sinc(const Tensor& x, const Stream& stream = {}) {
   compute_tensor* out = nullptr;
   check(compute_sinc(stream.get(), x.get(), &out));

@@ -331,6 +331,12 @@ class Scattering(Case):
         self.assert_same(places.scatter_(1, places[:, :2], 7), np.array([[7, 7, 2]]))
         with self.assertRaises(ValueError):
             cp.scatter(a, 1, i, 1.0, reduce="mean")
+        flags = cp.asarray([True, False])
+        for wrong in (lambda: cp.scatter_reduce(flags, 0, cp.asarray([0]), flags, "amin"), lambda: cp.max(flags, where=flags, initial=1)):
+            with self.assertRaisesRegex(TypeError, "bool"):
+                wrong()
+        with self.assertRaisesRegex(IndexError, "^index_fill: axis 0 "):
+            cp.index_fill(cp.asarray(1.0), 0, cp.asarray([0]), 2.0)
 
     def test_combined(self):
         for dtype in INTEGERS + FLOATS:

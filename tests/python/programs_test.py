@@ -185,6 +185,9 @@ class Gradients(Case):
         self.check(lambda x: cp.sum(cp.exp(cp.scatter(cp.zeros((2, 4), dtype=cp.float64), 1, at, x, reduce="add"))), (2, 3))
         self.check(lambda x: cp.sum(cp.exp(cp.scatter(x, 1, at, 2.0)) * x), (2, 4))
         self.check(lambda x: cp.sum(cp.exp(cp.gather_nd(x, cp.asarray([[1], [1], [0]])))), (3, 2))
+        mask = cp.asarray([[True, False], [False, True]])
+        self.check(lambda x, y: cp.sum(cp.exp(cp.masked_scatter(x, mask, y)) * x), (2, 2), (3,))
+        self.check(lambda x: cp.sum(cp.exp(x.unfold(0, 2, 1)) * cp.asarray([1.0, 3.0])) + cp.sum(cp.square(x.unfold(-1, 3, 2))), (4, 5))
         for largest in (True, False):
             self.check(lambda x: cp.sum(cp.exp(cp.top_k(x, 2, axis=0, largest=largest).values) * x[:2]), (4, 3))
         for mode in ("constant", "edge", "reflect", "symmetric", "wrap"):

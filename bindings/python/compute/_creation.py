@@ -539,10 +539,13 @@ def _without_format(obj):
 
 def _adopt(obj, dtype, device, copy):
     """An array from an object of another library."""
-    if _has_times(obj):
+    numpy = sys.modules.get("numpy")
+    is_plain = numpy is not None and type(obj) is numpy.ndarray and obj.dtype.isbuiltin == 1 and obj.dtype.kind in "biufc"
+    if not is_plain and _has_times(obj):
         raise TypeError(f"asarray: no dtype of this package is that of {type(obj).__name__}, {obj.dtype}; convert it first")
-    found, obj = _without_format(obj)
-    if _is_buffer(obj):
+    found, obj = (None, obj) if is_plain else _without_format(obj)
+    is_buffer = is_plain or _is_buffer(obj)
+    if is_buffer:
         try:
             x, readonly = _wrap(obj, copy)
             if found is not None:
@@ -556,7 +559,7 @@ def _adopt(obj, dtype, device, copy):
     else:
         x = from_dlpack(obj)
     wanted = _core.device(device)
-    if x.device is not wanted and (device is not None or _is_buffer(obj)):
+    if x.device is not wanted and (device is not None or is_buffer):
         if copy is False:
             raise ValueError(f"asarray: the memory is on {x.device}; on {wanted} it needs a copy")
         x = _core.to_device(x, wanted)
@@ -608,7 +611,7 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
         if copy is False:
             raise ValueError("asarray: a sequence needs a copy")
         return _from_numbers(list(obj) if isinstance(obj, range) else obj, dtype, device)
-    if _is_buffer(obj) or hasattr(obj, "__dlpack__"):
+    if hasattr(obj, "__dlpack__") or _is_buffer(obj):
         return _adopt(obj, dtype, device, copy)
     if hasattr(obj, "__array__"):
         return _adopt(obj.__array__(), dtype, device, copy)

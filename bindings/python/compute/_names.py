@@ -196,7 +196,7 @@ METHODS = {
     "logsumexp": nn.logsumexp, "log_softmax": nn.log_softmax, "round": around, "clone": copy,
     "expand": _expand, "permute": _permute, "t": _t, "dim": ndim, "type_as": _as, "float": _converted(_dtypes.float32),
     "double": _converted(_dtypes.float64), "half": _converted(_dtypes.float16), "bfloat16": _converted(_dtypes.bfloat16), "int": _converted(_dtypes.int32),
-    "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach, "split": _split_method, "element_size": _element_size, "nan_to_num": _numbers_for_nan}
+    "long": _converted(_dtypes.int64), "bool": _converted(_dtypes.bool), "detach": _detach, "split": _split_method, "element_size": _element_size, "nan_to_num": _numbers_for_nan, "unfold": _unfold}
 # Methods of arrays alone: those that write, and those that show memory.
 ARRAY_METHODS = {
     "sort": _sort_in_place, "fill": _fill, "view": _view, "to": _to, "numpy": _numpy, "cpu": _cpu, "cuda": _cuda, "contiguous": _contiguous, "scatter": _scatter, "stride": _stride, "tobytes": _tobytes,
@@ -218,7 +218,7 @@ ARRAY_METHODS = {
         "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "floor_divide", "log", "log10", "log1p", "log2", "logical_not", "pow", "reciprocal", "relu",
         "remainder", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc")},
     "neg_": _in_place("negative"), "normal_": _normal_in_place, "uniform_": _uniform_in_place,
-    "scatter_": _scatter_in_place, "scatter_add_": _scatter_add_in_place, "index_add_": _index_add_in_place, "type": _type, "unfold": _unfold, "index_fill_": _index_fill_in_place,
+    "scatter_": _scatter_in_place, "scatter_add_": _scatter_add_in_place, "index_add_": _index_add_in_place, "type": _type, "index_fill_": _index_fill_in_place,
     "fill_": _fill_in_place, "copy_": _copy_in_place, "clamp_": _clamp_in_place, "masked_fill_": _masked_fill_in_place}
 
 

@@ -8,7 +8,7 @@ import math
 import types
 from typing import Any, Callable
 
-from . import _core, _creation, _dtypes, _functions, _manipulation, _numeric, _ops, _sorting
+from . import _core, _creation, _dtypes, _functions, _manipulation, _numeric, _ops, _reductions, _sorting
 from ._core import Array, DType, array_of
 from ._creation import arrays_of
 from ._dtypes import INEXACT
@@ -23,22 +23,26 @@ from .expressions import expression
 # ---- Reductions and scans -------------------------------------------------------------------------------------------
 
 
-def amax(x: Values, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
-    """max, whose axis PyTorch calls dim.
+def amax(x: Values, axis: Any = None, keepdims: bool = False, out: Array | None = None, **names: Any) -> Array:
+    """max, whose axis PyTorch calls dim, with its `where` and `initial`.
 
     >>> compute.amax([[1, 5], [7, 2]], dim=1)
     Array([5, 7], dtype=int64)
     """
-    return renamed(amax, names, x, axis=axis, keepdims=keepdims) if names else _functions.max(x, axis=axis, keepdims=keepdims)
+    if names:
+        return _reductions._renamed(_functions.max, names, x, axis=axis, out=out, keepdims=keepdims)
+    return _functions.max(x, axis=axis, out=out, keepdims=keepdims)
 
 
-def amin(x: Values, axis: Any = None, keepdims: bool = False, **names: Any) -> Array:
-    """min, whose axis PyTorch calls dim.
+def amin(x: Values, axis: Any = None, keepdims: bool = False, out: Array | None = None, **names: Any) -> Array:
+    """min, whose axis PyTorch calls dim, with its `where` and `initial`.
 
     >>> compute.amin([[1, 5], [7, 2]], dim=1)
     Array([1, 2], dtype=int64)
     """
-    return renamed(amin, names, x, axis=axis, keepdims=keepdims) if names else _functions.min(x, axis=axis, keepdims=keepdims)
+    if names:
+        return _reductions._renamed(_functions.min, names, x, axis=axis, out=out, keepdims=keepdims)
+    return _functions.min(x, axis=axis, out=out, keepdims=keepdims)
 
 
 def ptp(x: Values, axis: Any = None, keepdims: bool = False) -> Array:
@@ -436,6 +440,7 @@ _ADDCMUL_SCALED, _ADDCDIV_SCALED = (expression(f"x + a {sign} b * value", "x", "
 _LERP = expression("start + weight * (end - start)", "start", "end", "weight")
 # Of arrays of float32, which most are, and a number.
 _ADD_PRODUCT, _LERP_BY_NUMBER = _ADDCMUL.evaluator(), _LERP.evaluator("weight")
+_ADD_QUOTIENT, _ADD_SCALED_PRODUCT, _ADD_SCALED_QUOTIENT = _ADDCDIV.evaluator(), _ADDCMUL_SCALED.evaluator("value"), _ADDCDIV_SCALED.evaluator("value")
 
 
 def _is_one(value):
@@ -448,8 +453,8 @@ def addcmul(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcmul([1.0], [2.0], [3.0], value=0.5)
     Array([4.], dtype=float32)
     """
-    if type(x) is type(a) is type(b) is Array and x.dtype is a.dtype is b.dtype is _dtypes.float32 and _is_one(value):
-        return _ADD_PRODUCT((x, a, b), (), None)[0]
+    if type(x) is type(a) is type(b) is Array and x.dtype is a.dtype is b.dtype is _dtypes.float32 and type(value) in (int, float):
+        return _ADD_PRODUCT((x, a, b), (), None)[0] if _is_one(value) else _ADD_SCALED_PRODUCT((x, a, b), (value,), None)[0]
     values = arrays_of(x, a, b)
     return _rounded_once(_ADDCMUL, *values) if _is_one(value) else _rounded_once(_ADDCMUL_SCALED, *values, value)
 
@@ -460,6 +465,8 @@ def addcdiv(x: Values, a: Values, b: Values, *, value: float = 1) -> Array:
     >>> compute.addcdiv([1.0], [3.0], [2.0])
     Array([2.5], dtype=float32)
     """
+    if type(x) is type(a) is type(b) is Array and x.dtype is a.dtype is b.dtype is _dtypes.float32 and type(value) in (int, float):
+        return _ADD_QUOTIENT((x, a, b), (), None)[0] if _is_one(value) else _ADD_SCALED_QUOTIENT((x, a, b), (value,), None)[0]
     values = arrays_of(x, a, b)
     return _rounded_once(_ADDCDIV, *values) if _is_one(value) else _rounded_once(_ADDCDIV_SCALED, *values, value)
 
@@ -642,6 +649,9 @@ def clamp_max(x: Values, max: Any) -> Array:
     return _functions.clip(x, None, max)
 
 
+_ARE_EQUAL = expression("x == y", "x", "y").reducer("all")
+
+
 def array_equal(x1: Values, x2: Values, equal_nan: bool = False) -> bool:
     """Whether two arrays have one shape and equal elements. PyTorch's equal.
 
@@ -651,6 +661,8 @@ def array_equal(x1: Values, x2: Values, equal_nan: bool = False) -> bool:
     x1, x2 = (_creation.asarray(x) for x in arrays_of(x1, x2))
     if x1.shape != x2.shape:
         return False
+    if not equal_nan and x1.dtype is x2.dtype:
+        return bool(_ARE_EQUAL([x1, x2], (), None, False))
     same = _ops.equal(x1, x2)
     if equal_nan:
         same = _ops.logical_or(same, _ops.logical_and(_ops.not_equal(x1, x1), _ops.not_equal(x2, x2)))

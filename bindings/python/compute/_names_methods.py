@@ -332,6 +332,9 @@ def _unfold(x, dim, size, step):
     if not 0 < size <= x.shape[at] or step < 1:
         raise ValueError(f"unfold: size is {size} and step {step}; expected 1 to {x.shape[at]}, and a step of at least 1")
     shape = [(n - size) // step + 1 if i == at else n for i, n in enumerate(x.shape)]
+    if not isinstance(x, Array):  # a variable of compute.grad
+        places = _creation.arange(shape[at], device=x.device)[:, None] * step + _creation.arange(size, device=x.device)
+        return _manipulation.moveaxis(_ops.take(x, places, axis=at), at + 1, -1)
     return _core.strided_view(x, x.dtype, (*shape, size), (*(stride * step if i == at else stride for i, stride in enumerate(x.strides)), x.strides[at]), 0)
 
 

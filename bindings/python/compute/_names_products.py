@@ -128,6 +128,8 @@ def _cond(x: Values, p: Any = None) -> Array:
 
 def _on_axes(name, x, axis1, axis2):
     x = array_of(x)
+    if x.ndim == 2 and axis1 == 0 and axis2 == 1:
+        return x
     axis1, axis2 = _axes((axis1, axis2), x.ndim, name)
     return _core.permute_view(x, [i for i in range(x.ndim) if i not in (axis1, axis2)] + [axis1, axis2])
 

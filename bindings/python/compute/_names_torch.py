@@ -254,6 +254,8 @@ def scatter_reduce(x: Values, dim: int, index: Values, src: Values, reduce: str,
     x, index, src = array_of(x), array_of(index), array_of(src)
     if reduce not in (*_REDUCTIONS, "mean"):
         raise ValueError(f"scatter_reduce: reduce is {reduce!r}; expected 'sum', 'prod', 'mean', 'amax' or 'amin'")
+    if x.dtype is _dtypes.bool:
+        raise TypeError(f"scatter_reduce: x is bool, of which there is no {reduce!r}; convert it (astype(x, uint8))")
     src = src[tuple(slice(n) for n in index.shape)]
     begin = x if include_self else _indexing.scatter(x, index, _neutral(reduce, x.dtype), axis=dim)
     found = _indexing.scatter(begin, index, src, axis=dim, reduction=_REDUCTIONS.get(reduce, "add"))
@@ -264,8 +266,8 @@ def scatter_reduce(x: Values, dim: int, index: Values, src: Values, reduce: str,
     return found / counts if x.dtype in _dtypes.FLOATS else found // counts
 
 
-def _along(x, dim, index):
-    return (slice(None),) * _axis(dim, x.ndim, "index_copy") + (index,)
+def _along(x, dim, index, name="index_copy"):
+    return (slice(None),) * _axis(dim, x.ndim, name) + (index,)
 
 
 def index_copy(x: Values, dim: int, index: Values, source: Values) -> Array:
@@ -285,7 +287,9 @@ def index_fill(x: Values, dim: int, index: Values, value: float) -> Array:
     >>> compute.index_fill([1.0, 2.0], 0, [1], 5.0)
     Array([1., 5.], dtype=float32)
     """
-    return index_copy(x, dim, index, value)
+    found = _ops.copy(array_of(x))
+    found[_along(found, dim, index, "index_fill")] = value
+    return found
 
 
 def index_put(x: Values, indices: Sequence[Values], values: Values, accumulate: bool = False) -> Array:
@@ -308,8 +312,12 @@ def masked_scatter(x: Values, mask: Values, source: Values) -> Array:
     >>> compute.masked_scatter([1.0, 2.0, 3.0], [True, False, True], [7.0, 8.0, 9.0])
     Array([7., 2., 8.], dtype=float32)
     """
-    found, source = _ops.copy(array_of(x)), array_of(source)
-    mask = _manipulation.broadcast_to(array_of(mask), found.shape)
+    x, source = array_of(x), array_of(source)
+    mask = _manipulation.broadcast_to(array_of(mask), x.shape)
+    if not (isinstance(x, Array) and isinstance(source, Array)):  # variables of compute.grad, which are not written to
+        places = _functions.nonzero(mask)
+        return _indexing.scatter_nd(x, _ops.stack(*places, axis=-1), _flat(source)[:places[0].size])
+    found = _ops.copy(x)
     found[mask] = _flat(source)[:int(_functions.count_nonzero(mask))]
     return found
 

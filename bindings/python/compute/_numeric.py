@@ -146,13 +146,16 @@ _REALS = (_dtypes.float32, _dtypes.float64)
 
 
 def nansum(x, /, axis=None, dtype=None, keepdims=False, **names):
-    """The sum of the elements that are not NaN; 0 if there are none.
+    """The sum of the elements that are not NaN; 0 if there are none. Takes `where` and `initial` as sum does.
 
     >>> compute.nansum([1.0, compute.nan])
     Array(1., dtype=float32)
     """
     if names:
-        return renamed(nansum, names, x, axis=axis, dtype=dtype, keepdims=keepdims)
+        where, initial = names.pop("where", True), names.pop("initial", None)
+        x = x if where is True else _ops.where(array_of(where), array_of(x), 0)
+        found = renamed(nansum, names, x, axis=axis, dtype=dtype, keepdims=keepdims)
+        return found if initial is None else _ops.add(found, initial)
     x = array_of(x)
     axes = _reduced("nansum", x, axis)
     if type(x) is Array and x.dtype in _REALS and dtype is None:

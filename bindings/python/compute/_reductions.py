@@ -25,6 +25,8 @@ def _renamed(function, names, x, /, **known):
     known = resolved(function, names, known)
     if initial is not None and name not in _COMBINED:
         raise TypeError(f"{name}() got an unexpected keyword argument 'initial'; expected {', '.join(known)}")
+    if (where is not True or initial is not None) and name in ("max", "min") and array_of(x).dtype is _dtypes.bool:
+        return function(x)  # which refuses bool
     if where is not True:
         x, where = array_of(x), array_of(where)
         if name in ("mean", "var", "std"):
