@@ -19,6 +19,7 @@
 #include <string>
 
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/reduce/reduce.hpp"
 #include "plugins/cpu/reduce/row_plan.hpp"
 #include "plugins/cpu/threads/thread_frame.hpp"
@@ -66,6 +67,18 @@ int64_t offset_at(const common::LoopNest& nest, int operand, const Place& place)
   const auto& strides = nest.strides[static_cast<size_t>(operand)];
   for (size_t axis = 0; axis < static_cast<size_t>(nest.rank); ++axis) offset += place.at[axis] * strides[axis];
   return offset;
+}
+
+// How many rows of place.width points the next n points are, if they follow one another along one loop; else 0.
+int64_t rows_at(const common::LoopNest& nest, const Place& place, int64_t n) {
+  const auto inner = static_cast<size_t>(nest.rank - 1);
+  if (inner == 0 || n % place.width != 0 || place.at[inner] != place.first) return 0;
+  const int64_t rows = n / place.width;
+  return place.at[inner - 1] + rows <= nest.extents[inner - 1] ? rows : 0;
+}
+
+int64_t outer_stride(const common::LoopNest& nest, int operand) {
+  return nest.strides[static_cast<size_t>(operand)][static_cast<size_t>(nest.rank - 2)];
 }
 
 // Calls f(offset, done, count) for the parts of the next n points that lie along the innermost loop.
@@ -446,6 +459,12 @@ BlockOperand RowPlan::pack(const Run& run, const common::LoopNest& nest, int ope
     splat(data + offset_at(nest, operand, place), size, buffer);
     return {buffer, 0};
   }
+  if (const int64_t rows = stride == size ? rows_at(nest, place, n) : 0; rows > 0) {
+    const int64_t row_bytes = place.width * size;
+    isa().copy->rows(data + offset_at(nest, operand, place), outer_stride(nest, operand), nullptr, buffer, row_bytes,
+                     row_bytes, rows);
+    return {buffer, 1};
+  }
   const auto gather = isa().blocks->gather[size_class(size)];
   for_runs(nest, operand, place, n, [&](int64_t offset, int64_t done, int64_t count) {
     char* const dst = buffer + done * size;
@@ -475,6 +494,11 @@ void RowPlan::unpack(const Run& run, const common::LoopNest& nest, int operand, 
     }
   };
   if (unpacked.is_linear) return write(offset_at(nest, operand, place), 0, n);
+  if (const int64_t rows = stride == size && !streams ? rows_at(nest, place, n) : 0; rows > 0) {
+    const int64_t row_bytes = place.width * size;
+    return isa().copy->rows(src, row_bytes, nullptr, data + offset_at(nest, operand, place),
+                            outer_stride(nest, operand), row_bytes, rows);
+  }
   for_runs(nest, operand, place, n, write);
 }
 
