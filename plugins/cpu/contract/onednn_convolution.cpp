@@ -166,8 +166,14 @@ struct BandPlace {
 
 class OnednnPart final : public WindowPart {
  public:
-  OnednnPart(const Onednn& library, const Problem& problem, Kind kind, compute_dtype dtype, int32_t threads)
-      : l_(library.primitives), openmp_(library.openmp), p_(problem), kind_(kind), bytes_(common::dtype_size(dtype)) {
+  OnednnPart(const Onednn& library, const Problem& problem, Kind kind, compute_dtype dtype, const GemmKernel* tiles,
+             int32_t threads)
+      : l_(library.primitives),
+        openmp_(library.openmp),
+        p_(problem),
+        kind_(kind),
+        bytes_(common::dtype_size(dtype)),
+        tiles_(tiles) {
     if (dtype == COMPUTE_DTYPE_FLOAT16) halves_ = &isa().gemm->float16;
     if (dtype == COMPUTE_DTYPE_BFLOAT16) halves_ = &isa().gemm->bfloat16;
     const OneOpenmpThread one(openmp_);  // primitives are made for one thread
@@ -183,6 +189,7 @@ class OnednnPart final : public WindowPart {
   bool is_usable() const { return usable_; }
 
   int64_t packing_tasks() const override {
+    if (tiles_ != nullptr) return parts_ + source().shape[0];
     return kind_ != Kind::kGradWeight && weight().blocked_bytes > 0 ? parts_ : 0;
   }
   int64_t tasks() const override { return (kind_ == Kind::kGradWeight ? chunks_ : steps()) * parts_; }
@@ -190,6 +197,12 @@ class OnednnPart final : public WindowPart {
 
   // The weights of one part of the channels.
   void pack(const WindowMemory& memory, int64_t part) const override {
+    if (tiles_ != nullptr && part >= parts_) return find_least(memory, part - parts_);
+    if (tiles_ != nullptr) {
+      each_line(weight_part_, [&](int64_t offset, int64_t n, int64_t stride) {
+        find_least(at(memory.a, part * weight_step_ + offset), stride, n, memory.leasts[0]);
+      });
+    }
     const OneOpenmpThread one(openmp_);
     char* const to = memory.shared + part * weight().blocked_bytes;
     const void* const from =
@@ -419,7 +432,10 @@ class OnednnPart final : public WindowPart {
     if (p_.groups > 1 || !is_grad_input()) y.shape[1] /= parts_;
     OnednnLayout any_x, any_weight, any_y;
     const int64_t bias_stride = 1;
-    if (!any(x, any_x) || !any(weight_part_, any_weight) || !any(y, any_y)) return false;
+    if (!any(x, is_grad_input() ? onednn_codes::kFloat32 : factor_type(), any_x) ||
+        !any(weight_part_, factor_type(), any_weight) ||
+        !any(y, is_grad_input() ? factor_type() : onednn_codes::kFloat32, any_y))
+      return false;
     // All primitives have weights in the layout of the first one.
     if (&c != &convolutions_.front()) any_weight = weight().blocked;
     if (l_.dnnl_memory_desc_init_by_strides(&bias_, 1, &y.shape[1], onednn_codes::kFloat32, &bias_stride) !=
@@ -431,11 +447,13 @@ class OnednnPart final : public WindowPart {
     if (kind_ != Kind::kForward)
       gradient = describe_gradient(settings, c.band, any_x, any_weight, any_y, forward.get());
     const OnednnDescription* const description = kind_ == Kind::kForward ? forward.get() : gradient.get();
-    // Others than the generated kernels are slower than this plugin's own.
+    // Others than the generated kernels are slower than this plugin's own. For bfloat16, others than those for AMX are
+    // slower than the ones of float32.
     const char* name = nullptr;
     if (description == nullptr ||
         l_.dnnl_primitive_desc_query(description, onednn_codes::kImplementation, 0, &name) != onednn_codes::kSuccess ||
-        (!std::string_view(name).starts_with("jit") && !std::string_view(name).starts_with("brg"))) {
+        (!std::string_view(name).starts_with("jit") && !std::string_view(name).starts_with("brg")) ||
+        (tiles_ != nullptr && std::string_view(name).find("amx") == std::string_view::npos)) {
       return false;
     }
     const auto layout = [&](int what) { return l_.dnnl_primitive_desc_query_md(description, what, 0); };
@@ -477,9 +495,12 @@ class OnednnPart final : public WindowPart {
     }
   }
 
-  bool any(const Tensor& tensor, OnednnLayout& layout) const {
-    return l_.dnnl_memory_desc_init_by_tag(&layout, tensor.rank, tensor.shape, onednn_codes::kFloat32,
-                                           onednn_codes::kAnyLayout) == onednn_codes::kSuccess;
+  // What the primitives multiply.
+  int factor_type() const { return tiles_ != nullptr ? onednn_codes::kBfloat16 : onednn_codes::kFloat32; }
+
+  bool any(const Tensor& tensor, int type, OnednnLayout& layout) const {
+    return l_.dnnl_memory_desc_init_by_tag(&layout, tensor.rank, tensor.shape, type, onednn_codes::kAnyLayout) ==
+           onednn_codes::kSuccess;
   }
 
   OnednnHandle<OnednnDescription> describe(const OnednnConvolutionProblem& problem, const OnednnSettings* settings,
@@ -533,12 +554,14 @@ class OnednnPart final : public WindowPart {
     operand.blocked = *wanted;
     operand.given = tensor;
     Tensor plain = tensor;
-    if (halves_ != nullptr) {
+    const bool takes_halves = tiles_ != nullptr && !is_result;
+    if (halves_ != nullptr && !takes_halves) {
       pack_rows(plain);
       operand.plain_bytes = operand.blocked_bytes =
           round_up(tensor.elements() * static_cast<int64_t>(sizeof(float)), kAlignment);
     }
-    if (l_.dnnl_memory_desc_init_by_strides(&operand.plain, tensor.rank, tensor.shape, onednn_codes::kFloat32,
+    if (l_.dnnl_memory_desc_init_by_strides(&operand.plain, tensor.rank, tensor.shape,
+                                            takes_halves ? onednn_codes::kBfloat16 : onednn_codes::kFloat32,
                                             plain.strides) != onednn_codes::kSuccess) {
       return false;
     }
@@ -665,13 +688,28 @@ class OnednnPart final : public WindowPart {
 
   // Halves as float32, in `room`; what is float32 already stays where it is.
   const void* widened(const Operand& operand, const void* from, void* room) const {
-    if (halves_ == nullptr) return from;
+    if (operand.plain_bytes == 0) return from;
     float* to = static_cast<float*>(room);
     each_line(operand.given, [&](int64_t offset, int64_t n, int64_t stride) {
       halves_->widen(static_cast<const uint16_t*>(from) + offset, stride, to, n);
       to += n;
     });
     return room;
+  }
+  // Lowers `least` to the least magnitude of an image or a line.
+  void find_least(const WindowMemory& memory, int64_t image) const {
+    Tensor one = source();
+    one.shape[0] = 1;
+    const char* const from = at(memory.b, image * one.strides[0]);
+    each_line(one, [&](int64_t offset, int64_t n, int64_t stride) {
+      find_least(at(static_cast<const void*>(from), offset), stride, n, memory.leasts[1]);
+    });
+  }
+  void find_least(const void* line, int64_t stride, int64_t n, std::atomic<uint16_t>& least) const {
+    uint16_t before = least.load(std::memory_order_relaxed);
+    const uint16_t found = tiles_->least(static_cast<const uint16_t*>(line), stride, n, before);
+    while (found < before && !least.compare_exchange_weak(before, found, std::memory_order_relaxed)) {
+    }
   }
   void narrow(const Tensor& tensor, const void* from, void* to) const {
     const float* results = static_cast<const float*>(from);
@@ -768,6 +806,7 @@ class OnednnPart final : public WindowPart {
   const Problem p_;
   const Kind kind_;
   const int64_t bytes_;               // of an element
+  const GemmKernel* const tiles_;     // if AMX multiplies bfloat16, else NULL
   const HalfRows* halves_ = nullptr;  // conversions of a half type
   bool usable_ = false;
   int64_t images_ = 1, units_ = 1;  // of a unit; units
@@ -811,7 +850,7 @@ bool is_worthwhile(const Problem& p, Kind kind, compute_dtype dtype) {
 
 }  // namespace
 
-std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads) {
+std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads, const GemmKernel* tiles) {
   const compute_dtype dtype = op.output(0).dtype;
   if (dtype != COMPUTE_DTYPE_FLOAT32 && dtype != COMPUTE_DTYPE_FLOAT16 && dtype != COMPUTE_DTYPE_BFLOAT16)
     return nullptr;
@@ -822,7 +861,7 @@ std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads) {
   if (!is_worthwhile(problem, kind, dtype)) return nullptr;
   const Onednn* const library = onednn();
   if (library == nullptr) return nullptr;
-  auto part = std::make_unique<OnednnPart>(*library, problem, kind, dtype, threads);
+  auto part = std::make_unique<OnednnPart>(*library, problem, kind, dtype, tiles, threads);
   if (!part->is_usable()) return nullptr;
   return part;
 }
