@@ -15,6 +15,7 @@
 #include "plugins/cpu/contract/onednn_primitives.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/kernels/gemm_kernel.hpp"
 
 namespace compute::cpu {
@@ -142,8 +143,9 @@ struct Operand {
   Tensor given;
   int64_t plain_bytes = 0;
   OnednnLayout plain{}, blocked{};
-  OnednnStep reorder;         // none: the primitive takes it as the caller has it
-  int64_t blocked_bytes = 0;  // if it is not as the caller has it
+  OnednnStep reorder;             // none: the primitive takes it as the caller has it, or as `plain`
+  bool is_channels_last = false;  // halves whose positions are adjacent, of which `plain` has the channels adjacent
+  int64_t blocked_bytes = 0;      // if it is not as the caller has it
 };
 
 /// A primitive and its arguments; bands of equal shape share one.
@@ -231,7 +233,11 @@ class OnednnPart final : public WindowPart {
     char* const sums = c.result.reorder ? memory.scratch + result_at_ : plain;
     perform(memory, c, source, factor, takes_bias() ? bias : nullptr, sums);
     if (c.result.reorder) convert_back(memory, c.result, sums, plain);
-    if (halves_ != nullptr) narrow(c.result.given, plain, to);
+    if (c.result.is_channels_last) {
+      narrow_channels_last(c.result.given, plain, memory.scratch + result_at_, to);
+    } else if (halves_ != nullptr) {
+      narrow(c.result.given, plain, to);
+    }
     if (p_.has_bias && !takes_bias()) add_bias(static_cast<const float*>(bias), c.band, reinterpret_cast<float*>(to));
   }
 
@@ -549,11 +555,28 @@ class OnednnPart final : public WindowPart {
     return true;
   }
 
+  // True iff the positions of a tensor are adjacent, and a layout has the channels adjacent.
+  bool is_channels_last(const Tensor& tensor, const OnednnLayout& layout) const {
+    Tensor last = tensor;
+    int64_t positions = 1;
+    for (int axis = tensor.rank; axis-- > 2; positions *= tensor.shape[axis]) {
+      if (tensor.shape[axis] != 1 && tensor.strides[axis] != positions) return false;
+      last.strides[axis] = positions * tensor.shape[1];
+    }
+    last.strides[0] = positions * tensor.shape[1];
+    last.strides[1] = 1;
+    OnednnLayout described;
+    return l_.dnnl_memory_desc_init_by_strides(&described, last.rank, last.shape, onednn_codes::kFloat32,
+                                               last.strides) == onednn_codes::kSuccess &&
+           l_.dnnl_memory_desc_equal(&described, &layout) != 0;
+  }
+
   bool make_operand(const OnednnSettings* settings, const Tensor& tensor, const OnednnLayout* wanted, bool is_result,
                     Operand& operand) const {
     operand.blocked = *wanted;
     operand.given = tensor;
     Tensor plain = tensor;
+    if (is_result && halves_ != nullptr) operand.is_channels_last = is_channels_last(tensor, *wanted);
     const bool takes_halves = tiles_ != nullptr && !is_result;
     if (halves_ != nullptr && !takes_halves) {
       pack_rows(plain);
@@ -565,6 +588,7 @@ class OnednnPart final : public WindowPart {
                                             plain.strides) != onednn_codes::kSuccess) {
       return false;
     }
+    if (operand.is_channels_last) return true;
     const bool adds_up = is_result && is_grad_weight() && steps() > 1;
     if (!adds_up && l_.dnnl_memory_desc_equal(&operand.plain, wanted) != 0) return true;
     operand.blocked_bytes = round_up(static_cast<int64_t>(l_.dnnl_memory_desc_get_size(wanted)), kAlignment);
@@ -696,6 +720,15 @@ class OnednnPart final : public WindowPart {
     });
     return room;
   }
+  void narrow_channels_last(const Tensor& tensor, const void* from, char* room, char* to) const {
+    const int64_t channels = tensor.shape[1], n = tensor.elements() / tensor.shape[0];
+    for (int64_t image = 0; image < tensor.shape[0]; ++image) {
+      halves_->narrow(static_cast<const float*>(from) + image * n, reinterpret_cast<uint16_t*>(room), 1, n);
+      isa().copy->transpose[1](room, channels * bytes_, at(to, image * tensor.strides[0]), tensor.strides[1] * bytes_,
+                               n / channels, channels);
+    }
+  }
+
   // Lowers `least` to the least magnitude of an image or a line.
   void find_least(const WindowMemory& memory, int64_t image) const {
     Tensor one = source();
@@ -821,14 +854,15 @@ class OnednnPart final : public WindowPart {
   int64_t source_plain_at_ = 0, result_plain_at_ = 0, bias_at_ = 0;
 };
 
-bool is_worthwhile(const Problem& p, Kind kind, compute_dtype dtype) {
+bool is_worthwhile(const Problem& p, Kind kind, compute_dtype dtype, bool by_tiles) {
   if (p.is_empty() || p.work() < kLeastWork) return false;
   // Their gradients would have to be added up, or a bias added, in float32.
   if (dtype != COMPUTE_DTYPE_FLOAT32 && (kind == Kind::kGradWeight || (kind == Kind::kGradInput && p.has_bias)))
     return false;
   if (p.has_bias && p.bias_stride != 1) return false;
   // A product of matrices as they are. The library adds up in an order that depends on the rows of a band.
-  if (p.is_pointwise()) return false;
+  if (p.is_pointwise() && !by_tiles) return false;
+  if (by_tiles && p.groups == 1) return true;  // zeros cost little
   if (kind == Kind::kGradWeight) {
     // Its rows are written in one piece.
     int64_t stride = 1;
@@ -858,7 +892,7 @@ std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads, cons
   const Kind kind = op.name() == "convolution"              ? Kind::kForward
                     : op.name() == "convolution_grad_input" ? Kind::kGradInput
                                                             : Kind::kGradWeight;
-  if (!is_worthwhile(problem, kind, dtype)) return nullptr;
+  if (!is_worthwhile(problem, kind, dtype, tiles != nullptr)) return nullptr;
   const Onednn* const library = onednn();
   if (library == nullptr) return nullptr;
   auto part = std::make_unique<OnednnPart>(*library, problem, kind, dtype, tiles, threads);
