@@ -76,6 +76,7 @@ static_assert(sizeof(OnednnDims) == sizeof(dnnl_dims_t));
 static_assert(onednn_codes::kSuccess == static_cast<int>(dnnl_success));
 static_assert(onednn_codes::kCpu == static_cast<int>(dnnl_cpu));
 static_assert(onednn_codes::kInOrder == static_cast<unsigned>(dnnl_stream_default_flags));
+static_assert(onednn_codes::kBfloat16 == static_cast<int>(dnnl_bf16));
 static_assert(onednn_codes::kFloat32 == static_cast<int>(dnnl_f32));
 static_assert(onednn_codes::kAnyLayout == static_cast<int>(dnnl_format_tag_any));
 static_assert(onednn_codes::kTraining == static_cast<int>(dnnl_forward_training));

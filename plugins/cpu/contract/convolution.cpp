@@ -602,8 +602,12 @@ class ConvolutionPlan final : public Plan {
  public:
   explicit ConvolutionPlan(const Op& op) : operands_(common::window_operands(op)) {
     const int32_t threads = thread_count();
-    if (std::unique_ptr<WindowPart> part = make_onednn_part(op, threads)) {
-      add(std::move(part));
+    if (op.output(0).dtype == COMPUTE_DTYPE_BFLOAT16) tiles_ = tile_kernel(isa().set);
+    if (tiles_ != nullptr) {
+      if (std::unique_ptr<WindowPart> part = make_onednn_part(op, threads, tiles_)) add(by_tiles_, std::move(part));
+    }
+    if (std::unique_ptr<WindowPart> part = make_onednn_part(op, threads, nullptr)) {
+      add(parts_, std::move(part));
     } else {
       add_products(op, threads);
     }
@@ -613,21 +617,42 @@ class ConvolutionPlan final : public Plan {
   }
 
   void run(const compute_plugin_run& run) const override {
+    constexpr uint16_t kNothing = std::numeric_limits<uint16_t>::max();
     std::atomic<bool> failed{false};
-    each(run, failed, &WindowPart::packing_tasks, &WindowPart::pack);
-    each(run, failed, &WindowPart::tasks, &WindowPart::run);
-    each(run, failed, &WindowPart::joining_tasks, &WindowPart::join);
+    std::atomic<uint16_t> leasts[] = {kNothing, kNothing};
+    WindowMemory memory{};
+    memory.failed = &failed;
+    memory.leasts = leasts;
+    const auto each_of = [&](const Parts& parts, auto count, auto perform) {
+      each(run, parts, memory, count, perform);
+    };
+    bool done = false;
+    if (!by_tiles_.all.empty()) {
+      each_of(by_tiles_, &WindowPart::packing_tasks, &WindowPart::pack);
+      done = tiles_->is_normal(leasts[0], leasts[1]);
+      if (done) each_of(by_tiles_, &WindowPart::tasks, &WindowPart::run);
+    }
+    if (!done) {
+      each_of(parts_, &WindowPart::packing_tasks, &WindowPart::pack);
+      each_of(parts_, &WindowPart::tasks, &WindowPart::run);
+      each_of(parts_, &WindowPart::joining_tasks, &WindowPart::join);
+    }
     if (failed.load(std::memory_order_relaxed))
       throw Error(COMPUTE_ERROR_OUT_OF_MEMORY, "convolution: oneDNN has no memory");
   }
 
  private:
-  void add(std::unique_ptr<WindowPart> part) {
-    shared_at_.push_back(workspace_bytes);
+  struct Parts {
+    std::vector<std::unique_ptr<WindowPart>> all;
+    std::vector<int64_t> shared_at;
+  };
+
+  void add(Parts& parts, std::unique_ptr<WindowPart> part) {
+    parts.shared_at.push_back(workspace_bytes);
     workspace_bytes += part->shared_bytes();
     slot_bytes_ = std::max(slot_bytes_, part->scratch_bytes());
     tasks_ += part->tasks();
-    parts_.push_back(std::move(part));
+    parts.all.push_back(std::move(part));
   }
 
   void add_products(const Op& op, int32_t threads) {
@@ -637,27 +662,28 @@ class ConvolutionPlan final : public Plan {
     const bool has_gaps = op.name() == "convolution_grad_input" && op.output(0).shape[0] > 0 &&
                           std::erase_if(products, [](const WindowProduct& p) { return p.depth_points() == 0; }) > 0;
     if (has_gaps) {
-      add(std::make_unique<FillPart>(op.output(0), has_bias ? op.input(operands_.bias).strides[0] : 0, has_bias));
+      add(parts_,
+          std::make_unique<FillPart>(op.output(0), has_bias ? op.input(operands_.bias).strides[0] : 0, has_bias));
     }
     for (const WindowProduct& product : join_products(products)) {
       std::unique_ptr<WindowPart> part = make_shifted_part(product, dtype, has_bias, threads);
       if (!part && !depth_is_images) part = make_plane_part(product, dtype, has_bias, threads);
       if (!part) part = std::make_unique<BlockPart>(product, dtype, has_bias, depth_is_images, threads);
-      add(std::move(part));
+      add(parts_, std::move(part));
     }
   }
 
   // Tasks of all parts, which threads take one at a time: each has its own scratch.
-  void each(const compute_plugin_run& run, std::atomic<bool>& failed, int64_t (WindowPart::*count)() const,
+  void each(const compute_plugin_run& run, const Parts& parts, const WindowMemory& common,
+            int64_t (WindowPart::*count)() const,
             void (WindowPart::*perform)(const WindowMemory&, int64_t) const) const {
     int64_t total = 0;
-    for (const auto& part : parts_) total += ((*part).*count)();
+    for (const auto& part : parts.all) total += ((*part).*count)();
     if (total == 0) return;
     std::atomic<int64_t> next{0};
     const auto body = [&](int64_t slot, int64_t) {
       char* const workspace = address(run.workspace);
-      WindowMemory memory{};
-      memory.failed = &failed;
+      WindowMemory memory = common;
       memory.a = address(run.tensors[operands_.a]);
       memory.b = address(run.tensors[operands_.b]);
       memory.c = address(run.tensors[operands_.c]);
@@ -666,9 +692,9 @@ class ConvolutionPlan final : public Plan {
       int64_t first = 0;
       size_t part = 0;
       for (int64_t task = next.fetch_add(1); task < total; task = next.fetch_add(1)) {
-        while (task - first >= ((*parts_[part]).*count)()) first += ((*parts_[part++]).*count)();
-        memory.shared = workspace + shared_at_[part];
-        ((*parts_[part]).*perform)(memory, task - first);
+        while (task - first >= ((*parts.all[part]).*count)()) first += ((*parts.all[part++]).*count)();
+        memory.shared = workspace + parts.shared_at[part];
+        ((*parts.all[part]).*perform)(memory, task - first);
       }
     };
     if (slots_ == 1 || total == 1) return body(0, 1);
@@ -676,8 +702,8 @@ class ConvolutionPlan final : public Plan {
   }
 
   const common::WindowOperands operands_;
-  std::vector<std::unique_ptr<WindowPart>> parts_;
-  std::vector<int64_t> shared_at_;
+  const GemmKernel* tiles_ = nullptr;
+  Parts by_tiles_, parts_;  // the first one for factors that tiles do not flush
   int64_t tasks_ = 0, slots_at_ = 0, slot_bytes_ = 0, slots_ = 1;
 };
 

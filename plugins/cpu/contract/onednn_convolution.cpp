@@ -15,6 +15,7 @@
 #include "plugins/cpu/contract/onednn_primitives.hpp"
 #include "plugins/cpu/contract/window_part.hpp"
 #include "plugins/cpu/isa/isa.hpp"
+#include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/kernels/gemm_kernel.hpp"
 
 namespace compute::cpu {
@@ -142,8 +143,9 @@ struct Operand {
   Tensor given;
   int64_t plain_bytes = 0;
   OnednnLayout plain{}, blocked{};
-  OnednnStep reorder;         // none: the primitive takes it as the caller has it
-  int64_t blocked_bytes = 0;  // if it is not as the caller has it
+  OnednnStep reorder;             // none: the primitive takes it as the caller has it, or as `plain`
+  bool is_channels_last = false;  // halves whose positions are adjacent, of which `plain` has the channels adjacent
+  int64_t blocked_bytes = 0;      // if it is not as the caller has it
 };
 
 /// A primitive and its arguments; bands of equal shape share one.
@@ -166,8 +168,14 @@ struct BandPlace {
 
 class OnednnPart final : public WindowPart {
  public:
-  OnednnPart(const Onednn& library, const Problem& problem, Kind kind, compute_dtype dtype, int32_t threads)
-      : l_(library.primitives), openmp_(library.openmp), p_(problem), kind_(kind), bytes_(common::dtype_size(dtype)) {
+  OnednnPart(const Onednn& library, const Problem& problem, Kind kind, compute_dtype dtype, const GemmKernel* tiles,
+             int32_t threads)
+      : l_(library.primitives),
+        openmp_(library.openmp),
+        p_(problem),
+        kind_(kind),
+        bytes_(common::dtype_size(dtype)),
+        tiles_(tiles) {
     if (dtype == COMPUTE_DTYPE_FLOAT16) halves_ = &isa().gemm->float16;
     if (dtype == COMPUTE_DTYPE_BFLOAT16) halves_ = &isa().gemm->bfloat16;
     const OneOpenmpThread one(openmp_);  // primitives are made for one thread
@@ -183,6 +191,7 @@ class OnednnPart final : public WindowPart {
   bool is_usable() const { return usable_; }
 
   int64_t packing_tasks() const override {
+    if (tiles_ != nullptr) return parts_ + source().shape[0];
     return kind_ != Kind::kGradWeight && weight().blocked_bytes > 0 ? parts_ : 0;
   }
   int64_t tasks() const override { return (kind_ == Kind::kGradWeight ? chunks_ : steps()) * parts_; }
@@ -190,6 +199,12 @@ class OnednnPart final : public WindowPart {
 
   // The weights of one part of the channels.
   void pack(const WindowMemory& memory, int64_t part) const override {
+    if (tiles_ != nullptr && part >= parts_) return find_least(memory, part - parts_);
+    if (tiles_ != nullptr) {
+      each_line(weight_part_, [&](int64_t offset, int64_t n, int64_t stride) {
+        find_least(at(memory.a, part * weight_step_ + offset), stride, n, memory.leasts[0]);
+      });
+    }
     const OneOpenmpThread one(openmp_);
     char* const to = memory.shared + part * weight().blocked_bytes;
     const void* const from =
@@ -218,7 +233,11 @@ class OnednnPart final : public WindowPart {
     char* const sums = c.result.reorder ? memory.scratch + result_at_ : plain;
     perform(memory, c, source, factor, takes_bias() ? bias : nullptr, sums);
     if (c.result.reorder) convert_back(memory, c.result, sums, plain);
-    if (halves_ != nullptr) narrow(c.result.given, plain, to);
+    if (c.result.is_channels_last) {
+      narrow_channels_last(c.result.given, plain, memory.scratch + result_at_, to);
+    } else if (halves_ != nullptr) {
+      narrow(c.result.given, plain, to);
+    }
     if (p_.has_bias && !takes_bias()) add_bias(static_cast<const float*>(bias), c.band, reinterpret_cast<float*>(to));
   }
 
@@ -419,7 +438,10 @@ class OnednnPart final : public WindowPart {
     if (p_.groups > 1 || !is_grad_input()) y.shape[1] /= parts_;
     OnednnLayout any_x, any_weight, any_y;
     const int64_t bias_stride = 1;
-    if (!any(x, any_x) || !any(weight_part_, any_weight) || !any(y, any_y)) return false;
+    if (!any(x, is_grad_input() ? onednn_codes::kFloat32 : factor_type(), any_x) ||
+        !any(weight_part_, factor_type(), any_weight) ||
+        !any(y, is_grad_input() ? factor_type() : onednn_codes::kFloat32, any_y))
+      return false;
     // All primitives have weights in the layout of the first one.
     if (&c != &convolutions_.front()) any_weight = weight().blocked;
     if (l_.dnnl_memory_desc_init_by_strides(&bias_, 1, &y.shape[1], onednn_codes::kFloat32, &bias_stride) !=
@@ -431,11 +453,13 @@ class OnednnPart final : public WindowPart {
     if (kind_ != Kind::kForward)
       gradient = describe_gradient(settings, c.band, any_x, any_weight, any_y, forward.get());
     const OnednnDescription* const description = kind_ == Kind::kForward ? forward.get() : gradient.get();
-    // Others than the generated kernels are slower than this plugin's own.
+    // Others than the generated kernels are slower than this plugin's own. For bfloat16, others than those for AMX are
+    // slower than the ones of float32.
     const char* name = nullptr;
     if (description == nullptr ||
         l_.dnnl_primitive_desc_query(description, onednn_codes::kImplementation, 0, &name) != onednn_codes::kSuccess ||
-        (!std::string_view(name).starts_with("jit") && !std::string_view(name).starts_with("brg"))) {
+        (!std::string_view(name).starts_with("jit") && !std::string_view(name).starts_with("brg")) ||
+        (tiles_ != nullptr && std::string_view(name).find("amx") == std::string_view::npos)) {
       return false;
     }
     const auto layout = [&](int what) { return l_.dnnl_primitive_desc_query_md(description, what, 0); };
@@ -477,9 +501,12 @@ class OnednnPart final : public WindowPart {
     }
   }
 
-  bool any(const Tensor& tensor, OnednnLayout& layout) const {
-    return l_.dnnl_memory_desc_init_by_tag(&layout, tensor.rank, tensor.shape, onednn_codes::kFloat32,
-                                           onednn_codes::kAnyLayout) == onednn_codes::kSuccess;
+  // What the primitives multiply.
+  int factor_type() const { return tiles_ != nullptr ? onednn_codes::kBfloat16 : onednn_codes::kFloat32; }
+
+  bool any(const Tensor& tensor, int type, OnednnLayout& layout) const {
+    return l_.dnnl_memory_desc_init_by_tag(&layout, tensor.rank, tensor.shape, type, onednn_codes::kAnyLayout) ==
+           onednn_codes::kSuccess;
   }
 
   OnednnHandle<OnednnDescription> describe(const OnednnConvolutionProblem& problem, const OnednnSettings* settings,
@@ -528,20 +555,40 @@ class OnednnPart final : public WindowPart {
     return true;
   }
 
+  // True iff the positions of a tensor are adjacent, and a layout has the channels adjacent.
+  bool is_channels_last(const Tensor& tensor, const OnednnLayout& layout) const {
+    Tensor last = tensor;
+    int64_t positions = 1;
+    for (int axis = tensor.rank; axis-- > 2; positions *= tensor.shape[axis]) {
+      if (tensor.shape[axis] != 1 && tensor.strides[axis] != positions) return false;
+      last.strides[axis] = positions * tensor.shape[1];
+    }
+    last.strides[0] = positions * tensor.shape[1];
+    last.strides[1] = 1;
+    OnednnLayout described;
+    return l_.dnnl_memory_desc_init_by_strides(&described, last.rank, last.shape, onednn_codes::kFloat32,
+                                               last.strides) == onednn_codes::kSuccess &&
+           l_.dnnl_memory_desc_equal(&described, &layout) != 0;
+  }
+
   bool make_operand(const OnednnSettings* settings, const Tensor& tensor, const OnednnLayout* wanted, bool is_result,
                     Operand& operand) const {
     operand.blocked = *wanted;
     operand.given = tensor;
     Tensor plain = tensor;
-    if (halves_ != nullptr) {
+    if (is_result && halves_ != nullptr) operand.is_channels_last = is_channels_last(tensor, *wanted);
+    const bool takes_halves = tiles_ != nullptr && !is_result;
+    if (halves_ != nullptr && !takes_halves) {
       pack_rows(plain);
       operand.plain_bytes = operand.blocked_bytes =
           round_up(tensor.elements() * static_cast<int64_t>(sizeof(float)), kAlignment);
     }
-    if (l_.dnnl_memory_desc_init_by_strides(&operand.plain, tensor.rank, tensor.shape, onednn_codes::kFloat32,
+    if (l_.dnnl_memory_desc_init_by_strides(&operand.plain, tensor.rank, tensor.shape,
+                                            takes_halves ? onednn_codes::kBfloat16 : onednn_codes::kFloat32,
                                             plain.strides) != onednn_codes::kSuccess) {
       return false;
     }
+    if (operand.is_channels_last) return true;
     const bool adds_up = is_result && is_grad_weight() && steps() > 1;
     if (!adds_up && l_.dnnl_memory_desc_equal(&operand.plain, wanted) != 0) return true;
     operand.blocked_bytes = round_up(static_cast<int64_t>(l_.dnnl_memory_desc_get_size(wanted)), kAlignment);
@@ -665,13 +712,37 @@ class OnednnPart final : public WindowPart {
 
   // Halves as float32, in `room`; what is float32 already stays where it is.
   const void* widened(const Operand& operand, const void* from, void* room) const {
-    if (halves_ == nullptr) return from;
+    if (operand.plain_bytes == 0) return from;
     float* to = static_cast<float*>(room);
     each_line(operand.given, [&](int64_t offset, int64_t n, int64_t stride) {
       halves_->widen(static_cast<const uint16_t*>(from) + offset, stride, to, n);
       to += n;
     });
     return room;
+  }
+  void narrow_channels_last(const Tensor& tensor, const void* from, char* room, char* to) const {
+    const int64_t channels = tensor.shape[1], n = tensor.elements() / tensor.shape[0];
+    for (int64_t image = 0; image < tensor.shape[0]; ++image) {
+      halves_->narrow(static_cast<const float*>(from) + image * n, reinterpret_cast<uint16_t*>(room), 1, n);
+      isa().copy->transpose[1](room, channels * bytes_, at(to, image * tensor.strides[0]), tensor.strides[1] * bytes_,
+                               n / channels, channels);
+    }
+  }
+
+  // Lowers `least` to the least magnitude of an image or a line.
+  void find_least(const WindowMemory& memory, int64_t image) const {
+    Tensor one = source();
+    one.shape[0] = 1;
+    const char* const from = at(memory.b, image * one.strides[0]);
+    each_line(one, [&](int64_t offset, int64_t n, int64_t stride) {
+      find_least(at(static_cast<const void*>(from), offset), stride, n, memory.leasts[1]);
+    });
+  }
+  void find_least(const void* line, int64_t stride, int64_t n, std::atomic<uint16_t>& least) const {
+    uint16_t before = least.load(std::memory_order_relaxed);
+    const uint16_t found = tiles_->least(static_cast<const uint16_t*>(line), stride, n, before);
+    while (found < before && !least.compare_exchange_weak(before, found, std::memory_order_relaxed)) {
+    }
   }
   void narrow(const Tensor& tensor, const void* from, void* to) const {
     const float* results = static_cast<const float*>(from);
@@ -768,6 +839,7 @@ class OnednnPart final : public WindowPart {
   const Problem p_;
   const Kind kind_;
   const int64_t bytes_;               // of an element
+  const GemmKernel* const tiles_;     // if AMX multiplies bfloat16, else NULL
   const HalfRows* halves_ = nullptr;  // conversions of a half type
   bool usable_ = false;
   int64_t images_ = 1, units_ = 1;  // of a unit; units
@@ -782,14 +854,15 @@ class OnednnPart final : public WindowPart {
   int64_t source_plain_at_ = 0, result_plain_at_ = 0, bias_at_ = 0;
 };
 
-bool is_worthwhile(const Problem& p, Kind kind, compute_dtype dtype) {
+bool is_worthwhile(const Problem& p, Kind kind, compute_dtype dtype, bool by_tiles) {
   if (p.is_empty() || p.work() < kLeastWork) return false;
   // Their gradients would have to be added up, or a bias added, in float32.
   if (dtype != COMPUTE_DTYPE_FLOAT32 && (kind == Kind::kGradWeight || (kind == Kind::kGradInput && p.has_bias)))
     return false;
   if (p.has_bias && p.bias_stride != 1) return false;
   // A product of matrices as they are. The library adds up in an order that depends on the rows of a band.
-  if (p.is_pointwise()) return false;
+  if (p.is_pointwise() && !by_tiles) return false;
+  if (by_tiles && p.groups == 1) return true;  // zeros cost little
   if (kind == Kind::kGradWeight) {
     // Its rows are written in one piece.
     int64_t stride = 1;
@@ -811,7 +884,7 @@ bool is_worthwhile(const Problem& p, Kind kind, compute_dtype dtype) {
 
 }  // namespace
 
-std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads) {
+std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads, const GemmKernel* tiles) {
   const compute_dtype dtype = op.output(0).dtype;
   if (dtype != COMPUTE_DTYPE_FLOAT32 && dtype != COMPUTE_DTYPE_FLOAT16 && dtype != COMPUTE_DTYPE_BFLOAT16)
     return nullptr;
@@ -819,10 +892,10 @@ std::unique_ptr<WindowPart> make_onednn_part(const Op& op, int32_t threads) {
   const Kind kind = op.name() == "convolution"              ? Kind::kForward
                     : op.name() == "convolution_grad_input" ? Kind::kGradInput
                                                             : Kind::kGradWeight;
-  if (!is_worthwhile(problem, kind, dtype)) return nullptr;
+  if (!is_worthwhile(problem, kind, dtype, tiles != nullptr)) return nullptr;
   const Onednn* const library = onednn();
   if (library == nullptr) return nullptr;
-  auto part = std::make_unique<OnednnPart>(*library, problem, kind, dtype, threads);
+  auto part = std::make_unique<OnednnPart>(*library, problem, kind, dtype, tiles, threads);
   if (!part->is_usable()) return nullptr;
   return part;
 }

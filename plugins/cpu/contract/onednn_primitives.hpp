@@ -44,6 +44,7 @@ namespace onednn_codes {
 constexpr int kSuccess = 0;
 constexpr int kCpu = 1;                 // dnnl_cpu
 constexpr unsigned kInOrder = 1;        // dnnl_stream_default_flags
+constexpr int kBfloat16 = 2;            // dnnl_bf16
 constexpr int kFloat32 = 3;             // dnnl_f32
 constexpr int kAnyLayout = 1;           // dnnl_format_tag_any
 constexpr int kTraining = 64;           // dnnl_forward_training

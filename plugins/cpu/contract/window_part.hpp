@@ -13,15 +13,18 @@
 
 namespace compute::cpu {
 
+struct GemmKernel;
+
 /// What a task has in memory.
 struct WindowMemory {
   const void* a;
   const void* b;
   void* c;
-  const void* bias;           // NULL: none
-  char* shared;               // shared_bytes, of the part
-  char* scratch;              // scratch_bytes, of one thread
-  std::atomic<bool>* failed;  // set where a library could not do its work, for want of memory
+  const void* bias;               // NULL: none
+  char* shared;                   // shared_bytes, of the part
+  char* scratch;                  // scratch_bytes, of one thread
+  std::atomic<bool>* failed;      // set where a library could not do its work, for want of memory
+  std::atomic<uint16_t>* leasts;  // by tiles: the least magnitudes of a and b, which packing finds
 };
 
 /// Tasks of one kind may run concurrently on any threads. Tasks of a later kind begin when all earlier ones have ended.
@@ -52,7 +55,8 @@ std::unique_ptr<WindowPart> make_shifted_part(const common::WindowProduct& produ
 std::unique_ptr<WindowPart> make_plane_part(const common::WindowProduct& product, compute_dtype dtype, bool has_bias,
                                             int32_t threads);
 
-/// The whole op through oneDNN; NULL if that is not installed, or no faster.
-std::unique_ptr<WindowPart> make_onednn_part(const common::Op& op, int32_t threads);
+/// The whole op through oneDNN; NULL if that is not installed, or no faster. By tiles, bfloat16 is multiplied by AMX,
+/// which flushes subnormal numbers: the tasks may run if the least magnitudes rule them out.
+std::unique_ptr<WindowPart> make_onednn_part(const common::Op& op, int32_t threads, const GemmKernel* tiles);
 
 }  // namespace compute::cpu

@@ -59,6 +59,10 @@ struct GemmKernel {
   int32_t rows, columns;  // of the register tile: parts that are multiples of these waste nothing
   /// If not NULL, it packs b into the scratch memory, which `run` then needs, for any rows of a.
   void (*pack)(const GemmCall& call) = nullptr;
+  /// Of kernels that flush subnormal numbers: the least nonzero magnitude of bfloat16 as bits, less 1, or the one that
+  /// is given; and whether numbers with such least magnitudes have no subnormal products and sums of products.
+  uint16_t (*least)(const uint16_t* src, int64_t stride, int64_t n, uint16_t given) = nullptr;
+  bool (*is_normal)(uint16_t least_a, uint16_t least_b) = nullptr;
 };
 
 /// Of float16 or bfloat16: conversions of rows to and from float32, which round to nearest even, and products of both.
