@@ -234,6 +234,7 @@ StepOperand Steps::as_dtype(const StepOperand& operand, compute_dtype dtype) {
 
 StepOperand Steps::as_indices(const StepOperand& operand) {
   if (operand.dtype == COMPUTE_DTYPE_INT32 || operand.dtype == COMPUTE_DTYPE_INT64) return operand;
+  if (dtype_size(operand.dtype) < 4) return as_dtype(operand, COMPUTE_DTYPE_INT32);
   if (operand.dtype != COMPUTE_DTYPE_UINT64) return as_dtype(operand, COMPUTE_DTYPE_INT64);
   const StepOperand dst = temporary(COMPUTE_DTYPE_INT64, operand.shape);
   map({"convert(min(x, 9223372036854775807), int64)"}, {operand}, dst);

@@ -129,7 +129,8 @@ class Steps {
   StepOperand as_collapsed(const StepOperand& operand, int32_t first, int32_t count);
   // The operand itself if it has this dtype, else a converted temporary.
   StepOperand as_dtype(const StepOperand& operand, compute_dtype dtype);
-  // Indices for gather and scatter: int32 and int64 unchanged, other dtypes as int64, where uint64 saturates.
+  // Indices for gather and scatter: int32 and int64 unchanged, narrower ones as int32, other dtypes as int64, where
+  // uint64 saturates.
   StepOperand as_indices(const StepOperand& operand);
 
   void map(const StepExpression& expression, std::vector<StepOperand> inputs, StepOperand output);

@@ -312,9 +312,9 @@ def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
         check_extents(n_rows=n_rows, n_cols=columns)
         raise
     k = max(-n_rows, min(k, columns))  # no diagonal is farther out
-    if out.device.name != "cpu" or out.dtype in _dtypes.FLOAT8:
+    if out.device.name != "cpu" or out.dtype in _dtypes.FLOAT8 or out.size <= 2048:
         return _ops.eye(rows=n_rows, columns=columns, k=k, dtype=out.dtype, out=out)
-    _fill(out, 0)  # processors fill memory faster than they compute positions
+    _fill(out, 0)  # processors fill much memory faster than they compute positions
     size = min(n_rows + min(k, 0), columns - max(k, 0))
     if size > 0:
         start = max(k, 0) - min(k, 0) * columns

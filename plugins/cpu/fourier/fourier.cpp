@@ -15,7 +15,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kThreadWork = 1 << 16;        // elements times passes that are worth a thread
-constexpr int64_t kRowElements = 1 << 12;       // of rows that a thread transforms one by one
+constexpr int64_t kRowElements = 1 << 10;       // of rows that a thread transforms one by one
 constexpr int64_t kMostCopiedBytes = 16 << 20;  // of lines that a thread copies together
 
 // Lines whose elements are apart are copied several at a time, because they share cache lines: rows of `dst` are lines,
