@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and gather_nd, which core requests by name, go over the index space with the indexed axes of the source held at
-// 0; the indices put it in place.
+// gather and gather_nd, which core requests by name, go over the index space with the indexed axes of the source held
+// at 0; the indices put it in place.
 #include <algorithm>
 #include <array>
 
