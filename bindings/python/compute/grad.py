@@ -177,6 +177,7 @@ def _unbroadcast(gradient, shape):
 
 # As exact as what is derived, in fewer steps: of the first input alone.
 _SLOPES = {
+    "hard_swish": "where(x <= -3, 0, where(x >= 3, dy, dy * ((x + x + 3) / 6)))",
     "elu": "where((x > 0) | ((x == 0) & ~isfinite(y)), dy, dy * (y * exp(min(x, 0))))",
     "sigmoid": "e = exp(-abs(x)); dy * (e / ((1 + e) * (1 + e)))",
     "silu": "a = min(abs(x), 2000); e = exp(-a); q = 1 / (1 + e); dy * (q * (where(x < 0, e, 1) + copysign(a, x) * e * q))",
@@ -228,6 +229,16 @@ def _of_modulus(x, dy):
     modulus = _ops.abs(x)
     parts = [_PART_OF_SIGN.map([part, modulus, dy], (), None)[0] for part in (_ops.real(x), _ops.imag(x))]
     return _JOINED.map(parts, (), None)[0]
+
+
+# Slopes that follow from the result y, which need not be computed again.
+_SLOPES_OF_RESULTS = {name: _core.expression(text, ("y", "dy"), ()) for name, text in (
+    ("cbrt", "dy / (3 * y * y)"), ("erfinv", "dy * 0.8862269254527580136 * exp(y * y)"), ("exp", "dy * y"), ("sqrt", "dy / (2 * y)"),
+    ("tan", "dy * (1 + y * y)"), ("tanh", "dy * ((1 - y) * (1 + y))"))}
+
+
+def _result_gradients(name, y, dy):
+    return [_SLOPES_OF_RESULTS[name].map([y, dy], (), None)[0]]
 
 
 def _term_gradients(name, inputs, wanted, dy):
@@ -479,6 +490,8 @@ def _record(name, function, inputs, attributes):
     if name in _ops.ROWS:
         if name in _TERMS:
             return Variable(outputs, sources, _term_gradients, name, (), (name, values, wanted))
+        if name in _SLOPES_OF_RESULTS and outputs.dtype in (_dtypes.float32, _dtypes.float64):
+            return Variable(outputs, sources, _result_gradients, name, (outputs,), (name, outputs))
         needed = () if name in _LINEAR else (*values, outputs)
         return Variable(outputs, sources, _row_gradients, name, needed, (name, values, tuple(wanted)))
     if name not in _RULES:
