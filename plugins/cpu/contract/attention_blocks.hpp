@@ -106,6 +106,7 @@ class AttentionBlocks {
   static constexpr compute_dtype kDtype = BlockProduct<T>::kDtype;
   static constexpr int64_t kMostKeys = 256;
   static constexpr int64_t kTileSide = 16;
+  static constexpr int64_t kTileFeatures = 32;  // with fewer, half of the tiles would be empty
 
   /// q, k and v are the inputs from `first` on. With causal, blocks have at most `causal_keys`. If `joins_heads`, few
   /// queries of the heads that share keys are one block.
@@ -123,8 +124,8 @@ class AttentionBlocks {
         is_causal_(op.integer("causal", 0) != 0),
         is_half_(q_.dtype == COMPUTE_DTYPE_FLOAT16 || q_.dtype == COMPUTE_DTYPE_BFLOAT16),
         joined_(joins_heads && h_kv_ > 0 && n_ * (h_ / h_kv_) <= kQueries ? h_ / h_kv_ : 1),
-        tiles_(joins_heads && q_.dtype == COMPUTE_DTYPE_BFLOAT16 && n_ * joined_ > kThinAdjacentRows &&
-                       std::min({m_, d_, e_}) > 0
+        tiles_(joins_heads && q_.dtype == COMPUTE_DTYPE_BFLOAT16 && n_ * joined_ > kThinAdjacentRows && m_ > 0 &&
+                       std::min(d_, e_) >= kTileFeatures
                    ? tile_kernel(isa().set)
                    : nullptr),
         query_block_(std::min(n_ * joined_, tiles_ != nullptr ? kTileQueries : kQueries)),
