@@ -89,8 +89,10 @@ std::vector<int32_t> radices_of(int64_t n) {
 /// needs fewer shuffles than one of 8.
 std::vector<int32_t> row_radices_of(int64_t n, int64_t width) {
   for (const int32_t first : {8, 4}) {
-    if (n % first != 0 || n / first < width || first == 2 * width) continue;
-    std::vector<int32_t> radices = radices_of(n / first);
+    const int64_t m = n / first, filled = (m + width - 1) / width * width;
+    if (n % first != 0 || m < width || first == 2 * width) continue;
+    if (first == 8 && 2 * filled > 3 * m) continue;  // many lanes would be idle
+    std::vector<int32_t> radices = radices_of(m);
     const auto suits = [&](int32_t radix) { return first * radix >= width && n / radix >= width; };
     const auto second = std::find_if(radices.begin(), radices.end(), suits);
     if (second == radices.end() || *std::max_element(radices.begin(), radices.end()) > 8) continue;
