@@ -138,8 +138,8 @@ std::optional<Lowering> lower_slogdet(const OpCall& call, const LoweringTarget& 
 
 // ---- pinv and lstsq -------------------------------------------------------------------------------------------------
 
-// A tall matrix is q r first, and the decomposition is that of the small r: one of all rows takes a multiple of the
-// time, above all on GPUs. Plugins have faster ways for batches of small matrices.
+// A tall matrix is first factored into q r, and then only the small r is decomposed. Decomposing all rows takes several
+// times as long, above all on GPUs. Batches of small matrices are left to the plugins, which have faster ways.
 constexpr int64_t kTallRows = 64;
 bool is_tall(const Matrices& x) { return x.rows >= kTallRows && x.rows >= 2 * x.columns; }
 

@@ -453,8 +453,8 @@ class OnednnPart final : public WindowPart {
     if (kind_ != Kind::kForward)
       gradient = describe_gradient(settings, c.band, any_x, any_weight, any_y, forward.get());
     const OnednnDescription* const description = kind_ == Kind::kForward ? forward.get() : gradient.get();
-    // Others than the generated kernels are slower than this plugin's own. For bfloat16, others than those for AMX are
-    // slower than the ones of float32.
+    // Only oneDNN's generated kernels are faster than this plugin's own. For bfloat16, only those for AMX are faster
+    // than the float32 kernels.
     const char* name = nullptr;
     if (description == nullptr ||
         l_.dnnl_primitive_desc_query(description, onednn_codes::kImplementation, 0, &name) != onednn_codes::kSuccess ||

@@ -57,9 +57,10 @@ struct FourierKernel {
                     T* scratch);
   /// Transforms lines of adjacent elements by vectors along them; src_row and dst_row are between lines. The first
   /// radix is 8 or 4, the others are up to 8; each quotient n / radix is at least `lanes`, and so is the product of the
-  /// first two. Where that of the radices before a pass is less, its roots are vectors: for each vector of (p, q), the
-  /// last of which ends at the last (p, q), and for j = 1, 2, …, the real parts and the imaginary ones. `scratch` has
-  /// 4 * count * (n + 2 * lanes) elements and begins at a cache line. src and dst may be the same lines.
+  /// first two. If the product of the radices before a pass is less than `lanes`, the pass reads its roots as vectors:
+  /// for each vector of (p, q) and for j = 1, 2, …, the real parts, then the imaginary parts. The last vector ends at
+  /// the last (p, q). `scratch` has 4 * count * (n + 2 * lanes) elements and begins at a cache line. src and dst may be
+  /// the same lines.
   void (*rows)(const FourierPasses<T>& passes, const T* src, int64_t src_row, bool swaps_src, T* dst, int64_t dst_row,
                bool swaps_dst, int64_t count, T scale, T* scratch);
   /// dst[i] = scale x[i] y[i] for complex numbers; the parts of x, or of the results, change places where asked for.

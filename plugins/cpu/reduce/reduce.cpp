@@ -71,7 +71,7 @@ Ending split_ending(const compute_plugin_expression& before, ReduceKind kind, co
     Ending ending{before, kernel};
     ending.values.node_count -= nodes;
     ending.values.outputs = before.operands + before.nodes[before.node_count - nodes].first_operand;
-    std::memset(ending.values.digest, 0, sizeof ending.values.digest);  // it is that of all nodes
+    std::memset(ending.values.digest, 0, sizeof ending.values.digest);  // which covered all nodes
     return kernel.rows == nullptr ? whole : ending;
   };
   const int32_t last = before.node_count - 1;
