@@ -79,6 +79,19 @@ ProductDtypes product_dtypes(const OpCall& call, compute_dtype output, int32_t a
   return {output == COMPUTE_DTYPE_FLOAT16 ? output : compute_dtype{COMPUTE_DTYPE_BFLOAT16}, output};
 }
 
+// Matrices of a batch that continue each other, times one b, are one longer matrix.
+void join_rows(StepOperand& a, StepOperand& b, StepOperand& c) {
+  const auto batch = static_cast<int32_t>(c.shape.size()) - 2;
+  for (size_t axis = 0; axis < static_cast<size_t>(batch); ++axis)
+    if (c.shape[axis] != 1 && b.strides[axis] != 0) return;
+  const std::optional<StepOperand> rows_of_a = collapsed(a, 0, batch + 1), rows_of_c = collapsed(c, 0, batch + 1);
+  if (batch == 0 || !rows_of_a || !rows_of_c) return;
+  a = *rows_of_a;
+  c = *rows_of_c;
+  b.shape.erase(b.shape.begin(), b.shape.end() - 2);
+  b.strides.erase(b.strides.begin(), b.strides.end() - 2);
+}
+
 std::optional<Lowering> lower_matmul(const OpCall& call, const LoweringTarget& target, int32_t alternative) {
   Steps steps(call, target);
   const Product product = read_product(call);
@@ -101,6 +114,7 @@ std::optional<Lowering> lower_matmul(const OpCall& call, const LoweringTarget& t
     const ProductDtypes dtypes = product_dtypes(call, output.dtype, alternative);
     a = broadcast_to(steps.as_dtype(a, dtypes.factors), joined(product.batch, {product.m, product.k}));
     b = broadcast_to(steps.as_dtype(b, dtypes.factors), joined(product.batch, {product.k, product.n}));
+    join_rows(a, b, output);
     const StepOperand result = output.dtype == dtypes.result ? output : steps.temporary(dtypes.result, output.shape);
     Step& step = steps.add("contraction", {std::move(a), std::move(b)}, result);
     step.attributes.resize(1);

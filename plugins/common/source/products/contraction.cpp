@@ -46,7 +46,7 @@ struct Small {
 };
 
 constexpr int kMostSmall = 16, kSmallColumns = 8;  // larger ones fill tiles
-constexpr int64_t kLeastSmall = 16, kLeastSmallGroups = 8, kMostSmallBytes = 32 << 10;
+constexpr int64_t kLeastSmallGroups = 8, kMostSmallBytes = 32 << 10;
 
 Small choose_small(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& c = op.output(0);
@@ -57,7 +57,6 @@ Small choose_small(const Op& op, const Dialect& dialect) {
   const int64_t m = c.shape[rank - 2], n = c.shape[rank - 1], k = op.input(0).shape[rank - 1];
   if (n > kMostSmall || k > kMostSmall || n < 2 || k < 2 || m < 2) return form;
   const int64_t products = std::accumulate(c.shape, c.shape + rank - 2, int64_t{1}, std::multiplies<>());
-  if (products < kLeastSmall) return form;  // one of many rows fills tiles
   form.blocks = static_cast<int>(divide_up(n, kSmallColumns));
   const auto power = [](int64_t x) { return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(x))); };
   form.rows = std::min(
@@ -72,11 +71,11 @@ Small choose_small(const Op& op, const Dialect& dialect) {
   return form;
 }
 
-// The side of a tile: large ones read less, but have to fill the device.
+// The side of a tile: large ones read less, but have to fill the device, and be filled by the matrices.
 int choose_tile(const Dialect& dialect, int64_t m, int64_t n, int64_t batch, int32_t value_size) {
   for (const int tile : {128, 64}) {
     const int64_t tiles = divide_up(m, tile) * divide_up(n, tile) * batch;
-    if (tiles >= dialect.compute_units &&
+    if (2 * std::min(m, n) > tile && tiles >= dialect.compute_units &&
         2 * kDepth * (tile + 4) * value_size <= std::min<int64_t>(dialect.local_memory_bytes, 48 << 10))
       return tile;
   }
@@ -215,7 +214,7 @@ class ContractionBuilder {
 
   // Of few tiles and many terms, so that there are two groups for each compute unit.
   void divide_depth() {
-    constexpr int64_t kLeastTerms = 128, kMostParts = 64;
+    constexpr int64_t kLeastTerms = 128, kMostParts = 256;
     parts_ = units_.parts;
     part_depth_ = units_.part_depth;
     if (!(is_tiled() || has_warps_) || fills(tiles(), dialect_.compute_units) || is_complex(wide_)) return;
