@@ -383,9 +383,9 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
   const bool is_bare = op.expression_count() == 0 && !has_bias;
   const int misplaced = common::place_operands(problem);
   // Batches that are one product with many rows are no longer batches here.
-  const int64_t most_small = is_half ? 16 : 8;
-  if (problem.batches() > 1 && std::max({problem.m, problem.n, problem.k}) <= most_small &&
-      common::is_of_small_matrices(op, device.dialect())) {
+  const bool is_one = problem.batches() == 1;
+  const int64_t widest = std::max(is_one ? std::min(problem.m, problem.n) : std::max(problem.m, problem.n), problem.k);
+  if (widest <= (is_half && !is_one ? 16 : 8) && common::is_of_small_matrices(op, device.dialect())) {
     verdict.reason = "a generated kernel is faster for many small matrices";
     return verdict;
   }
@@ -409,7 +409,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     return verdict;
   }
   const int64_t calls = problem.batch.rank > 0 ? problem.batches() / problem.batch.extents[0] : 1;
-  if (calls > kMostCalls) {
+  if (calls > (products < kPackingPaysFrom ? 1 : kMostCalls)) {
     verdict.reason = "the batch axes would require " + std::to_string(calls) + " calls";
     return verdict;
   }

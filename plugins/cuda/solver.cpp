@@ -25,12 +25,12 @@ using common::Refusal;
 
 // Of matrices that cuSOLVER computes one after the other; the host computes batches of smaller ones in less time.
 constexpr int64_t kLeastRows = 128;
-constexpr int64_t kLeastSvdRows = 256;  // of singular value decompositions, also of a single matrix
-constexpr int64_t kJacobiRows = 32;     // up to which cuSOLVER has Jacobi's method for batches
-constexpr int64_t kJacobiBatch = 64;    // from which this is faster than the host for singular values
-constexpr int kBatchAxes = 4;           // that kernels have loops for
-constexpr int64_t kAlignment = 256;     // of arrays in the workspace
-constexpr int64_t kMostRows = 30'000;   // the number of elements of a matrix fits in an int
+constexpr int64_t kLeastSvdRows = 256;          // of singular value decompositions, also of a single matrix
+constexpr int64_t kJacobiRows = 32;             // up to which cuSOLVER has Jacobi's method for batches
+constexpr int64_t kJacobiBatch = 64;            // from which this is faster than the host for singular values
+constexpr int kBatchAxes = 4;                   // that kernels have loops for
+constexpr int64_t kAlignment = 256;             // of arrays in the workspace
+constexpr int64_t kMostElements = 900'000'000;  // of a matrix; cuSOLVER counts them in int
 constexpr unsigned kGroup = 256;
 constexpr int64_t kTile = 32;  // TILE of the kernels
 
@@ -884,8 +884,8 @@ std::optional<Refusal> refuse_solver(Device& device, const Op& op) {
   const std::optional<Batch> batch = describe(op);
   if (!batch) return Refusal{COMPUTE_PLUGIN_REFUSE_RANK, 0, std::string(op.name()) + ": more than 4 batch axes", ""};
   for (const Place& place : batch->places) {
-    if (std::max(place.rows, place.columns) > kMostRows)
-      return refused("a matrix has more than 30,000 rows or columns");
+    if (place.rows > kMostElements || place.columns > kMostElements || place.rows * place.columns > kMostElements)
+      return refused("a matrix has more than 900,000,000 elements");
   }
   const Place& first = batch->places[0];
   if (least(first) == 0) return refused("empty matrices");
