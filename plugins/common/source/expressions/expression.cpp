@@ -429,6 +429,25 @@ const char* function_in_range(int32_t intrinsic, compute_dtype dtype, const std:
   return found != nullptr && functions.has(found) ? found : nullptr;
 }
 
+// Whether a result is rounded to far fewer bits than float32 has, and depends on numbers that have no more.
+bool is_of_halves(const compute_plugin_expression& expression) {
+  const auto is_other = [&](const compute_plugin_node& node) {
+    return node.kind == COMPUTE_PLUGIN_NODE_INPUT && !is_half(node.dtype);
+  };
+  return std::none_of(expression.nodes, expression.nodes + expression.node_count, is_other) &&
+         std::all_of(expression.outputs, expression.outputs + expression.output_count,
+                     [&](int32_t output) { return is_half(expression.nodes[output].dtype); });
+}
+
+// The function for an intrinsic in an expression of halves, which is less exact than float32, or nullptr.
+const char* function_of_halves(int32_t intrinsic, compute_dtype dtype, const Functions& functions) {
+  if (dtype != COMPUTE_DTYPE_FLOAT32) return nullptr;
+  const char* const found = intrinsic == COMPUTE_PLUGIN_INTRINSIC_EXP   ? "exp_of_halves_f32"
+                            : intrinsic == COMPUTE_PLUGIN_INTRINSIC_DIV ? "quotient_of_halves_f32"
+                                                                        : nullptr;
+  return found != nullptr && functions.has(found) ? found : nullptr;
+}
+
 // Products of two 32-bit numbers of which an expression uses both halves: one instruction, where the dialect has a
 // function for it. For each node that is a half, the first of the two nodes; else -1.
 std::vector<int32_t> shared_products(const compute_plugin_expression& expression, const Functions& functions) {
@@ -467,6 +486,7 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
   std::string statements;
   const std::vector<int32_t> products = shared_products(expression, functions);
   const std::vector<std::optional<Range>> ranges = known_ranges(expression);
+  const bool of_halves = is_of_halves(expression);
   for (int32_t i = 0; i < expression.node_count; ++i) {
     const compute_plugin_node& node = expression.nodes[i];
     const int32_t* operands = expression.operands + node.first_operand;
@@ -488,7 +508,8 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
         std::vector<std::string> values;
         for (int32_t k = 0; k < node.operand_count; ++k) values.push_back(names[static_cast<size_t>(operands[k])]);
         const compute_dtype last = expression.nodes[operands[node.operand_count - 1]].dtype;
-        const char* in_range = function_in_range(node.value, last, ranges[static_cast<size_t>(operands[0])], functions);
+        const char* own = function_in_range(node.value, last, ranges[static_cast<size_t>(operands[0])], functions);
+        if (own == nullptr && of_halves) own = function_of_halves(node.value, last, functions);
         if (const int32_t first = products[static_cast<size_t>(i)]; first >= 0) {
           const std::string product = cat(prefix, "product", first);
           if (first == i) {
@@ -500,8 +521,8 @@ std::vector<std::string> print_expression(const compute_plugin_expression& expre
           text = convert_text(values[0], last, node.dtype, functions);
         } else if (node.value == COMPUTE_PLUGIN_INTRINSIC_BITCAST) {
           text = node.dtype == last ? values[0] : from_bits(to_bits(values[0], last), node.dtype);
-        } else if (in_range != nullptr) {
-          text = cat(functions.need(in_range), "(", values[0], ")");
+        } else if (own != nullptr) {
+          text = cat(functions.need(own), "(", values[0], values.size() > 1 ? ", " + values[1] : "", ")");
         } else {
           text = call_text(node.value, last, values, functions);
         }
