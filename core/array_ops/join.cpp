@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// concat and stack: a copy per input into a slice of the output. A GPU copies a few inputs of one shape in one launch.
+// concat and stack: a copy per input into a slice of the output. A GPU copies eight inputs of one shape in one launch.
 #include <algorithm>
 
 #include "core/base/error.hpp"
@@ -53,8 +53,8 @@ std::vector<OutputDesc> infer_stack(const OpCall& call) {
 }
 
 // Numbers that a map passes on as they are: it would make NaN of halves quiet.
-bool can_be_one_map(const OpCall& call, const LoweringTarget& target, int32_t axis, bool is_stack) {
-  if (!target.is_gpu || call.inputs.size() < 2 || call.inputs.size() > std::size(kMapInputs)) return false;
+bool can_be_maps(const OpCall& call, const LoweringTarget& target, int32_t axis, bool is_stack) {
+  if (!target.is_gpu || call.inputs.size() < 2) return false;
   return std::ranges::all_of(call.inputs, [&](const OperandDesc& x) {
     return !x.is_scalar && computed_in(x.dtype) == x.dtype &&
            (is_stack || x.shape[axis] == call.inputs[0].shape[axis]) && has_elements(x.extents());
@@ -62,25 +62,27 @@ bool can_be_one_map(const OpCall& call, const LoweringTarget& target, int32_t ax
 }
 
 void map_into_slices(Steps& steps, const OpCall& call, int32_t axis, bool is_stack) {
-  StepExpression values{""};
-  std::vector<StepOperand> inputs, outputs;
   const int64_t extent = is_stack ? 1 : call.inputs[0].shape[axis];
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    outputs.push_back(narrowed(steps.output(), axis, static_cast<int64_t>(i) * extent, extent));
-    StepOperand x = steps.input(static_cast<int32_t>(i));
-    values.text += (i > 0 ? "; " : "") + convert_text(kMapInputs[i], x.dtype, outputs[i].dtype);
-    inputs.push_back(is_stack ? with_axis(std::move(x), axis) : std::move(x));
+  for (size_t begin = 0; begin < call.inputs.size(); begin += std::size(kMapInputs)) {
+    StepExpression values{""};
+    std::vector<StepOperand> inputs, outputs;
+    for (size_t i = begin; i < std::min(begin + std::size(kMapInputs), call.inputs.size()); ++i) {
+      StepOperand x = steps.input(static_cast<int32_t>(i));
+      outputs.push_back(narrowed(steps.output(), axis, static_cast<int64_t>(i) * extent, extent));
+      values.text += (i > begin ? "; " : "") + convert_text(kMapInputs[i - begin], x.dtype, outputs.back().dtype);
+      inputs.push_back(is_stack ? with_axis(std::move(x), axis) : std::move(x));
+    }
+    steps.map(values, std::move(inputs), std::move(outputs));
   }
-  steps.map(values, std::move(inputs), std::move(outputs));
 }
 
 std::optional<Lowering> lower_join(const OpCall& call, const LoweringTarget& target, int32_t alternative,
                                    bool is_stack) {
   const int32_t axis = axis_attribute(call, static_cast<int32_t>(target.outputs[0].shape.size()));
-  const bool can_be_one = can_be_one_map(call, target, axis, is_stack);
-  if (alternative > (can_be_one ? 1 : 0)) return std::nullopt;
+  const bool has_maps = can_be_maps(call, target, axis, is_stack);
+  if (alternative > (has_maps ? 1 : 0)) return std::nullopt;
   Steps steps(call, target);
-  if (can_be_one && alternative == 0) {
+  if (has_maps && alternative == 0) {
     map_into_slices(steps, call, axis, is_stack);
     return steps.take();
   }
