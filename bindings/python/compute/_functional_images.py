@@ -2,6 +2,8 @@
 """compute.nn.functional: pools to extents, other extents, and samples of images. See _functional.py."""
 from __future__ import annotations
 
+import functools
+import struct
 from typing import Any, Sequence
 
 from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _ops
@@ -10,6 +12,7 @@ from ._creation import arrays_of
 from ._elementwise import _inexact
 from ._names_axes import sliding_window_view
 from ._names_common import Values
+from .expressions import expression
 
 
 def _several(value, count):
@@ -77,6 +80,9 @@ lp_pool1d, lp_pool2d = _lp_pool(1), _lp_pool(2)
 # ---- Other extents --------------------------------------------------------------------------------------------------
 
 
+_SINGLE = struct.Struct("f")  # PyTorch rounds coordinates to float32
+
+
 def interpolate(input: Values, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None, antialias: bool = False) -> Array:
     """The images with other extents, by the mode "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic" or "area".
@@ -100,15 +106,18 @@ def interpolate(input: Values, size: Any = None, scale_factor: Any = None, mode:
                            mode="cubic" if mode == "bicubic" else "linear", antialias=antialias, exclude_outside=antialias,
                            coordinate_transformation_mode="align_corners" if align_corners else "half_pixel",
                            cubic_coeff_a=-0.5 if antialias else -0.75)
+    if mode != "area" and all(n > 0 and new == n * (new // n) for n, new in zip(extents, sizes)) and (factors is None or all(int(f) == f for f in factors)):
+        return _ops.resize(x, sizes=sizes, axes=list(range(2, x.ndim)), mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+    rounded = float if x.dtype == _dtypes.float64 else lambda place: _SINGLE.unpack(_SINGLE.pack(place))[0]
     for axis, (n, new) in enumerate(zip(extents, sizes), 2):
         if n == new:
             continue
         if mode == "area":
             x = _averaged(x, axis, new)
             continue
-        step = n / new if factors is None or recompute_scale_factor else 1 / factors[axis - 2]
+        step = rounded(n / new if factors is None or recompute_scale_factor else 1 / factors[axis - 2])
         start = 0.5 if mode == "nearest-exact" else 0.0
-        places = [min(int((i + start) * step), n - 1) for i in range(new)]
+        places = [min(int(rounded((i + start) * step)), n - 1) for i in range(new)]
         x = _ops.take(x, _creation.asarray(places, dtype=_dtypes.int64, device=x.device), axis=axis)
     return x
 
@@ -206,13 +215,34 @@ def affine_grid(theta: Values, size: Sequence[int], align_corners: bool = False)
              [ 0.5,  0. ]]]], dtype=float32)
     """
     theta = array_of(theta)
-    lines = []
-    for n in size[2:]:
-        end = 1.0 if align_corners else 1 - 1 / n
-        lines.append(_creation.linspace(-end, end, n, dtype=theta.dtype, device=theta.device) if n > 1 else _creation.zeros((1,), dtype=theta.dtype, device=theta.device))
-    y, x = _creation.meshgrid(*lines, indexing="ij")
-    points = _manipulation.reshape(_ops.stack(x, y, _creation.ones_like(x), axis=-1), (1, -1, 3))
-    return _manipulation.reshape(_functions.matmul(points, theta.mT), (theta.shape[0], *size[2:], 2))
+    n, (h, w) = theta.shape[0], size[2:]
+    x, y, shift = (_manipulation.broadcast_to(_manipulation.reshape(theta[:, :, i], (n, 2, 1, 1)), (n, 2, h, w)) for i in range(3))
+    numbers = {name: value for name, extent in (("x", w), ("y", h)) for name, value in
+               ((f"{name}_step", 2 / (max(extent - 1, 1) if align_corners else extent)),
+                (f"{name}_start", 0 if extent == 1 else -1 if align_corners else 1 / extent - 1))}
+    return _manipulation.permute_dims(_points(theta.dtype)(x=x, y=y, shift=shift, **numbers), (0, 2, 3, 1))
+
+
+@functools.cache
+def _points(dtype):
+    computed = "float64" if dtype == _dtypes.float64 else "float32"
+    line = "{0} * (convert(index({1}), " + computed + ") * {0}_step + {0}_start)"
+    return expression(f"convert({line.format('x', 3)} + {line.format('y', 2)} + shift, {dtype.name})")
+
+
+@functools.cache
+def _corners(mode, border, align_corners):
+    """Of grid_sample along an axis: the place of the corner `c`, 0 or 1, and its share, which is 0 outside of the image."""
+    at = "(x + 1) * (0.5 * (extent - 1))" if align_corners else "((x + 1) * extent - 1) * 0.5"
+    at = f"min(max({at}, 0), extent - 1)" if border else at
+    corner, share = ("round(at) + c", "1 + 0 * x") if mode == "nearest" else ("floor(at) + c", "1 - abs(at - i)")
+    return (expression(f"at = {at}; min(max({corner}, 0), extent - 1)", "x", "c", "extent"),
+            expression(f"at = {at}; i = {corner}; where((i >= 0) & (i <= extent - 1), {share}, 0)", "x", "c", "extent"))
+
+
+_PLACE = expression("convert(y * w + x, int32)", "y", "x", "w")  # of images that float32 counts
+_FAR_PLACE = expression("convert(y, int64) * convert(w, int64) + convert(x, int64)", "y", "x", "w")
+_SAMPLE = expression("value * share", "value", "share")
 
 
 def grid_sample(input: Values, grid: Values, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Array:
@@ -227,21 +257,15 @@ def grid_sample(input: Values, grid: Values, mode: str = "bilinear", padding_mod
         raise NotImplementedError(f"grid_sample: mode={mode!r}, padding_mode={padding_mode!r}; use 'bilinear' or 'nearest', and 'zeros' or 'border'")
     x, grid = arrays_of(input, grid)
     n, channels, height, width = x.shape
-    at = [(grid[..., i] + 1) * (0.5 * (extent - 1)) if align_corners else ((grid[..., i] + 1) * extent - 1) * 0.5 for i, extent in enumerate((width, height))]
-    if padding_mode == "border":
-        at = [_functions.clip(one, 0, extent - 1) for one, extent in zip(at, (width, height))]
-    flat = _manipulation.reshape(x, (n, channels, height * width))
-
-    def taken(column, row):
-        inside = (column >= 0) & (column <= width - 1) & (row >= 0) & (row <= height - 1)
-        place = _functions.clip(row, 0, height - 1) * width + _functions.clip(column, 0, width - 1)
-        place = _manipulation.reshape(_ops.cast(place, dtype=_dtypes.int64), (n, 1, -1))
-        found = _ops.take_along_axis(flat, _manipulation.broadcast_to(place, (n, channels, place.shape[-1])), axis=-1)
-        return _manipulation.reshape(found, (n, channels, *grid.shape[1:3])) * _manipulation.expand_dims(_ops.cast(inside, dtype=x.dtype), 1)
-
-    if mode == "nearest":
-        return taken(*(_ops.round(one) for one in at))
-    left, top = (_ops.floor(one) for one in at)
-    right, below = (_manipulation.expand_dims(one - first, 1) for one, first in zip(at, (left, top)))
-    return (taken(left, top) * (1 - right) * (1 - below) + taken(left + 1, top) * right * (1 - below)
-            + taken(left, top + 1) * (1 - right) * below + taken(left + 1, top + 1) * right * below)
+    rows, columns = grid.shape[1:3]
+    corners = 1 if mode == "nearest" else 2
+    place, share = _corners(mode, padding_mode == "border", bool(align_corners))
+    c = _creation.arange(corners, dtype=grid.dtype, device=grid.device)
+    horizontal, vertical = ((grid[:, None, None, :, :, 0], _manipulation.reshape(c, (corners, 1, 1)), width),
+                            (grid[:, None, None, :, :, 1], _manipulation.reshape(c, (corners, 1, 1, 1)), height))
+    far = height * width > 1 << 24 or grid.dtype not in (_dtypes.float32, _dtypes.float64)
+    places = (_FAR_PLACE if far else _PLACE)(place(*vertical), place(*horizontal), width)
+    places = _manipulation.broadcast_to(_manipulation.reshape(places, (n, 1, -1)), (n, channels, places.size // n))
+    found = _ops.take_along_axis(_manipulation.reshape(x, (n, channels, height * width)), places, axis=-1)
+    shares = _manipulation.reshape(share(*vertical) * share(*horizontal), (n, 1, -1, rows, columns))
+    return _SAMPLE.reduce("sum", _manipulation.reshape(found, (n, channels, -1, rows, columns)), shares, axis=2)

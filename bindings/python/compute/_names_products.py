@@ -79,6 +79,8 @@ def addmm(c: Values, a: Values, b: Values, *, beta: float = 1.0, alpha: float = 
            [1., 2.]], dtype=float32)
     """
     c, a, b = arrays_of(c, a, b)
+    if alpha == beta == 1 and type(c) is Array and c.shape == b.shape[-1:] and c.dtype is a.dtype is b.dtype in _dtypes.FLOATS and a.ndim == b.ndim == 2:
+        return _ops.affine(a, b, c)
     if getattr(c, "ndim", 0) < 2:
         return _ops.matmul(a, b) * alpha + c * beta
     return linalg.gemm(c, a, b, alpha=alpha, beta=beta)
