@@ -181,10 +181,18 @@ def unfold(input: Values, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     (1, 18, 4)
     """
     kernel, spread, pads, steps = (_several(one, 2) for one in (kernel_size, dilation, padding, stride))
-    x = _manipulation.pad(array_of(input), ((0, 0), (0, 0), (pads[0],) * 2, (pads[1],) * 2))
+    x = array_of(input)
+    if any(pads):
+        x = _manipulation.pad(x, ((0, 0), (0, 0), (pads[0],) * 2, (pads[1],) * 2))
+    n, channels, *extents = x.shape
+    rows, columns = ((extent - (size - 1) * gap - 1) // step + 1 for extent, size, gap, step in zip(extents, kernel, spread, steps))
+    if isinstance(x, Array) and rows > 0 and columns > 0:
+        *outer, down, along = x.strides
+        windows = _core.strided_view(x, x.dtype, (n, channels, *kernel, rows, columns),
+                                     (*outer, down * spread[0], along * spread[1], down * steps[0], along * steps[1]), 0)
+        return _manipulation.reshape(windows, (n, channels * kernel[0] * kernel[1], rows * columns))
     windows = sliding_window_view(x, tuple((n - 1) * step + 1 for n, step in zip(kernel, spread)), axis=(2, 3))
     windows = windows[:, :, ::steps[0], ::steps[1], ::spread[0], ::spread[1]]
-    n, channels, rows, columns = windows.shape[:4]
     return _manipulation.reshape(_manipulation.permute_dims(windows, (0, 1, 4, 5, 2, 3)), (n, channels * kernel[0] * kernel[1], rows * columns))
 
 
