@@ -59,28 +59,37 @@ class SearchPlan final : public Plan {
           to[j] = dst + offsets[1];
           walk.next();
         }
-        search(sorted, wanted, low);
+        bool has_nan = false;
+        for (const T one : wanted) has_nan |= one != one;
+        if (has_nan) {
+          search(sorted, wanted, low,
+                 [&](T found, T one) { return is_right_ ? !is_less(one, found) : is_less(found, one); });
+        } else if (is_right_) {
+          search(sorted, wanted, low, [](T found, T one) { return found <= one; });
+        } else {
+          search(sorted, wanted, low, [](T found, T one) { return found < one; });
+        }
         for (int64_t j = 0; j < n; ++j) std::memcpy(to[j], &low[j], sizeof(int64_t));
       }
     });
   }
 
  private:
-  bool is_before(const char* found_at, T wanted) const {
-    T found;
-    std::memcpy(&found, found_at, sizeof found);
-    return is_right_ ? !is_less(wanted, found) : is_less(found, wanted);
-  }
-
-  void search(const char* sorted, const T* wanted, int64_t* low) const {
+  // `is_before` of a term and a value: whether the term's place is before the value's.
+  template <class Before>
+  void search(const char* sorted, const T* wanted, int64_t* low, const Before& is_before) const {
+    const auto term = [&](int64_t i) {
+      T found;
+      std::memcpy(&found, sorted + i * step_, sizeof found);
+      return found;
+    };
     int64_t count = terms_;
     while (count > 1) {
       const int64_t half = count / 2;
-      for (int64_t j = 0; j < kTogether; ++j)
-        low[j] += half & -int64_t{is_before(sorted + (low[j] + half - 1) * step_, wanted[j])};
+      for (int64_t j = 0; j < kTogether; ++j) low[j] += half & -int64_t{is_before(term(low[j] + half - 1), wanted[j])};
       count -= half;
     }
-    for (int64_t j = 0; j < kTogether; ++j) low[j] += is_before(sorted + low[j] * step_, wanted[j]);
+    for (int64_t j = 0; j < kTogether; ++j) low[j] += is_before(term(low[j]), wanted[j]);
   }
 
   common::LoopNest nest_;  // operands: values, positions
