@@ -13,6 +13,7 @@ from ._elementwise import _inexact
 from ._names_axes import sliding_window_view
 from ._names_common import Values
 from .expressions import expression
+from .grad import constant
 
 
 def _several(value, count):
@@ -239,17 +240,16 @@ def _points(dtype):
 
 
 @functools.cache
-def _corners(mode, border, align_corners):
-    """Of grid_sample along an axis: the place of the corner `c`, 0 or 1, and its share, which is 0 outside of the image."""
+def _corners(mode, border, align_corners, places):
+    """Of grid_sample along an axis: the place of the corner `c`, 0 or 1, in the dtype `places`, and its share, which is 0 outside of the image."""
     at = "(x + 1) * (0.5 * (extent - 1))" if align_corners else "((x + 1) * extent - 1) * 0.5"
     at = f"min(max({at}, 0), extent - 1)" if border else at
     corner, share = ("round(at) + c", "1 + 0 * x") if mode == "nearest" else ("floor(at) + c", "1 - abs(at - i)")
-    return (expression(f"at = {at}; min(max({corner}, 0), extent - 1)", "x", "c", "extent"),
+    return (expression(f"at = {at}; convert(min(max({corner}, 0), extent - 1), {places})", "x", "c", "extent"),
             expression(f"at = {at}; i = {corner}; where((i >= 0) & (i <= extent - 1), {share}, 0)", "x", "c", "extent"))
 
 
-_PLACE = expression("convert(y * w + x, int32)", "y", "x", "w")  # of images that float32 counts
-_FAR_PLACE = expression("convert(y, int64) * convert(w, int64) + convert(x, int64)", "y", "x", "w")
+_PLACE = expression("y * w + x", "y", "x", "w")
 _SAMPLE = expression("value * share", "value", "share")
 
 
@@ -267,12 +267,11 @@ def grid_sample(input: Values, grid: Values, mode: str = "bilinear", padding_mod
     n, channels, height, width = x.shape
     rows, columns = grid.shape[1:3]
     corners = 1 if mode == "nearest" else 2
-    place, share = _corners(mode, padding_mode == "border", bool(align_corners))
+    place, share = _corners(mode, padding_mode == "border", bool(align_corners), "int32" if height * width < 2 ** 31 else "int64")
     c = _creation.arange(corners, dtype=grid.dtype, device=grid.device)
     horizontal, vertical = ((grid[:, None, None, :, :, 0], _manipulation.reshape(c, (corners, 1, 1)), width),
                             (grid[:, None, None, :, :, 1], _manipulation.reshape(c, (corners, 1, 1, 1)), height))
-    far = height * width > 1 << 24 or grid.dtype not in (_dtypes.float32, _dtypes.float64)
-    places = (_FAR_PLACE if far else _PLACE)(place(*vertical), place(*horizontal), width)
+    places = _PLACE(*(place(constant(at), *more) for at, *more in (vertical, horizontal)), width)
     places = _manipulation.broadcast_to(_manipulation.reshape(places, (n, 1, -1)), (n, channels, places.size // n))
     found = _ops.take_along_axis(_manipulation.reshape(x, (n, channels, height * width)), places, axis=-1)
     shares = _manipulation.reshape(share(*vertical) * share(*horizontal), (n, 1, -1, rows, columns))
