@@ -397,6 +397,20 @@ class Selecting(Case):
         with self.assertRaises(ValueError):
             cp.cumulative_max(a)
 
+    def test_sums_of_special_numbers(self):
+        for dtype in (np.float64, np.complex128):
+            for n in (1, 7, 8, 9, 21, 600, 70000):
+                x = np.full(n, -0.0).astype(dtype)
+                if dtype is np.complex128:
+                    x.imag = -0.0
+                found = np.asarray(cp.cumulative_sum(cp.asarray(x)))
+                for part in (found.real, found.imag) if dtype is np.complex128 else (found,):
+                    self.assertTrue(((part == 0) & np.signbit(part)).all(), (dtype, n))
+                x = np.ones(n, dtype)
+                x[n // 2:] = np.inf if dtype is np.float64 else complex(np.inf, 1)
+                self.assert_same(cp.cumulative_sum(cp.asarray(x)).real, np.cumsum(x.real), note=(dtype, n))
+        self.assertTrue(np.isfinite(np.asarray(cp.cumulative_sum(cp.asarray(np.float64([1e308, -1e308] * 1000))))).all())
+
     def test_scans_of_many_rows(self):
         for width in (1, 2, 3, 4, 5, 7, 8, 9, 16, 20):
             for dtype in ("float32", "float64", "int32", "int64"):

@@ -702,15 +702,15 @@ def cummin(x: Values, dim: int) -> Any:
 
 
 @functools.cache
-def _place_of_extreme(axis):
-    return _core.expression(f"where((x == y) | (x != x), index({axis}), 0)", ("x", "y"), ())
+def _place_of_extreme(axis, dtype):
+    return _core.expression(f"where((x == y) | (x != x), convert(index({axis}), {dtype}), 0)", ("x", "y"), ())
 
 
 def _running(function, x, dim):
     values, at = function(x, axis=dim), _axis(dim, x.ndim, "cummax")
     if isinstance(x, Array):
-        places, = _place_of_extreme(at).map([x, values], (), None)
+        places, = _place_of_extreme(at, "int32" if x.device.name == "cpu" and x.shape[at] < 2 ** 31 else "int64").map([x, values], (), None)
     else:
         positions = _core.reshape_view(_creation.arange(x.shape[at], device=x.device), [-1 if i == at else 1 for i in range(x.ndim)])
         places = _functions.where(_ops.logical_or(_ops.equal(x, values), _ops.not_equal(x, x)), positions, 0)
-    return _functions.Selected(values, _functions.cumulative_max(places, axis=at))
+    return _functions.Selected(values, _functions.astype(_functions.cumulative_max(places, axis=at), _dtypes.int64, copy=False))
