@@ -383,6 +383,13 @@ class Selecting(Case):
                 self.assert_same(values, np.flip(np.sort(x, axis), axis).take(range(2), axis), note=dtype)
                 self.assert_same(cp.take_along_axis(a, indices, axis=axis), np.asarray(values))
         self.assertEqual(cp.top_k(cp.asarray([1.0, 3, 3, 2]), 3).indices.tolist(), [1, 2, 3])
+        for dtype in ("int64", "float64", "float32", "int8"):
+            for n, k in ((49, 5), (100, 5), (100, 90), (256, 1), (1000, 100), (4000, 300)):
+                for x in (self.numbers(dtype, (5, n)), np.zeros((2, n), dtype), self.numbers(dtype, (3, n), -2, 2)):
+                    order = np.argsort(x, 1, kind="stable")[:, :k]
+                    values, indices = cp.top_k(self.device_array(x), k, largest=False)
+                    self.assert_same(indices, order, note=(dtype, n, k))
+                    self.assert_same(values, np.take_along_axis(x, order, 1), note=(dtype, n, k))
         with self.assertRaises(ValueError):
             cp.top_k(a, 6)
 
