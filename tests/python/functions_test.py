@@ -3,6 +3,7 @@
 import compute as cp
 import numpy as np
 
+from compute import _ops
 from case import ALL, COMPLEX, FLOATS, INTEGERS, NUMERIC, SIGNED, TOLERANCE, Case
 
 
@@ -101,6 +102,14 @@ class Creation(Case):
         self.assert_same(cp.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, dtype=np.float32))
         self.assert_same(cp.linspace(0, 1, 5), np.linspace(0, 1, 5, dtype=np.float32))
         self.assert_same(cp.linspace(0, 1, 4, endpoint=False), np.linspace(0, 1, 4, endpoint=False, dtype=np.float32))
+        # The same bits whether a kernel or an expression computes them, which is what elements with gaps need.
+        for dtype in (cp.float32, cp.float64):
+            for start, stop in ((0.1, 0.7), (-3.0, 1e300 if dtype is cp.float64 else 1e38), (-1.7e308, 1.7e308), (2.0, -5.0)):
+                for size in (1, 2, 3, 9, 1000, 20011):
+                    for endpoint in (True, False):
+                        spread = cp.zeros((2 * size,), dtype=dtype)[::2]
+                        _ops.linspace(start=start, stop=stop, size=size, endpoint=endpoint, dtype=dtype, out=spread)
+                        self.assert_same(cp.linspace(start, stop, size, endpoint, dtype=dtype), np.asarray(spread), note=(start, size))
         for ours, theirs in zip(cp.meshgrid(cp.arange(2), cp.arange(3)), np.meshgrid(np.arange(2), np.arange(3))):
             self.assert_same(ours, theirs)
 
