@@ -920,6 +920,10 @@ class Linalg(Case):
                 np.testing.assert_allclose(found, np.sqrt((exact ** 2).sum(-1)), 2e-6)
                 found = np.asarray(cp.linalg.vector_norm(cp.asarray(x), axis=-1), dtype=np.float64) / scale
                 np.testing.assert_allclose(found, np.sqrt(((x.astype(np.float64) / scale) ** 2).sum(-1)), 1e-6)
+            for scale in (1.0, 1e-200, 1e200):
+                x, y = (random.standard_normal(shape) for shape in (one, other))
+                found = np.asarray(cp.cdist(cp.asarray(x * scale), cp.asarray(y * scale))) / scale
+                np.testing.assert_allclose(found, np.sqrt(((x[..., :, None, :] - y[..., None, :, :]) ** 2).sum(-1)), 1e-14)
         x, y = random.standard_normal((9, 40)), random.standard_normal((70, 40))
         exact = np.abs(x[:, None] - y)
         for dtype, bound in (("float32", 2e-6), ("float64", 1e-14)):
@@ -931,6 +935,8 @@ class Linalg(Case):
                 np.testing.assert_allclose(pairs, exact_pairs, bound)
         self.assert_same(cp.cdist(cp.asarray(np.float32([[3e38, 0], [np.nan, 1]])), cp.asarray(np.float32([[-3e38, 0]]))),
                          np.float32([[np.inf], [np.nan]]))
+        x = random.standard_normal((600, 3))
+        self.assertEqual(float(cp.max(cp.linalg.diagonal(cp.cdist(cp.asarray(x), cp.asarray(x))))), 0)
 
     def test_eye(self):
         for dtype in ("float32", "bool", "int8", "complex64"):
