@@ -99,6 +99,6 @@ std::optional<Lowering> lower_fill(const OpCall& call, const LoweringTarget& tar
 const OpRules arange_1_rules{infer_arange, lower_arange};
 const OpRules eye_1_rules{infer_eye, lower_eye};
 const OpRules fill_1_rules{infer_fill, lower_fill};
-const OpRules linspace_1_rules{infer_linspace, lower_linspace};
+const OpRules linspace_1_rules{infer_linspace, lower_linspace, true, COMPUTE_DTYPE_FLOAT64};
 
 }  // namespace compute

@@ -13,6 +13,7 @@
 #include "plugins/cpu/contract/recurrent.hpp"
 #include "plugins/cpu/fourier/fourier.hpp"
 #include "plugins/cpu/linalg/decompositions.hpp"
+#include "plugins/cpu/map/linspace.hpp"
 #include "plugins/cpu/map/map.hpp"
 #include "plugins/cpu/move/copy.hpp"
 #include "plugins/cpu/move/gather.hpp"
@@ -76,6 +77,7 @@ constexpr Primitive kPrimitives[] = {
     {"kernel", refuse_kernel, prepare_kernel},
     {"layer_norm", refuse_layer_norm, prepare_layer_norm},
     {"layer_norm_grad", refuse_layer_norm_grad, prepare_layer_norm_grad},
+    {"linspace", refuse_linspace, prepare_linspace},
     {"average_pool", refuse_pool, prepare_pool},
     {"average_pool_grad", refuse_average_pool_grad, prepare_average_pool_grad},
     {"log_softmax", refuse_log_softmax, prepare_log_softmax},

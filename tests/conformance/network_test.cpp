@@ -269,6 +269,7 @@ void test_norm_grad(Case& c) {
   if (!c.full()) return;
   check({6, 5, 33}, is_batch ? 2 : 1, is_batch ? Shape{33} : Shape{5, 33}, Layout::CONTIGUOUS, true);
   check({40, 1000}, is_batch ? 1 : 1, Shape{1000}, Layout::CONTIGUOUS, true);
+  for (const int64_t n : {7, 8, 16, 29}) check({50, n}, 1, Shape{n}, Layout::CONTIGUOUS, true);
   if (!is_batch && c.dtype == dtype::FLOAT32) check({3000, 1040}, 1, Shape{1040}, Layout::CONTIGUOUS, true);
 }
 

@@ -129,6 +129,9 @@ void test_top_k(Case& c) {
   c.run({{"k", int64_t{50}}}, {c.special({20000})}, "of a long line");
   c.run({{"k", int64_t{400}}}, {c.uniform({2, 5000}, -100, 100)}, "hundreds");
   c.run({{"k", int64_t{20}}}, {c.session.upload(Array(c.dtype, {3, 500}))}, "of equal ones");
+  c.run({{"k", int64_t{20}}}, {c.session.upload(Array(c.dtype, {3, 100}))}, "of a short line of equal ones");
+  for (const int64_t k : {1, 5, 60}) c.run({{"k", k}}, {c.special({7, 100})}, "of short lines");
+  c.run({{"k", int64_t{100}}}, {c.special({3, 1000})}, "a tenth");
   c.run({{"k", int64_t{3}}, {"axis", int64_t{0}}, {"largest", int64_t{0}}}, {c.special({16399, 2})}, "of long columns");
 }
 

@@ -3,6 +3,7 @@
 import compute as cp
 import numpy as np
 
+from compute import _ops
 from case import ALL, COMPLEX, FLOATS, INTEGERS, NUMERIC, SIGNED, TOLERANCE, Case
 
 
@@ -101,6 +102,14 @@ class Creation(Case):
         self.assert_same(cp.arange(0.0, 1.0, 0.25), np.arange(0, 1, 0.25, dtype=np.float32))
         self.assert_same(cp.linspace(0, 1, 5), np.linspace(0, 1, 5, dtype=np.float32))
         self.assert_same(cp.linspace(0, 1, 4, endpoint=False), np.linspace(0, 1, 4, endpoint=False, dtype=np.float32))
+        # The same bits whether a kernel or an expression computes them, which is what elements with gaps need.
+        for dtype in (cp.float32, cp.float64):
+            for start, stop in ((0.1, 0.7), (-3.0, 1e300 if dtype is cp.float64 else 1e38), (-1.7e308, 1.7e308), (2.0, -5.0)):
+                for size in (1, 2, 3, 9, 1000, 20011):
+                    for endpoint in (True, False):
+                        spread = cp.zeros((2 * size,), dtype=dtype)[::2]
+                        _ops.linspace(start=start, stop=stop, size=size, endpoint=endpoint, dtype=dtype, out=spread)
+                        self.assert_same(cp.linspace(start, stop, size, endpoint, dtype=dtype), np.asarray(spread), note=(start, size))
         for ours, theirs in zip(cp.meshgrid(cp.arange(2), cp.arange(3)), np.meshgrid(np.arange(2), np.arange(3))):
             self.assert_same(ours, theirs)
 
@@ -383,6 +392,13 @@ class Selecting(Case):
                 self.assert_same(values, np.flip(np.sort(x, axis), axis).take(range(2), axis), note=dtype)
                 self.assert_same(cp.take_along_axis(a, indices, axis=axis), np.asarray(values))
         self.assertEqual(cp.top_k(cp.asarray([1.0, 3, 3, 2]), 3).indices.tolist(), [1, 2, 3])
+        for dtype in ("int64", "float64", "float32", "int8"):
+            for n, k in ((49, 5), (100, 5), (100, 90), (256, 1), (1000, 100), (4000, 300)):
+                for x in (self.numbers(dtype, (5, n)), np.zeros((2, n), dtype), self.numbers(dtype, (3, n), -2, 2)):
+                    order = np.argsort(x, 1, kind="stable")[:, :k]
+                    values, indices = cp.top_k(self.device_array(x), k, largest=False)
+                    self.assert_same(indices, order, note=(dtype, n, k))
+                    self.assert_same(values, np.take_along_axis(x, order, 1), note=(dtype, n, k))
         with self.assertRaises(ValueError):
             cp.top_k(a, 6)
 
@@ -396,6 +412,20 @@ class Selecting(Case):
         self.assert_same(cp.cumulative_max(cp.asarray([1, 3, 2]), include_initial=True)[1:], np.array([1, 3, 3]))
         with self.assertRaises(ValueError):
             cp.cumulative_max(a)
+
+    def test_sums_of_special_numbers(self):
+        for dtype in (np.float64, np.complex128):
+            for n in (1, 7, 8, 9, 21, 600, 70000):
+                x = np.full(n, -0.0).astype(dtype)
+                if dtype is np.complex128:
+                    x.imag = -0.0
+                found = np.asarray(cp.cumulative_sum(cp.asarray(x)))
+                for part in (found.real, found.imag) if dtype is np.complex128 else (found,):
+                    self.assertTrue(((part == 0) & np.signbit(part)).all(), (dtype, n))
+                x = np.ones(n, dtype)
+                x[n // 2:] = np.inf if dtype is np.float64 else complex(np.inf, 1)
+                self.assert_same(cp.cumulative_sum(cp.asarray(x)).real, np.cumsum(x.real), note=(dtype, n))
+        self.assertTrue(np.isfinite(np.asarray(cp.cumulative_sum(cp.asarray(np.float64([1e308, -1e308] * 1000))))).all())
 
     def test_scans_of_many_rows(self):
         for width in (1, 2, 3, 4, 5, 7, 8, 9, 16, 20):
@@ -890,6 +920,10 @@ class Linalg(Case):
                 np.testing.assert_allclose(found, np.sqrt((exact ** 2).sum(-1)), 2e-6)
                 found = np.asarray(cp.linalg.vector_norm(cp.asarray(x), axis=-1), dtype=np.float64) / scale
                 np.testing.assert_allclose(found, np.sqrt(((x.astype(np.float64) / scale) ** 2).sum(-1)), 1e-6)
+            for scale in (1.0, 1e-200, 1e200):
+                x, y = (random.standard_normal(shape) for shape in (one, other))
+                found = np.asarray(cp.cdist(cp.asarray(x * scale), cp.asarray(y * scale))) / scale
+                np.testing.assert_allclose(found, np.sqrt(((x[..., :, None, :] - y[..., None, :, :]) ** 2).sum(-1)), 1e-14)
         x, y = random.standard_normal((9, 40)), random.standard_normal((70, 40))
         exact = np.abs(x[:, None] - y)
         for dtype, bound in (("float32", 2e-6), ("float64", 1e-14)):
@@ -901,6 +935,8 @@ class Linalg(Case):
                 np.testing.assert_allclose(pairs, exact_pairs, bound)
         self.assert_same(cp.cdist(cp.asarray(np.float32([[3e38, 0], [np.nan, 1]])), cp.asarray(np.float32([[-3e38, 0]]))),
                          np.float32([[np.inf], [np.nan]]))
+        x = random.standard_normal((600, 3))
+        self.assertEqual(float(cp.max(cp.linalg.diagonal(cp.cdist(cp.asarray(x), cp.asarray(x))))), 0)
 
     def test_eye(self):
         for dtype in ("float32", "bool", "int8", "complex64"):

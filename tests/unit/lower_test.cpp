@@ -114,10 +114,11 @@ TEST(Decompose, ExtentsAreScalars) {
         }
       }
     }
-    const auto made = [&](const char* op, const TestAttributes& attributes) {
-      result.push_back(TestCall(op, {}, attributes).lower(0)->steps[0].expressions[0].digest());
+    const auto made = [&](const char* op, const TestAttributes& attributes, int32_t alternative = 0) {
+      result.push_back(TestCall(op, {}, attributes).lower(alternative)->steps[0].expressions[0].digest());
     };
-    made("linspace", TestAttributes().float64("start", 0).float64("stop", 1).int64("size", n).dtype("dtype", kFloat));
+    made("linspace", TestAttributes().float64("start", 0).float64("stop", 1).int64("size", n).dtype("dtype", kFloat),
+         1);
     made("eye", TestAttributes().int64("rows", n).int64("columns", n).int64("k", n).dtype("dtype", kFloat));
     made("arange", TestAttributes().int64("size", n).dtype("dtype", kFloat));
     return result;

@@ -68,6 +68,22 @@ std::string spelling(const TypedExpression& e, int32_t number, bool sorts = fals
   return text + ")";
 }
 
+// A row's spelling. exp(-y) beside exp(-0.5 * y) is its square, which is as good for the bounds of activations.
+std::string row_spelling(const TypedExpression& e) {
+  const std::string begin = "exp(neg(";
+  std::string text = spelling(e, e.plugin_view().outputs[0]);
+  for (size_t at = 0; (at = text.find(begin, at)) != std::string::npos; ++at) {
+    size_t end = at + begin.size();
+    for (int depth = 1; depth > 0; ++end) depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+    const std::string y = text.substr(at + begin.size(), end - 1 - at - begin.size());
+    for (const char* half : {"constant<float32>(0x00000000bf000000)", "constant<float64>(0xbfe0000000000000)"}) {
+      const std::string root = "exp(mul(" + y + ", " + half + "))";
+      if (text.find(root) != std::string::npos) text.replace(at, end + 1 - at, "mul(" + root + ", " + root + ")");
+    }
+  }
+  return text;
+}
+
 std::string digest_of(const TypedExpression& e) {
   const auto digest = e.digest();
   return hexadecimal(big_endian(digest.data())) + ", " + hexadecimal(big_endian(digest.data() + 8));
@@ -117,6 +133,16 @@ std::string number_row(const OpSchema& op, compute_dtype dtype, const TypedExpre
   return "COMPUTE_CPU_NUMBER_ROW(" + digest_of(e) + ", " + digest_of(row) + ", " + dtypes + ")\n";
 }
 
+// An expression of x and two numbers.
+std::string mapped_row(const std::string& name, std::string_view text, compute_dtype dtype) {
+  constexpr std::string_view kInput[] = {"x"}, kNumbers[] = {"a", "b"};
+  const LeafDesc leaves[] = {{dtype}, {dtype, true, true}, {dtype, true, true}};
+  const TypedExpression e = type_expression(parse(text, kInput, kNumbers), leaves);
+  const std::string type = dtype_name(dtype);
+  return "\n// " + name + " of " + type + "\nCOMPUTE_CPU_ROW(" + digest_of(e) + ", " + type + ", " + type + ", " +
+         type + ", " + type + ",\n                " + row_spelling(e) + ")\n";
+}
+
 }  // namespace
 
 std::string compiled_rows() {
@@ -134,13 +160,15 @@ std::string compiled_rows() {
       std::string dtypes = dtype_name(e.output_dtype(0));
       for (size_t i = 0; i < 3; ++i) dtypes += i < operands.size() ? ", " + dtype_name(dtype) : ", none";
       text += "\n// " + op->name + " of " + dtype_name(dtype) + "\nCOMPUTE_CPU_ROW(" + digest_of(e) + ", " + dtypes +
-              ",\n                " + spelling(e, e.plugin_view().outputs[0]) + ")\n" +
-              number_row(*op, dtype, e, dtypes);
+              ",\n                " + row_spelling(e) + ")\n" + number_row(*op, dtype, e, dtypes);
       if (dtype != COMPUTE_DTYPE_FLOAT32) continue;
       for (const compute_dtype half : {COMPUTE_DTYPE_FLOAT16, COMPUTE_DTYPE_BFLOAT16})
         text += half_row(*op, half, e, dtypes);
     }
   }
+  // As the Python package maps it.
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_FLOAT64})
+    text += mapped_row("nan_to_num", "where(isnan(x), a, min(max(x, -b), b))", dtype);
   return text;
 }
 

@@ -533,9 +533,14 @@ def angle(x: Values, deg: bool = False) -> Array:
     return _ops.rad2deg(found) if deg else found
 
 
-# With the greatest number b and the least one c, and with other ones.
-_NUMBERED = _core.expression("where(isnan(x), a, min(max(x, c), b))", ("x",), ("a", "b", "c"))
+# With the greatest number b and the least one -b, which tools/opgen/rows.cpp compiles for cpu, and with other ones.
+_NUMBERED = _core.expression("where(isnan(x), a, min(max(x, -b), b))", ("x",), ("a", "b"))
 _NUMBERED_EACH = _core.expression("where(isnan(x), a, where(x == inf, b, where(x == -inf, c, x)))", ("x",), ("a", "b", "c"))
+
+
+@functools.cache
+def _greatest(dtype):
+    return _dtypes.finfo(dtype).max
 
 
 def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
@@ -547,6 +552,9 @@ def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | N
     x = array_of(x)
     if not isinstance(copy, builtins.bool):
         raise TypeError(f"nan_to_num: copy is {copy!r}; PyTorch's second argument is nan={copy!r} here")
+    are_given = posinf is not None or neginf is not None
+    if not are_given and isinstance(x, Array) and x.dtype in _dtypes.FLOATS and isinstance(nan, (int, float)):
+        return _NUMBERED.map([x], (nan, _greatest(x.dtype)), None if copy else (x,))[0]
     if x.dtype in _dtypes.COMPLEX:
         found = x if not copy else _ops.copy(x)
         found.real, found.imag = (nan_to_num(part, True, nan, posinf, neginf) for part in (_ops.real(x), _ops.imag(x)))
@@ -556,8 +564,7 @@ def nan_to_num(x: Values, copy: bool = True, nan: float = 0.0, posinf: float | N
     limits = _dtypes.finfo(x.dtype)
     numbers = [nan, limits.max if posinf is None else posinf, limits.min if neginf is None else neginf]
     if isinstance(x, Array) and x.dtype in _dtypes.FLOATS and all(isinstance(number, (int, float)) for number in numbers):
-        parsed = _NUMBERED if posinf is None and neginf is None else _NUMBERED_EACH
-        return parsed.map([x], numbers, None if copy else (x,))[0]
+        return _NUMBERED_EACH.map([x], numbers, None if copy else (x,))[0]
     found = _ops.where(_ops.isnan(x), numbers[0], x)
     for place, number in ((math.inf, numbers[1]), (-math.inf, numbers[2])):
         found = _ops.where(_ops.equal(x, place), number, found)
@@ -702,15 +709,15 @@ def cummin(x: Values, dim: int) -> Any:
 
 
 @functools.cache
-def _place_of_extreme(axis):
-    return _core.expression(f"where((x == y) | (x != x), index({axis}), 0)", ("x", "y"), ())
+def _place_of_extreme(axis, dtype):
+    return _core.expression(f"where((x == y) | (x != x), convert(index({axis}), {dtype}), 0)", ("x", "y"), ())
 
 
 def _running(function, x, dim):
     values, at = function(x, axis=dim), _axis(dim, x.ndim, "cummax")
     if isinstance(x, Array):
-        places, = _place_of_extreme(at).map([x, values], (), None)
+        places, = _place_of_extreme(at, "int32" if x.device.name == "cpu" and x.shape[at] < 2 ** 31 else "int64").map([x, values], (), None)
     else:
         positions = _core.reshape_view(_creation.arange(x.shape[at], device=x.device), [-1 if i == at else 1 for i in range(x.ndim)])
         places = _functions.where(_ops.logical_or(_ops.equal(x, values), _ops.not_equal(x, x)), positions, 0)
-    return _functions.Selected(values, _functions.cumulative_max(places, axis=at))
+    return _functions.Selected(values, _functions.astype(_functions.cumulative_max(places, axis=at), _dtypes.int64, copy=False))

@@ -255,14 +255,10 @@ def median(x, /, axis=None, keepdims=False, *, out=None, overwrite_input=False, 
     Array(3., dtype=float32)
     """
     if "dim" in names:
-        x, keepdim = array_of(x), names.get("keepdim", keepdims)
-        order = argsort(x, axis=names["dim"])
-        place = _core.broadcast_view(_creation.asarray((x.shape[names["dim"]] - 1) // 2, device=x.device),
-                                     [1 if i == names["dim"] % x.ndim else n for i, n in enumerate(x.shape)])
-        place = _ops.take_along_axis(order, place, axis=names["dim"])
-        found = _ops.take_along_axis(x, place, axis=names["dim"])
-        shape = [n for i, n in enumerate(place.shape) if keepdim or i != names["dim"] % x.ndim]
-        return Selected(_core.reshape_view(found, shape), _core.reshape_view(place, shape))
+        x, keepdim, dim = array_of(x), names.get("keepdim", keepdims), names["dim"]
+        middle = (x.shape[dim] - 1) // 2
+        last = (slice(None),) * (dim % x.ndim) + (slice(middle, middle + 1) if keepdim else middle,)
+        return Selected(*(_ops.copy(found[last]) for found in top_k(x, middle + 1, axis=dim, largest=False)))
     if names:
         return renamed(median, names, x, axis=axis, keepdims=keepdims)
     return _stored(quantiles("median", x, 0.5, 1, axis, keepdims), out)

@@ -380,11 +380,8 @@ def trace(x, /, *, offset=0, dtype=None):
 # ---- Norms ----------------------------------------------------------------------------------------------------------
 
 
-# What the elements are divided by before their powers are added up, from the greatest: that itself, or 1. Squares are
-# divided only near the ends of the range.
+# What the elements are divided by before their powers are added up, from the greatest: that itself, or 1.
 _SCALE = "where(isfinite(y) & (y > 0), y, 1)"
-_SQUARES_SCALE = {dtype: f"where(isfinite(y) & (y > 0) & ((y > {high}) | (y < {low})), y, 1)"
-                  for low, high, dtype in (("1e-10", "1e10", _dtypes.float32), ("1e-140", "1e140", _dtypes.float64))}
 _SIZE = _expression("abs(x)")
 # Squares of float32 are added up in float64, whose range needs no scale, where the device has it.
 _ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "convert(sqrt(y), float32)")
@@ -392,28 +389,34 @@ _ROOT_IN_DOUBLE = _expression("y = convert(x, float64); y * y").reducer("sum", "
 _ROOT_OF_FLOAT16 = _expression("y = convert(x, float32); y * y").reducer("sum", "convert(sqrt(y), float16)")
 _DISTANCE_OF_DOUBLES = _expression("d = x - y; d * d", "x", "y").reducer("sum", "convert(sqrt(y), float32)")
 _DIFFERENCE = _expression("abs(x - y)", "x", "y")
-_SQUARED_DIFFERENCE = _expression("d = abs(x - y) / s; d * d", "x", "y", "s")
 _POWERS = _expression("pow(abs(x) / s, p)", "x", "s", "p")
 
 
 @functools.cache
-def _steps_of_norm(dtype):
-    """The sum of squares; that of squares of multiples, 0 where the first sum is good; and the root from both sums.
+def _steps_of_norm(dtype, number="x", inputs=("x",)):
+    """The sum of squares of `number`; that of squares of multiples, 0 where the first sum is good; and the root from both sums.
 
     A sum is good that neither overflowed nor consists of squares so small that they lost digits.
     """
     is_double = dtype in (_dtypes.float64, _dtypes.complex128)
     low, high, factor = (1e-270, 1e290, 2.0 ** 600) if is_double else (1e-20, 1e35, 2.0 ** 90)
     is_good, multiple = f"(s > {low!r}) & (s < {high!r})", f"where(s < 1, {factor!r}, {1 / factor!r})"
-    size, scaled = "x", f"x * {multiple}"
+    size, scaled = number, f"({number}) * {multiple}"
     if dtype in (_dtypes.complex64, _dtypes.complex128):
         size, scaled = f"abs({size})", f"abs({scaled})"
     elif dtype is _dtypes.bfloat16:
         size, scaled = "convert(x, float32)", f"convert(x, float32) * {multiple}"
     root = f"where({is_good}, sqrt(s), sqrt(t) / {multiple})"
-    return (_expression(f"y = {size}; y * y").reducer("sum"),
-            _expression(f"where({is_good}, 0, {scaled} * ({scaled}))", "x", "s").reducer("sum"),
+    return (_expression(f"size = {size}; size * size", *inputs).reducer("sum"),
+            _expression(f"where({is_good}, 0, {scaled} * ({scaled}))", *inputs, "s").reducer("sum"),
             _expression(f"convert({root}, bfloat16)" if dtype is _dtypes.bfloat16 else root, "s", "t").evaluator())
+
+
+def _root_of_squares(steps, arrays, axes, keepdims):
+    add, add_multiples, root = steps
+    squares = add(arrays, (), axes, True)
+    multiples = add_multiples([*arrays, squares], (), axes, keepdims)
+    return root([_core.reshape_view(squares, multiples.shape), multiples], (), None)[0]
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
@@ -443,10 +446,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
     if ord == 2 and x.dtype is _dtypes.float16:
         return _ROOT_OF_FLOAT16([x], (), axes, keep["keepdims"])
     if ord == 2:
-        add, add_multiples, root = _steps_of_norm(x.dtype)
-        squares = add([x], (), axes, True)
-        multiples = add_multiples([x, squares], (), axes, keep["keepdims"])
-        return root([_core.reshape_view(squares, multiples.shape), multiples], (), None)[0]
+        return _root_of_squares(_steps_of_norm(x.dtype), [x], axes, keep["keepdims"])
     scale = None
     if x.size:
         scale = _SIZE.reduce("max" if ord > 0 else "min", x, axis=axes, keepdims=True, after=_SCALE)
@@ -457,9 +457,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2, **names):
 
 def _distances(x1, x2):
     """The norms of the differences along the last axis, of real arrays of one dtype."""
-    scale = _DIFFERENCE.reduce("max", x1, x2, axis=-1, keepdims=True, after=_SQUARES_SCALE[x1.dtype])
-    norm = _SQUARED_DIFFERENCE.reduce("sum", x1, x2, scale, axis=-1, after="sqrt(y)")
-    return norm * _core.reshape_view(scale, norm.shape)
+    rank = builtins.max(x1.ndim, x2.ndim)
+    return _root_of_squares(_steps_of_norm(x1.dtype, "x - y", ("x", "y")), [x1, x2], (rank - 1,), False)
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):

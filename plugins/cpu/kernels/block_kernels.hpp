@@ -59,6 +59,9 @@ struct BlockKernels {
   void (*gather_rows[5])(const void* src, int64_t row_stride, int64_t stride, void* dst, int64_t n, int64_t rows);
   /// first, first + step, ...: `n` integers of 4 and of 8 bytes.
   void (*positions[2])(int64_t first, int64_t step, void* dst, int64_t n);
+  /// Element first + i of linspace from a to b in `steps` steps, without the exact ends, for i < n: of float32 and of
+  /// float64.
+  void (*even_steps[2])(double a, double b, double steps, int64_t first, void* dst, int64_t n);
   /// Copies with non-temporal stores, and prefetches `ahead` at the same time. stream_end orders its stores.
   void (*stream_copy)(void* dst, const void* src, int64_t size_bytes, const FetchAhead* ahead, int ahead_count);
   void (*stream_end)();

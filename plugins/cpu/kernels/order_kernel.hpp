@@ -25,17 +25,24 @@ using LineScan = void (*)(const void* x, int64_t x_stride, int64_t lines, int64_
 // `y` may be NULL.
 using PairSums = void (*)(const double* x, int64_t n, const double* before, double* running, double* y);
 
+// Of n keys, unsigned numbers of one size.
+struct KeyKernels {
+  // The least and the greatest one of one or more.
+  void (*range)(const void* keys, int64_t n, void* least, void* greatest);
+  // How many keys are at most `last`.
+  int64_t (*up_to)(const void* keys, int64_t n, uint64_t last);
+  // Writes their positions and returns their number. `positions` has room for one more.
+  int64_t (*find_up_to)(const void* keys, int64_t n, uint64_t last, uint32_t* positions);
+  // ranks[i] = how many keys are less than keys[i], or are equal to it and before it. Both arrays have room for a
+  // vector after the n.
+  void (*ranks)(const void* keys, int64_t n, uint32_t* ranks);
+};
+
 struct OrderKernels {
   // keys[i] = the key of float32 number i. Keys compare as unsigned numbers like the floats, with NaN last; reversed if
   // `descending`. Returns how many are less than `limit`.
   int64_t (*float32_keys)(const uint32_t* bits, int64_t n, bool descending, uint32_t limit, uint32_t* keys);
-  // How many keys are at most `last`.
-  int64_t (*keys_up_to)(const uint32_t* keys, int64_t n, uint32_t last);
-  // Writes their positions and returns their number. `positions` has room for one more.
-  int64_t (*find_keys_up_to)(const uint32_t* keys, int64_t n, uint32_t last, uint32_t* positions);
-  // ranks[i] = how many keys are less than keys[i], or are equal to it and before it. Both arrays have room for a
-  // vector after the n.
-  void (*key_ranks)(const uint32_t* keys, int64_t n, uint32_t* ranks);
+  KeyKernels narrow_keys, wide_keys;  // of 32 and of 64 bits
   // pairs[2 i] and pairs[2 i + 1] = words 1 and 3 of the Philox block offset + i, above the numbers 2 i and 2 i + 1,
   // for i in [begin, end), two multiples of kRandomBlocks.
   void (*random_pairs)(uint64_t seed, uint64_t offset, int64_t begin, int64_t end, uint64_t* pairs);

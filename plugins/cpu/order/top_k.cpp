@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "plugins/common/op/layout.hpp"
 #include "plugins/cpu/base/walk.hpp"
@@ -35,8 +36,9 @@ constexpr int64_t kMostFound = 1 << 10;  // keys up to the limit
 constexpr int64_t kMostRanked = 160;     // of these, which are sorted by counting
 constexpr int64_t kVectorKeys = 16;      // of the widest vectors
 
-static_assert((kMostKeys + 3 * (kMostFound + kVectorKeys)) * int64_t{sizeof(uint32_t)} +
-                  kMostFound * int64_t{sizeof(Narrow)} <=
+constexpr int64_t kKeysPerSelected = 16;  // of 64 bits: finding a limit for fewer among many takes longer
+static_assert(kMostKeys * int64_t{sizeof(uint32_t)} + kMostFound * int64_t{sizeof(Wide)} +
+                  (kMostFound + kVectorKeys) * int64_t{sizeof(uint64_t) + sizeof(uint32_t)} <=
               int64_t{kThreadFrameBytes});
 
 // The candidates of a line, in the memory of `capacity` pairs.
@@ -107,7 +109,8 @@ class TopKPlan final : public Plan {
     const int64_t lines = nest_.points(), threads = thread_count();
     if (threads > 1 && lines < threads && extent_ >= 2 * kPiece) pieces_ = (extent_ + kPiece - 1) / kPiece;
     spare_ = std::max(k_ / 4, int64_t{8});
-    holds_keys_ = std::is_same_v<Pair, Narrow> && extent_ <= kMostKeys && k_ + spare_ <= kMostFound;
+    holds_keys_ = extent_ * static_cast<int64_t>(sizeof(Key)) <= kMostKeys * static_cast<int64_t>(sizeof(uint32_t)) &&
+                  k_ + spare_ <= kMostFound && (sizeof(Key) == 4 || extent_ <= std::max(kShort, kKeysPerSelected * k_));
     if (holds_keys_) return;
     const int64_t most = std::min(lines, kSlotsPerThread * threads);
     slots_ = pieces_ > 1 ? pieces_ : std::clamp<int64_t>(lines * extent_ / kPieceElements, 1, most);
@@ -141,6 +144,9 @@ class TopKPlan final : public Plan {
   }
 
  private:
+  using Bared = std::conditional_t<std::is_same_v<Pair, Narrow>, Short, Bare>;
+  using Key = decltype(Bared::value);
+
   // Where the tensors of a line are.
   struct Place {
     Place(const TopKPlan& plan, const compute_plugin_run& run, int64_t line) {
@@ -185,25 +191,29 @@ class TopKPlan final : public Plan {
 
   // Keys up to a limit, which are k or a few more, unless many are equal; then their ranks.
   void select_by_limit(const Place& place) const {
-    const OrderKernels& kernels = *isa().order;
-    auto* const keys = reinterpret_cast<uint32_t*>(thread_frame());
-    uint32_t *const positions = keys + kMostKeys, *const found = positions + kMostFound + kVectorKeys,
-                    *const ranks = found + kMostFound + kVectorKeys;
+    const KeyKernels& kernels = sizeof(Key) == 4 ? isa().order->narrow_keys : isa().order->wide_keys;
+    auto* const pairs = reinterpret_cast<Pair*>(thread_frame());
+    auto *const found = reinterpret_cast<Key*>(pairs + kMostFound), *const keys = found + kMostFound + kVectorKeys;
+    auto* const positions = reinterpret_cast<uint32_t*>(keys + kMostKeys * sizeof(uint32_t) / sizeof(Key));
+    auto* const ranks = reinterpret_cast<uint32_t*>(pairs);
     load_keys(place.src, keys);
-    int64_t low = -1, high = UINT32_MAX, count = extent_;  // fewer than k up to low; `count` up to high, at least k
-    while (count > k_ + spare_ && high - low > 1) {
-      const int64_t middle = low + (high - low) / 2, up_to = kernels.keys_up_to(keys, extent_, uint32_t(middle));
+    Key low, high;  // fewer than k keys are below low; `count` up to high, at least k
+    kernels.range(keys, extent_, &low, &high);
+    int64_t count = extent_;
+    while (count > k_ + spare_ && low < high) {
+      const Key middle = low + (high - low) / 2;
+      const int64_t up_to = kernels.up_to(keys, extent_, middle);
       if (up_to < k_) {
-        low = middle;
+        low = middle + 1;
       } else {
         high = middle;
         count = up_to;
       }
     }
     if (count <= k_ + spare_) {
-      kernels.find_keys_up_to(keys, extent_, static_cast<uint32_t>(high), positions);
+      kernels.find_up_to(keys, extent_, high, positions);
     } else {
-      count = low < 0 ? 0 : kernels.find_keys_up_to(keys, extent_, static_cast<uint32_t>(low), positions);
+      count = high == 0 ? 0 : kernels.find_up_to(keys, extent_, high - 1, positions);
       for (int64_t i = 0; count < k_; ++i) {
         positions[count] = static_cast<uint32_t>(i);
         count += keys[i] == high;
@@ -211,29 +221,25 @@ class TopKPlan final : public Plan {
     }
     for (int64_t i = 0; i < count; ++i) found[i] = keys[positions[i]];
     if (count <= kMostRanked) {
-      kernels.key_ranks(found, count, ranks);
+      kernels.ranks(found, count, ranks);
       for (int64_t i = 0; i < count; ++i) {
         if (ranks[i] < k_) write_element(place, ranks[i], positions[i]);
       }
       return;
     }
-    auto* const pairs = reinterpret_cast<Narrow*>(ranks + kMostFound + kVectorKeys);
-    for (int64_t i = 0; i < count; ++i) pairs[i] = Narrow::of(found[i], positions[i]);
+    for (int64_t i = 0; i < count; ++i) pairs[i] = Pair::of(found[i], positions[i]);
     std::sort(pairs, pairs + count);
     for (int64_t i = 0; i < k_; ++i) write_element(place, i, pairs[i].position());
   }
 
-  void load_keys(const char* src, uint32_t* keys) const {
-    if (has_kernel()) {
-      isa().order->float32_keys(reinterpret_cast<const uint32_t*>(src), extent_, descending_, 0, keys);
-      return;
+  void load_keys(const char* src, Key* keys) const {
+    if constexpr (sizeof(Key) == 4) {
+      if (has_kernel()) {
+        isa().order->float32_keys(reinterpret_cast<const uint32_t*>(src), extent_, descending_, 0, keys);
+        return;
+      }
     }
-    for (int64_t first = 0; first < extent_; first += kBlock) {
-      Narrow block[kBlock];
-      const int64_t n = std::min(kBlock, extent_ - first);
-      load_pairs(dtype_, descending_, src + first * strides_[0], strides_[0], first, n, block);
-      for (int64_t i = 0; i < n; ++i) keys[first + i] = static_cast<uint32_t>(block[i].key());
-    }
+    load_pairs(dtype_, descending_, src, strides_[0], 0, extent_, reinterpret_cast<Bared*>(keys));
   }
 
   bool has_kernel() const {

@@ -19,6 +19,7 @@ namespace compute::cpu {
 namespace {
 
 constexpr int64_t kLeastRow = 32, kLongestRow = 32 << 10;
+constexpr int64_t kLeastGradRow = 8;             // of layer_norm_grad
 constexpr int64_t kLeastChannel = 16;            // of a group, or of an image
 constexpr int64_t kLongestChannel = 256 << 10;   // of all images: fits in the second cache
 constexpr int64_t kPieceElements = 4 << 10;      // a grain
@@ -50,7 +51,8 @@ int64_t row_of(const compute_plugin_tensor& tensor, int64_t axis) {
 // `like` is an input with all axes; every tensor of `rows` has its rows from `axis` on, and `parameters` from their
 // first axis on.
 std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std::initializer_list<int32_t> rows,
-                                   std::initializer_list<int32_t> parameters = {}, bool takes_halves = false) {
+                                   std::initializer_list<int32_t> parameters = {}, bool takes_halves = false,
+                                   int64_t least = kLeastRow) {
   const auto refusal = [&](int32_t reason, int32_t tensor, const char* what) {
     return Refusal{reason, tensor, std::string(op.name()) + ": " + what + " use the primitive row", ""};
   };
@@ -59,7 +61,7 @@ std::optional<Refusal> refuse_rows(const Op& op, int32_t like, int64_t axis, std
   if (dtype != COMPUTE_DTYPE_FLOAT32 && !(takes_halves && is_half))
     return refusal(COMPUTE_PLUGIN_REFUSE_DTYPE, like, "dtypes other than float32");
   const int64_t n = row_of(op.input(like), axis);
-  if (n < (is_half ? kLeastHalfRow : kLeastRow) || n > (is_half ? kLongestHalfRow : kLongestRow))
+  if (n < (is_half ? kLeastHalfRow : least) || n > (is_half ? kLongestHalfRow : kLongestRow))
     return refusal(COMPUTE_PLUGIN_REFUSE_SHAPE, like, "rows that are so short, or so long,");
   const auto check = [&](std::initializer_list<int32_t> tensors, int64_t first) -> std::optional<Refusal> {
     for (const int32_t i : tensors) {
@@ -533,8 +535,10 @@ std::unique_ptr<Plan> prepare_group_norm(const Op& op) { return std::make_unique
 
 std::optional<Refusal> refuse_layer_norm_grad(const Op& op) {
   const int32_t output = op.input_count();
-  if (output == 5) return refuse_rows(op, 1, axis_of(op, 1), {0, 1, output}, {4, output + 1, output + 2});
-  return refuse_rows(op, 1, axis_of(op, 1), {0, 1, output}, {output + 1, output + 2});
+  const auto refusal = [&](std::initializer_list<int32_t> parameters) {
+    return refuse_rows(op, 1, axis_of(op, 1), {0, 1, output}, parameters, false, kLeastGradRow);
+  };
+  return output == 5 ? refusal({4, output + 1, output + 2}) : refusal({output + 1, output + 2});
 }
 std::unique_ptr<Plan> prepare_layer_norm_grad(const Op& op) { return std::make_unique<LayerNormGradPlan>(op); }
 

@@ -566,10 +566,16 @@ void ReducePlan::reduce_units(Run& run, int64_t begin, int64_t end, char* frame)
     after_.begin(run.scalars + before_scalars_, frame + after_program_offset_);
   for (int64_t unit = begin; unit < end; ++unit) {
     // The segments of a block of columns are consecutive units: the hardware prefetcher fetched the beginning of the
-    // next one, which is still in a cache.
-    const int64_t block = columns_ ? unit / segments_ % blocks_ : unit % blocks_;
-    const int64_t segment_unit =
-        columns_ ? unit / (segments_ * blocks_) * segments_ + unit % segments_ : unit / blocks_;
+    // next one, which is still in a cache. A segment that meets one number after another stays in a cache itself.
+    int64_t block = unit % blocks_, segment_unit = unit / blocks_;
+    if (number_ >= 0) {
+      const int64_t part = unit / kept_outer_;
+      block = part / segments_;
+      segment_unit = unit % kept_outer_ * segments_ + part % segments_;
+    } else if (columns_) {
+      block = unit / segments_ % blocks_;
+      segment_unit = unit / (segments_ * blocks_) * segments_ + unit % segments_;
+    }
     enter(run, segment_unit, frame);
     const int64_t width = std::min(segment_, kept_inner_ - segment_unit % segments_ * segment_);
     const int64_t first = block * block_points_, last = std::min(first + block_points_, points_);
@@ -862,13 +868,19 @@ void ReducePlan::finish(const Run& run, char* frame, const char* accumulators, i
       const int64_t stride = inner_stride(kept_, i);
       operands[1 + i - after_first_] = index_operand(i, offsets[i] + done * stride, stride, n, frame);
     }
-    for (int i = 0; i < outputs_; ++i) results[i] = frame + pack_offsets_[static_cast<size_t>(output_first_ + i)];
-    after_.evaluate(operands, results, n, block, frame + after_program_offset_);
-    for (int i = 0; i < outputs_; ++i) {
+    const auto place = [&](int i) {
       const int operand = output_first_ + i;
-      scatter(operand, static_cast<const char*>(results[i]),
-              run.data[inputs_ + i] + offsets[operand] + done * inner_stride(kept_, operand), n);
-    }
+      return run.data[inputs_ + i] + offsets[operand] + done * inner_stride(kept_, operand);
+    };
+    const auto adjoins = [&](int i) {
+      const int operand = output_first_ + i;
+      return inner_stride(kept_, operand) == sizes_[static_cast<size_t>(operand)];
+    };
+    for (int i = 0; i < outputs_; ++i)
+      results[i] = adjoins(i) ? place(i) : frame + pack_offsets_[static_cast<size_t>(output_first_ + i)];
+    after_.evaluate(operands, results, n, block, frame + after_program_offset_);
+    for (int i = 0; i < outputs_; ++i)
+      if (!adjoins(i)) scatter(output_first_ + i, static_cast<const char*>(results[i]), place(i), n);
   }
 }
 
