@@ -42,7 +42,7 @@ F.interpolate(t, size=6) | t[..., [0, 0, 1, 2, 2, 3]]; F.interpolate(t, scale_fa
 F.interpolate(t * 0 + 2, size=9, mode="linear") | np.full((2, 3, 9), 2.0); F.interpolate((t * 0 + 2)[None], size=(5, 9), mode="bicubic") | np.full((1, 2, 5, 9), 2.0); F.interpolate(t, size=4, mode="nearest-exact") | t; F.upsample(t, scale_factor=2) | t.repeat(2, 2)
 F.pixel_shuffle(t.reshape(1, 4, 2, 3), 2)[0, 0] | [[0.0, 6, 1, 7, 2, 8], [12, 18, 13, 19, 14, 20], [3, 9, 4, 10, 5, 11], [15, 21, 16, 22, 17, 23]]; F.pixel_unshuffle(F.pixel_shuffle(t.reshape(1, 4, 2, 3), 2), 2) | t.reshape(1, 4, 2, 3); F.channel_shuffle(t.reshape(1, 6, 2, 2), 2)[0, 1] | t.reshape(6, 2, 2)[3]
 F.fold(F.unfold(t[None], 2), (3, 4), 2)[0] | t * np.outer([1, 2, 1], [1, 2, 2, 1]); F.fold(F.unfold(t[None], (3, 2), padding=1, stride=2), (3, 4), (3, 2), padding=1, stride=2)[0, :, 0] | t[:, 0]; F.grid_sample(t[None], F.affine_grid([[[1.0, 0, 0], [0, 1, 0]]], (1, 2, 3, 4))) | t[None]; F.grid_sample(t[None], F.affine_grid([[[1.0, 0, 0], [0, 1, 0]]], (1, 2, 3, 4), True), mode="nearest", align_corners=True) | t[None]
-F.grid_sample(t[None], [[[[-1.0, -1.0], [0.0, 0.0], [9.0, 0.0]]]])[0, 0, 0] | [0.0, 5.5, 0.0]; F.grid_sample(t[None], [[[[-1.0, -1.0], [9.0, 9.0]]]], padding_mode="border")[0, 1, 0] | [12.0, 23.0]
+F.grid_sample(t[None], [[[[-1.0, -1.0], [0.0, 0.0], [9.0, 0.0]]]])[0, 0, 0] | [0.0, 5.5, 0.0]; F.grid_sample(t[None], [[[[-1.0, -1.0], [9.0, 9.0]]]], padding_mode="border")[0, 1, 0] | [12.0, 23.0]; F.grid_sample(torch.tile(torch.arange(60.0), (1, 1, 50, 1)).half(), torch.tensor([[[[1.0, 1.0]]]]).half(), align_corners=True).item() | 59.0
 """
 # What stands before `|` writes to x, a copy of the array behind it; then comes the value.
 IN_PLACE = """

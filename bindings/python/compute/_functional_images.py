@@ -2,6 +2,7 @@
 """compute.nn.functional: pools to extents, other extents, and samples of images. See _functional.py."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Sequence
 
 from . import _core, _creation, _dtypes, _functions, _indexing, _manipulation, _ops
@@ -10,6 +11,8 @@ from ._creation import arrays_of
 from ._elementwise import _inexact
 from ._names_axes import sliding_window_view
 from ._names_common import Values
+from .expressions import expression
+from .grad import constant
 
 
 def _several(value, count):
@@ -215,6 +218,25 @@ def affine_grid(theta: Values, size: Sequence[int], align_corners: bool = False)
     return _manipulation.reshape(_functions.matmul(points, theta.mT), (theta.shape[0], *size[2:], 2))
 
 
+# The weights along one axis of the elements before and after a coordinate x, and of the nearest one; 0 outside of the image.
+_BEFORE, _AFTER, _NEAREST = (expression(f"c = {at}; where((c >= 0) & (c <= last), {weight}, 0)", "x", "last") for at, weight in (
+    ("floor(x)", "1 - (x - c)"), ("floor(x) + 1", "x - floor(x)"), ("round(x)", "x - x + 1")))
+_BILINEAR = expression("(p * a + q * b) * c + (r * a + s * b) * d", "p", "q", "r", "s", "a", "b", "c", "d")
+
+
+@functools.cache
+def _places(mode, dtype):
+    """The positions in row-major order of the elements around a point, or of the nearest one."""
+    at, counts = ("round", (0,)) if mode == "nearest" else ("floor", (0, 1))
+    start = f"c = convert({at}(x), {dtype}); r = convert({at}(y), {dtype})"
+    columns = "; ".join(f"c{k} = min(max(c + {k}, 0), right)" for k in counts)
+    rows = "; ".join(f"r{k} = min(max(r + {k}, 0), bottom) * (right + 1)" for k in counts)
+    return expression(f"{start}; {columns}; {rows}; " + "; ".join(f"r{j} + c{i}" for j in counts for i in counts), "x", "y", "right", "bottom")
+
+
+_AT = {True: expression("(x + 1) * (0.5 * (extent - 1))", "x", "extent"), False: expression("((x + 1) * extent - 1) * 0.5", "x", "extent")}
+
+
 def grid_sample(input: Values, grid: Values, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Array:
     """The elements of images at the coordinates `grid`, [n, h, w, 2] in [-1, 1], x first.
 
@@ -227,21 +249,16 @@ def grid_sample(input: Values, grid: Values, mode: str = "bilinear", padding_mod
         raise NotImplementedError(f"grid_sample: mode={mode!r}, padding_mode={padding_mode!r}; use 'bilinear' or 'nearest', and 'zeros' or 'border'")
     x, grid = arrays_of(input, grid)
     n, channels, height, width = x.shape
-    at = [(grid[..., i] + 1) * (0.5 * (extent - 1)) if align_corners else ((grid[..., i] + 1) * extent - 1) * 0.5 for i, extent in enumerate((width, height))]
+    at = [_AT[bool(align_corners)](grid[..., i], extent) for i, extent in enumerate((width, height))]
     if padding_mode == "border":
         at = [_functions.clip(one, 0, extent - 1) for one, extent in zip(at, (width, height))]
     flat = _manipulation.reshape(x, (n, channels, height * width))
-
-    def taken(column, row):
-        inside = (column >= 0) & (column <= width - 1) & (row >= 0) & (row <= height - 1)
-        place = _functions.clip(row, 0, height - 1) * width + _functions.clip(column, 0, width - 1)
-        place = _manipulation.reshape(_ops.cast(place, dtype=_dtypes.int64), (n, 1, -1))
-        found = _ops.take_along_axis(flat, _manipulation.broadcast_to(place, (n, channels, place.shape[-1])), axis=-1)
-        return _manipulation.reshape(found, (n, channels, *grid.shape[1:3])) * _manipulation.expand_dims(_ops.cast(inside, dtype=x.dtype), 1)
-
+    places = _places(mode, "int32" if height * width < 2 ** 31 else "int64")(*map(constant, at), width - 1, height - 1)
+    found = []
+    for place in places if isinstance(places, tuple) else (places,):
+        place = _manipulation.broadcast_to(_manipulation.reshape(place, (n, 1, -1)), (n, channels, grid.shape[1] * grid.shape[2]))
+        found.append(_manipulation.reshape(_ops.take_along_axis(flat, place, axis=-1), (n, channels, *grid.shape[1:3])))
+    x, y = (_manipulation.expand_dims(one, 1) for one in at)
     if mode == "nearest":
-        return taken(*(_ops.round(one) for one in at))
-    left, top = (_ops.floor(one) for one in at)
-    right, below = (_manipulation.expand_dims(one - first, 1) for one, first in zip(at, (left, top)))
-    return (taken(left, top) * (1 - right) * (1 - below) + taken(left + 1, top) * right * (1 - below)
-            + taken(left, top + 1) * (1 - right) * below + taken(left + 1, top + 1) * right * below)
+        return found[0] * (_NEAREST(x, width - 1) * _NEAREST(y, height - 1))
+    return _BILINEAR(*found, _BEFORE(x, width - 1), _AFTER(x, width - 1), _BEFORE(y, height - 1), _AFTER(y, height - 1))
