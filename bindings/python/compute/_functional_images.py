@@ -103,6 +103,11 @@ def interpolate(input: Values, size: Any = None, scale_factor: Any = None, mode:
                            mode="cubic" if mode == "bicubic" else "linear", antialias=antialias, exclude_outside=antialias,
                            coordinate_transformation_mode="align_corners" if align_corners else "half_pixel",
                            cubic_coeff_a=-0.5 if antialias else -0.75)
+    counts = [new // max(n, 1) for n, new in zip(extents, sizes)]
+    if mode != "area" and sizes == tuple(n * count for n, count in zip(extents, counts)) and (factors is None or recompute_scale_factor or list(factors) == counts):
+        parts = _manipulation.reshape(x, (*x.shape[:2], *(part for n in extents for part in (n, 1))))  # each element is repeated: one copy
+        parts = _manipulation.broadcast_to(parts, (*x.shape[:2], *(part for pair in zip(extents, counts) for part in pair)))
+        return _manipulation.reshape(parts, (*x.shape[:2], *sizes))
     for axis, (n, new) in enumerate(zip(extents, sizes), 2):
         if n == new:
             continue
