@@ -66,21 +66,33 @@ class SearchPlan final : public Plan {
   }
 
  private:
-  bool is_before(const char* found_at, T wanted) const {
-    T found;
-    std::memcpy(&found, found_at, sizeof found);
-    return is_right_ ? !is_less(wanted, found) : is_less(found, wanted);
+  void search(const char* sorted, const T* wanted, int64_t* low) const {
+    bool any_nan = false;
+    for (int64_t j = 0; j < kTogether; ++j) any_nan |= wanted[j] != wanted[j];
+    if (any_nan) {
+      search_by(sorted, wanted, low,
+                [this](T found, T x) { return is_right_ ? !is_less(x, found) : is_less(found, x); });
+    } else if (is_right_) {
+      search_by(sorted, wanted, low, [](T found, T x) { return found <= x; });
+    } else {
+      search_by(sorted, wanted, low, [](T found, T x) { return found < x; });
+    }
   }
 
-  void search(const char* sorted, const T* wanted, int64_t* low) const {
+  template <class IsBefore>
+  void search_by(const char* sorted, const T* wanted, int64_t* low, const IsBefore& is_before) const {
+    const auto at = [&](int64_t i) {
+      T found;
+      std::memcpy(&found, sorted + i * step_, sizeof found);
+      return found;
+    };
     int64_t count = terms_;
     while (count > 1) {
       const int64_t half = count / 2;
-      for (int64_t j = 0; j < kTogether; ++j)
-        low[j] += half & -int64_t{is_before(sorted + (low[j] + half - 1) * step_, wanted[j])};
+      for (int64_t j = 0; j < kTogether; ++j) low[j] += half & -int64_t{is_before(at(low[j] + half - 1), wanted[j])};
       count -= half;
     }
-    for (int64_t j = 0; j < kTogether; ++j) low[j] += is_before(sorted + low[j] * step_, wanted[j]);
+    for (int64_t j = 0; j < kTogether; ++j) low[j] += is_before(at(low[j]), wanted[j]);
   }
 
   common::LoopNest nest_;  // operands: values, positions
