@@ -733,6 +733,50 @@ TEST(BlockKernels, StreamsTheSameResults) {
   }
 }
 
+// Values that depend only on columns and scalars, for rows of any length: they are computed once for a row.
+TEST(Map, ValuesOfColumns) {
+  constexpr int64_t kRows = 9;
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (const int64_t n : {1, 5, 64, 127, 128, 129, 200, 255, 256, 1100}) {
+      Expression e;
+      const auto call = [&](int intrinsic, int dtype, std::initializer_list<int> operands) {
+        return e.call(intrinsic, dtype, operands);
+      };
+      constexpr int kMul = COMPUTE_PLUGIN_INTRINSIC_MUL, kAdd = COMPUTE_PLUGIN_INTRINSIC_ADD,
+                    kConvert = COMPUTE_PLUGIN_INTRINSIC_CONVERT;
+      constexpr int kInt = COMPUTE_DTYPE_INT32, kLong = COMPUTE_DTYPE_INT64;
+      const int x = e.input(0, kInt), a = e.input(1, kInt), b = e.input(2, kInt), c = e.input(3, kLong);
+      const int sum = call(kAdd, kInt, {call(kMul, kInt, {a, a}), b});
+      const int wide = call(kMul, kLong, {call(kConvert, kLong, {sum}), c});
+      const int narrow = call(kConvert, kInt, {wide});
+      const int first = call(kAdd, kInt, {call(kMul, kInt, {x, narrow}), sum});
+      const int second = call(kAdd, kInt, {call(kMul, kInt, {first, narrow}), call(kAdd, kInt, {narrow, a})});
+      std::vector<int32_t> rows(kRows * n), left(kRows), right(kRows), y(kRows * n), z(kRows * n), only(kRows * n);
+      std::iota(rows.begin(), rows.end(), -50);
+      std::iota(left.begin(), left.end(), -3);
+      std::iota(right.begin(), right.end(), 7);
+      std::vector<int64_t> factor = {5}, copied(kRows * n);
+      run_map(e.view({first, second, call(kMul, kInt, {narrow, a}), wide}), {kRows, n},
+              {{kInt, {n, 1}, rows.data()},
+               {kInt, {1, 0}, left.data()},
+               {kInt, {1, 0}, right.data()},
+               {kLong, {0, 0}, factor.data()},
+               {kInt, {n, 1}, y.data()},
+               {kInt, {n, 1}, z.data()},
+               {kInt, {n, 1}, only.data()},
+               {kLong, {n, 1}, copied.data()}},
+              {}, isa);
+      for (int64_t p = 0; p < kRows * n; ++p) {
+        const int32_t one = left[p / n], s = one * one + right[p / n], w = s * 5;
+        ASSERT_EQ(y[p], rows[p] * w + s) << isa << " row of " << n << " point " << p;
+        ASSERT_EQ(z[p], y[p] * w + w + one) << isa << " row of " << n << " point " << p;
+        ASSERT_EQ(only[p], w * one) << isa << " row of " << n << " point " << p;
+        ASSERT_EQ(copied[p], w) << isa << " row of " << n << " point " << p;
+      }
+    }
+  }
+}
+
 TEST(Program, KnowsItsIntrinsics) {
   Expression e;
   const int x = e.input(0, COMPUTE_DTYPE_FLOAT32);

@@ -57,6 +57,8 @@ def ptp(x: Values, axis: Any = None, keepdims: bool = False) -> Array:
 
 def _scan(name, op, x, axis, dtype, out):
     x = array_of(x)
+    if x.dtype is _dtypes.bool:
+        x = _ops.cast(x, dtype=_dtypes.int64)
     x, axis = (_flat(x), 0) if axis is None else (x, _whole(axis, name))
     return op(x, axis=axis, dtype=dtype, out=out)
 

@@ -348,12 +348,12 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
     const compute_plugin_node& node = expression.nodes[i];
     const int32_t* operands = expression.operands + node.first_operand;
     const int64_t size = dtype_size(node.dtype);
-    Instruction instruction{call_function(expression, node, table), node.operand_count, {}, {}};
+    Instruction instruction{call_function(expression, node, table), node.operand_count, {}, {}, size};
     for (int32_t k = 0; k < node.operand_count; ++k) instruction.operands[k] = locations[uses.origin(operands[k])];
     cost_ += node_cost(expression, i);
     if (uses[i].fixed) {
       locations[i] = instruction.result = {Place::kFixed, take_fixed()};
-      fixed_instructions_.push_back({instruction, size});
+      fixed_instructions_.push_back(instruction);
       return;
     }
     for (int32_t k = 0; k < node.operand_count; ++k) {
@@ -376,7 +376,7 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
         locations[i] = {Place::kOperand, node.value};
         if (uses[i].copied_first) {
           const Location copy{Place::kTemporary, temporaries.take(size)};
-          instructions_.push_back({copy_function(size), 1, {locations[i]}, copy});
+          instructions_.push_back({copy_function(size), 1, {locations[i]}, copy, size});
           locations[i] = copy;
         }
         break;
@@ -412,14 +412,34 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
   }
 }
 
+void BlockProgram::expect_single_values(const std::vector<bool>& operands) {
+  std::vector<std::pair<int64_t, Location>> moved;  // temporaries, and where their values are instead
+  const auto find = [&](Location& x) {
+    const auto same = [&](const auto& one) { return x.place == Place::kTemporary && one.first == x.index; };
+    if (const auto found = std::find_if(moved.begin(), moved.end(), same); found != moved.end()) x = found->second;
+    return x.place == Place::kFixed || (x.place == Place::kOperand && operands[x.index]);
+  };
+  for (Instruction& instruction : instructions_) {
+    bool single = true;
+    for (int k = 0; k < instruction.operand_count; ++k) single &= find(instruction.operands[k]);
+    if (instruction.result.place != Place::kTemporary) continue;
+    std::erase_if(moved, [&](const auto& one) { return one.first == instruction.result.index; });
+    if (!single) continue;
+    moved.push_back({instruction.result.index, {Place::kFixed, fixed_bytes_}});
+    instruction.result = moved.back().second;
+    fixed_bytes_ += kSplatBytes;
+  }
+  for (Output& output : outputs_) find(output.source);
+}
+
 void BlockProgram::begin(const compute_plugin_scalar* scalars, void* workspace) const {
   for (const FixedValue& value : fixed_values_)
     splat(value.scalar < 0 ? value.bits : scalars[value.scalar].bits, value.size, at(workspace, value.offset));
   const int64_t steps[3] = {};
-  for (const FixedInstruction& fixed : fixed_instructions_) {
+  for (const Instruction& fixed : fixed_instructions_) {
     const void* x[3] = {};
-    for (int k = 0; k < fixed.instruction.operand_count; ++k) x[k] = at(workspace, fixed.instruction.operands[k].index);
-    fixed.instruction.run(x, steps, at(workspace, fixed.instruction.result.index), kSplatBytes / fixed.size);
+    for (int k = 0; k < fixed.operand_count; ++k) x[k] = at(workspace, fixed.operands[k].index);
+    fixed.run(x, steps, at(workspace, fixed.result.index), kSplatBytes / fixed.size);
   }
   bool* const needed = static_cast<bool*>(at(workspace, needed_));
   for (size_t i = 0; i < needs_.size(); ++i) {
@@ -458,9 +478,11 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
     const void* x[3];
     int64_t steps[3];
     for (int k = 0; k < instruction.operand_count; ++k) x[k] = operand_at(instruction.operands[k], &steps[k]);
-    void* result = instruction.result.place == Place::kOutput ? outputs[instruction.result.index]
-                                                              : at(temporaries, instruction.result.index * elements);
-    instruction.run(x, steps, result, n);
+    const auto [place, index] = instruction.result;
+    if (place == Place::kFixed)
+      instruction.run(x, steps, at(workspace, index), kSplatBytes / instruction.size);
+    else
+      instruction.run(x, steps, place == Place::kOutput ? outputs[index] : at(temporaries, index * elements), n);
   }
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const Output& output = outputs_[k];

@@ -51,6 +51,9 @@ class BlockProgram {
   bool needs_blocks() const { return temporary_bytes_ != 0; }
   /// The number of functions that run over each block: one for a compiled row or a single intrinsic.
   int64_t function_count() const { return static_cast<int64_t>(instructions_.size()); }
+  /// Says which operands have the step 0 in every block: values that depend only on these are computed once for a block,
+  /// not for each element. Enlarges the workspace.
+  void expect_single_values(const std::vector<bool>& operands);
   /// Whether `stream` may be called: for one function whose own stores can bypass the cache.
   bool streams() const { return streamed_ != nullptr; }
   /// The size of memory for evaluate with blocks of up to `block` elements; it must be aligned to 64 bytes.
@@ -94,7 +97,8 @@ class BlockProgram {
     BlockFunction run;
     int operand_count;
     Location operands[3];
-    Location result;
+    Location result;   // a fixed place: of one value for the block
+    int64_t size = 0;  // of an element of the result
     int32_t need = 0;  // which of needs_ says whether it runs; 0: always
   };
   // Whether a run needs instructions. That of `where` with a condition that is the same for all elements skips the
@@ -109,10 +113,6 @@ class BlockProgram {
     int64_t size;
     int32_t scalar;  // or -1 for a constant
     uint8_t bits[16];
-  };
-  struct FixedInstruction {
-    Instruction instruction;
-    int64_t size;
   };
   struct Output {
     int32_t dtype;
@@ -130,7 +130,7 @@ class BlockProgram {
   int input_count_ = 0;
   std::vector<IndexOperand> indices_;
   std::vector<FixedValue> fixed_values_;
-  std::vector<FixedInstruction> fixed_instructions_;
+  std::vector<Instruction> fixed_instructions_;
   std::vector<Instruction> instructions_;
   std::vector<Output> outputs_;
   std::vector<Need> needs_;           // empty: every instruction always runs

@@ -20,6 +20,7 @@ constexpr int64_t kBlock = 1024;           // least elements of a block with int
 constexpr int64_t kLongBlock = 8192;       // of one without
 constexpr int64_t kBlockBytes = 12 << 10;  // of its operands and values: less than a first-level cache
 constexpr int64_t kShortRow = 256;         // longer rows are separate blocks
+constexpr int64_t kShortSingle = 128;      // the same if an operand is one value in each row, which would be packed
 constexpr int64_t kAlignedPoints = 512;    // from here on operands are brought to their cache lines
 constexpr int64_t kTileColumns = 256;
 constexpr int64_t kTileBytes = 128;  // of a tile's column, which an operand reads in one go
@@ -209,14 +210,14 @@ void MapPlan::plan_loops() {
 
 void MapPlan::plan_frame() {
   const int inner = nest_.rank - 1;
-  const bool rows = nest_.extents[inner] >= kShortRow || tiles_;
+  bool rows = nest_.extents[inner] >= kShortRow || tiles_;
+  const auto is_single = [&](int i) { return operands_[i].index_dtype == 0 && nest_.strides[i][inner] == 0; };
   // An operand is packed unless every block of it is contiguous or one value.
   const auto packs = [&](int i) {
     const Operand& operand = operands_[i];
-    const int64_t stride = nest_.strides[i][inner];
     if (operand.index_dtype != 0) return true;
     if (operand.linear || operand.constant) return false;
-    return !rows || (stride != operand.size && (stride != 0 || i >= sources_));
+    return !rows || (nest_.strides[i][inner] != operand.size && (!is_single(i) || i >= sources_));
   };
   // A broadcast operand is read again and again, from the cache.
   const auto bytes_of = [&](int i) {
@@ -226,17 +227,31 @@ void MapPlan::plan_frame() {
   };
   int64_t bytes = 0, output_bytes = 0;
   widest_ = sources_;
-  bool contiguous_outputs = true, contiguous = true;
+  bool any_single = false;
   for (size_t i = 0; i < operands_.size(); ++i) {
     if (operands_[i].index_dtype == 0) bytes += bytes_of(static_cast<int>(i));
     if (!operands_[i].constant && operands_[i].size > operands_[widest_].size) widest_ = static_cast<int>(i);
     if (static_cast<int>(i) >= sources_) output_bytes += operands_[i].size * points_;
-    if (static_cast<int>(i) >= sources_) contiguous_outputs &= !packs(static_cast<int>(i));
-    contiguous &= !packs(static_cast<int>(i));
+    any_single |= !operands_[i].constant && is_single(static_cast<int>(i));
   }
   // Where little is written, reading at full speed matters more.
   const int64_t stream_bytes = std::clamp(threads_ * kStreamBytesOfThread, kStreamBytes, kMostStreamBytes);
-  streams_ = bytes >= stream_bytes && output_bytes >= bytes / 4 && contiguous_outputs && !tiles_;
+  streams_ = bytes >= stream_bytes && output_bytes >= bytes / 4 && !tiles_;
+  bool contiguous = true, contiguous_outputs = true;
+  const auto find_contiguous = [&] {
+    contiguous = contiguous_outputs = true;
+    for (int i = 0; i < static_cast<int>(operands_.size()); ++i) {
+      contiguous &= !packs(i);
+      if (i >= sources_) contiguous_outputs &= !packs(i);
+    }
+  };
+  if (!rows && any_single && !streams_ && nest_.extents[inner] >= kShortSingle) {
+    rows = true;
+    find_contiguous();
+    rows = contiguous;
+  }
+  find_contiguous();
+  streams_ &= contiguous_outputs;
   streams_directly_ = streams_ && contiguous && program_.streams();
   buffers_ = program_.needs_blocks() || (streams_ && !streams_directly_) || !contiguous;
   int64_t point_bytes = (program_.workspace_bytes(kBlock) - program_.workspace_bytes(0)) / kBlock;
@@ -257,6 +272,9 @@ void MapPlan::plan_frame() {
     interleaves_ &= operands_[i].size == operands_[sources_].size && nest_.strides[i][0] == outputs * operands_[i].size;
   }
   direct_rows_ = rows && contiguous && !tiles_ && !streams_ && nest_.rank > 1;
+  std::vector<bool> singles(sources_);
+  for (int i = 0; i < sources_; ++i) singles[i] = operands_[i].constant || (direct_rows_ && is_single(i));
+  program_.expect_single_values(singles);
   const auto whole_rows = [&](int64_t block) {
     const int64_t row = nest_.extents[inner];
     return tiles_ || rows || block < row ? block : block / row * row;

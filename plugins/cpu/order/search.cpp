@@ -59,26 +59,29 @@ class SearchPlan final : public Plan {
           to[j] = dst + offsets[1];
           walk.next();
         }
-        bool has_nan = false;
-        for (const T one : wanted) has_nan |= one != one;
-        if (has_nan) {
-          search(sorted, wanted, low,
-                 [&](T found, T one) { return is_right_ ? !is_less(one, found) : is_less(found, one); });
-        } else if (is_right_) {
-          search(sorted, wanted, low, [](T found, T one) { return found <= one; });
-        } else {
-          search(sorted, wanted, low, [](T found, T one) { return found < one; });
-        }
+        search(sorted, wanted, low);
         for (int64_t j = 0; j < n; ++j) std::memcpy(to[j], &low[j], sizeof(int64_t));
       }
     });
   }
 
  private:
-  // `is_before` of a term and a value: whether the term's place is before the value's.
-  template <class Before>
-  void search(const char* sorted, const T* wanted, int64_t* low, const Before& is_before) const {
-    const auto term = [&](int64_t i) {
+  void search(const char* sorted, const T* wanted, int64_t* low) const {
+    bool any_nan = false;
+    for (int64_t j = 0; j < kTogether; ++j) any_nan |= wanted[j] != wanted[j];
+    if (any_nan) {
+      search_by(sorted, wanted, low,
+                [this](T found, T x) { return is_right_ ? !is_less(x, found) : is_less(found, x); });
+    } else if (is_right_) {
+      search_by(sorted, wanted, low, [](T found, T x) { return found <= x; });
+    } else {
+      search_by(sorted, wanted, low, [](T found, T x) { return found < x; });
+    }
+  }
+
+  template <class IsBefore>
+  void search_by(const char* sorted, const T* wanted, int64_t* low, const IsBefore& is_before) const {
+    const auto at = [&](int64_t i) {
       T found;
       std::memcpy(&found, sorted + i * step_, sizeof found);
       return found;
@@ -86,10 +89,10 @@ class SearchPlan final : public Plan {
     int64_t count = terms_;
     while (count > 1) {
       const int64_t half = count / 2;
-      for (int64_t j = 0; j < kTogether; ++j) low[j] += half & -int64_t{is_before(term(low[j] + half - 1), wanted[j])};
+      for (int64_t j = 0; j < kTogether; ++j) low[j] += half & -int64_t{is_before(at(low[j] + half - 1), wanted[j])};
       count -= half;
     }
-    for (int64_t j = 0; j < kTogether; ++j) low[j] += is_before(term(low[j]), wanted[j]);
+    for (int64_t j = 0; j < kTogether; ++j) low[j] += is_before(at(low[j]), wanted[j]);
   }
 
   common::LoopNest nest_;  // operands: values, positions
