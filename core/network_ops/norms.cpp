@@ -313,29 +313,13 @@ std::optional<Lowering> lower_batch_norm_inference(const OpCall& call, const Low
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
   const Layout layout = read_layout(call, 0, Norm::kBatch);
-  const StepOperand x = steps.input(0), variance = steps.input(2);
-  const compute_dtype computed = computed_in(x.dtype);
-  const ScalarTerm epsilon = attribute_term(call, "epsilon", computed).named("epsilon");
-  const bool has_scale = steps.has_input(3);
-  std::vector<StepOperand> inputs = {x, along(steps.input(1), layout, false, x.shape)};
-  StepExpression expression;
-  if (target.is_gpu) {  // a launch takes longer than a root of each element
-    expression = {"(x - mean) / sqrt(variance + epsilon)", {epsilon}, {"x", "mean", "variance"}};
-    inputs.push_back(along(variance, layout, false, x.shape));
-  } else {
-    const StepOperand factor = steps.temporary(computed, variance.shape);
-    std::vector<StepOperand> kept = {variance};
-    StepExpression factors{"1 / sqrt(variance + epsilon)", {epsilon}, {"variance"}};
-    if (has_scale) {
-      factors.text = "scale / sqrt(variance + epsilon)";
-      factors.inputs.push_back("scale");
-      kept.push_back(steps.input(3));
-    }
-    steps.map(factors, std::move(kept), factor);
-    expression = {"(x - mean) * factor", {}, {"x", "mean", "factor"}};
-    inputs.push_back(along(factor, layout, false, x.shape));
-  }
-  for (int32_t i = target.is_gpu ? 3 : 4; i < 5; ++i) {
+  const StepOperand x = steps.input(0);
+  std::vector<StepOperand> inputs = {x};
+  for (int32_t i = 1; i < 3; ++i) inputs.push_back(along(steps.input(i), layout, false, x.shape));
+  StepExpression expression{"(x - mean) / sqrt(variance + epsilon)",
+                            {attribute_term(call, "epsilon", computed_in(x.dtype)).named("epsilon")},
+                            {"x", "mean", "variance"}};
+  for (int32_t i = 3; i < 5; ++i) {
     if (!steps.has_input(i)) continue;
     expression.text += i == 3 ? " * scale" : " + bias";
     expression.inputs.push_back(i == 3 ? "scale" : "bias");
