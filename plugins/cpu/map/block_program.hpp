@@ -51,8 +51,8 @@ class BlockProgram {
   bool needs_blocks() const { return temporary_bytes_ != 0; }
   /// The number of functions that run over each block: one for a compiled row or a single intrinsic.
   int64_t function_count() const { return static_cast<int64_t>(instructions_.size()); }
-  /// Says which operands have the step 0 in every block: values that depend only on these are computed once for a block,
-  /// not for each element. Enlarges the workspace.
+  /// Says which operands have the step 0 in every block: values that depend only on these are computed once for a
+  /// block, not for each element. Enlarges the workspace.
   void expect_single_values(const std::vector<bool>& operands);
   /// Whether `stream` may be called: for one function whose own stores can bypass the cache.
   bool streams() const { return streamed_ != nullptr; }
