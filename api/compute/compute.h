@@ -1324,10 +1324,10 @@ COMPUTE_API compute_error* compute_tensor_expand(compute_tensor* tensor, int32_t
 /* Removes axis `axis` of the tensor, which must have extent 1. */
 COMPUTE_API compute_error* compute_tensor_squeeze(compute_tensor* tensor, int32_t axis, compute_tensor** out_view);
 /* Creates a view with any shape, strides and offset that lies inside the buffer of the tensor. `dtype` has the element
- * size of the tensor's dtype. `offset_bytes` is the offset of element 0 from the start of the buffer. The address of
- * element 0 is a multiple of the element size (of half of it for complex dtypes); buffers begin at a multiple of 64,
- * except for memory that the program or another library made. NULL strides mean row-major. OUT_OF_RANGE if the view
- * exceeds the buffer. */
+ * size of the tensor's dtype, or is the dtype of the parts of its numbers. `offset_bytes` is the offset of element 0
+ * from the start of the buffer. The address of element 0 is a multiple of the element size (of half of it for complex
+ * dtypes); buffers begin at a multiple of 64, except for memory that the program or another library made. NULL strides
+ * mean row-major. OUT_OF_RANGE if the view exceeds the buffer. */
 COMPUTE_API compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, int32_t rank,
                                                const int64_t* shape, const int64_t* strides, int64_t offset_bytes,
                                                compute_tensor** out_view);

@@ -1513,6 +1513,23 @@ COMPUTE_API compute_error* compute_fill_into(compute_stream* stream, const int64
                                              compute_dtype dtype, const compute_fill_options* options,
                                              compute_tensor* result);
 
+/* gather_at: x[..., i, j, k, l, ...]: the elements of x at indices of one to four neighbouring axes from axis on,
+ * each in an array of its own; these broadcast; negative indices count from the end, others outside of x are an
+ * error. Dtype: the dtype of x; indices are integers. Shape: the shape of x, in which the shape to which the indices
+ * broadcast replaces the axes from axis on, one for each array of indices. Exact or correctly rounded. */
+typedef struct compute_gather_at_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t axis; /* 0 */
+} compute_gather_at_options;
+COMPUTE_API compute_error* compute_gather_at(compute_stream* stream, compute_tensor* x, compute_tensor* i,
+                                             compute_tensor* j, compute_tensor* k, compute_tensor* l,
+                                             const compute_gather_at_options* options, compute_tensor** out_y);
+COMPUTE_API compute_error* compute_gather_at_into(compute_stream* stream, compute_tensor* x, compute_tensor* i,
+                                                  compute_tensor* j, compute_tensor* k, compute_tensor* l,
+                                                  const compute_gather_at_options* options, compute_tensor* y);
+
 /* gather_nd: x[i0, i1, ...] for the k indices along the last axis of indices, like ONNX GatherND; negative ones
  * count from the end, others outside of x are an error. Dtype: the dtype of x; indices are integers. Shape: the
  * shape of indices [..., k] without its last axis, then the axes of x from axis k on. Exact or correctly rounded. */
@@ -2623,6 +2640,27 @@ COMPUTE_API compute_error* compute_scatter(compute_stream* stream, compute_tenso
 COMPUTE_API compute_error* compute_scatter_into(compute_stream* stream, compute_tensor* x, compute_tensor* indices,
                                                 compute_tensor* updates, const compute_scatter_options* options,
                                                 compute_tensor* y);
+
+/* scatter_at: x with updates written or combined (set, add, mul, min, max) at the elements that gather_at would
+ * read. Dtype: the dtype of x and updates; indices are integers. Shape: the shape of x; updates have the shape that
+ * gather_at returns. Error bound: n. */
+typedef struct compute_scatter_at_options {
+  uint32_t struct_size;
+  uint32_t struct_type;
+  const void* next;
+  int64_t axis;          /* 0 */
+  const char* reduction; /* NULL: set */
+  int64_t reduction_size;
+  int64_t deterministic; /* 0 */
+} compute_scatter_at_options;
+COMPUTE_API compute_error* compute_scatter_at(compute_stream* stream, compute_tensor* x, compute_tensor* updates,
+                                              compute_tensor* i, compute_tensor* j, compute_tensor* k,
+                                              compute_tensor* l, const compute_scatter_at_options* options,
+                                              compute_tensor** out_y);
+COMPUTE_API compute_error* compute_scatter_at_into(compute_stream* stream, compute_tensor* x, compute_tensor* updates,
+                                                   compute_tensor* i, compute_tensor* j, compute_tensor* k,
+                                                   compute_tensor* l, const compute_scatter_at_options* options,
+                                                   compute_tensor* y);
 
 /* scatter_nd: x with updates written or combined (set, add, mul, min, max) at the indices that gather_nd would read,
  * like ONNX ScatterND. Dtype: the dtype of x and updates; indices are integers. Shape: the shape of x; updates have

@@ -2538,6 +2538,27 @@ inline void fill_into(const Tensor& result, List<int64_t> shape, DType dtype, co
   return Tensor(out);
 }
 
+/// gather_at: x[..., i, j, k, l, ...]: the elements of x at indices of one to four neighbouring axes from axis on, each
+/// in an array of its own; these broadcast; negative indices count from the end, others outside of x are an error.
+/// Dtype: the dtype of x; indices are integers. Shape: the shape of x, in which the shape to which the indices
+/// broadcast replaces the axes from axis on, one for each array of indices. Exact or correctly rounded.
+[[nodiscard]] inline Tensor gather_at(const Tensor& x, const Tensor& i, const Tensor& j = {}, const Tensor& k = {},
+                                      const Tensor& l = {}, Integer axis = 0, const Stream& stream = {}) {
+  compute_gather_at_options options{};
+  options.struct_size = sizeof options;
+  options.axis = axis.value();
+  compute_tensor* out = nullptr;
+  check(compute_gather_at(stream.get(), x.get(), i.get(), j.get(), k.get(), l.get(), &options, &out));
+  return Tensor(out);
+}
+inline void gather_at_into(const Tensor& x, const Tensor& i, const Tensor& j, const Tensor& k, const Tensor& l,
+                           const Tensor& y, Integer axis = 0, const Stream& stream = {}) {
+  compute_gather_at_options options{};
+  options.struct_size = sizeof options;
+  options.axis = axis.value();
+  check(compute_gather_at_into(stream.get(), x.get(), i.get(), j.get(), k.get(), l.get(), &options, y.get()));
+}
+
 /// gather_nd: x[i0, i1, ...] for the k indices along the last axis of indices, like ONNX GatherND; negative ones count
 /// from the end, others outside of x are an error. Dtype: the dtype of x; indices are integers. Shape: the shape of
 /// indices [..., k] without its last axis, then the axes of x from axis k on. Exact or correctly rounded.
@@ -4148,6 +4169,36 @@ inline void scatter_into(const Tensor& x, const Tensor& indices, const Tensor& u
   options.reduction_size = static_cast<int64_t>(reduction.size());
   options.deterministic = deterministic.value();
   check(compute_scatter_into(stream.get(), x.get(), indices.get(), updates.get(), &options, y.get()));
+}
+
+/// scatter_at: x with updates written or combined (set, add, mul, min, max) at the elements that gather_at would read.
+/// Dtype: the dtype of x and updates; indices are integers. Shape: the shape of x; updates have the shape that
+/// gather_at returns. Error bound: n.
+[[nodiscard]] inline Tensor scatter_at(const Tensor& x, const Tensor& updates, const Tensor& i, const Tensor& j = {},
+                                       const Tensor& k = {}, const Tensor& l = {}, Integer axis = 0,
+                                       std::string_view reduction = "set", Flag deterministic = false,
+                                       const Stream& stream = {}) {
+  compute_scatter_at_options options{};
+  options.struct_size = sizeof options;
+  options.axis = axis.value();
+  options.reduction = reduction.data();
+  options.reduction_size = static_cast<int64_t>(reduction.size());
+  options.deterministic = deterministic.value();
+  compute_tensor* out = nullptr;
+  check(compute_scatter_at(stream.get(), x.get(), updates.get(), i.get(), j.get(), k.get(), l.get(), &options, &out));
+  return Tensor(out);
+}
+inline void scatter_at_into(const Tensor& x, const Tensor& updates, const Tensor& i, const Tensor& j, const Tensor& k,
+                            const Tensor& l, const Tensor& y, Integer axis = 0, std::string_view reduction = "set",
+                            Flag deterministic = false, const Stream& stream = {}) {
+  compute_scatter_at_options options{};
+  options.struct_size = sizeof options;
+  options.axis = axis.value();
+  options.reduction = reduction.data();
+  options.reduction_size = static_cast<int64_t>(reduction.size());
+  options.deterministic = deterministic.value();
+  check(compute_scatter_at_into(stream.get(), x.get(), updates.get(), i.get(), j.get(), k.get(), l.get(), &options,
+                                y.get()));
 }
 
 /// scatter_nd: x with updates written or combined (set, add, mul, min, max) at the indices that gather_nd would read,

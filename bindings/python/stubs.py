@@ -61,7 +61,7 @@ SPECIAL = {
     ("digitize", "bins"): LIKE, ("trapezoid", "y"): LIKE, ("trapezoid", "x"): f"{LIKE} | None",
     ("cov", "y"): f"{LIKE} | None", ("corrcoef", "y"): f"{LIKE} | None",
     ("convolve", "mode"): 'Literal["full", "same", "valid"]', ("correlate", "mode"): 'Literal["full", "same", "valid"]',
-    ("searchsorted", "x2"): f"{LIKE} | int | float", ("set_default_device", "device"): "Device | str | None", ("gather_nd", "indices"): LIKE,
+    ("searchsorted", "x2"): f"{LIKE} | int | float", ("set_default_device", "device"): "Device | str | None", ("gather_at", "indices"): LIKE, ("gather_nd", "indices"): LIKE, ("scatter_at", "indices"): LIKE,
     ("einsum", "equation"): f"str | {LIKE}", ("isin", "x1"): f"{LIKE} | {NUMBER}", ("isin", "x2"): f"{LIKE} | {NUMBER}",
     **{(name, "rtol"): f"float | {LIKE} | None" for name in ("lstsq", "matrix_rank", "pinv")}, ("qr", "mode"): 'Literal["reduced", "complete"]',
     **{(name, x): LIKE for name in ("lstsq", "solve", "triangular_solve") for x in ("x1", "x2")},

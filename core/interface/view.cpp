@@ -282,7 +282,7 @@ compute_error* compute_tensor_view(compute_tensor* tensor, compute_dtype dtype, 
     const Tensor& self = viewed(tensor, kName);
     const int64_t count = checked_shape(kName, dtype, rank, shape);
     const int64_t size = dtype_size(dtype);
-    if (size != dtype_size(self.dtype)) {
+    if (size != dtype_size(self.dtype) && !(is_complex(self.dtype) && dtype == real_part_dtype(self.dtype))) {
       throw Error(COMPUTE_ERROR_INVALID_ARGUMENT,
                   fmt::format("{}: {} and {} differ in size", kName, dtype_name(dtype), dtype_name(self.dtype)));
     }

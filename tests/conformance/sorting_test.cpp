@@ -297,6 +297,30 @@ void test_gather_nd(Case& c) {
   if (c.full()) c.run_into({}, {c.uniform({4, 5, 3}), pairs(c, 6, 4, 5)}, Layout::NEGATIVE);
 }
 
+// Indices that broadcast, of other dtypes, of the first and of the last axes.
+void test_gather_at(Case& c) {
+  const auto at = [&](Shape shape, int64_t extent, Dtype dtype = dtype::INT64) {
+    return c.indices(shape, extent, true, dtype);
+  };
+  const Attributes from_one = {{"axis", int64_t{1}}}, last = {{"axis", int64_t{-2}}};
+  for (Layout layout : c.layouts()) {
+    c.run({}, {c.uniform({4, 5, 3}, -2, 2, layout), at({6}, 4), at({6}, 5)}, name(layout));
+    c.run(from_one, {c.uniform({3, 5, 6}, -2, 2, layout), at({4, 1}, 5), at({7}, 6, dtype::INT32)}, name(layout));
+  }
+  if (!c.full()) return;
+  for (Layout layout : c.layouts()) {
+    c.run(from_one, {c.uniform({4, 7, 2}, -2, 2, layout), at({2, 3}, 7, dtype::INT16)}, "one axis");
+    c.run(last, {c.uniform({2, 3, 5, 8}, -2, 2, layout), c.indices({3, 1}, 5, false, dtype::UINT64), at({4}, 8)},
+          "last axes");
+    c.run({}, {c.uniform({3, 2, 4, 5, 8}, -2, 2, layout), at({3, 2}, 3), at({2}, 2), at({}, 4), at({1, 2}, 5)},
+          "four axes");
+    c.run({}, {c.uniform({3, 4}, -2, 2, layout), at({}, 3), at({}, 4)}, "an element");
+  }
+  c.run({}, {c.uniform({4, 5, 3}), at({0}, 4), at({0}, 5)}, "no elements");
+  c.run_into(from_one, {c.uniform({3, 4, 5}), at({6}, 4), at({6}, 5)}, Layout::NEGATIVE);
+  c.run_into(from_one, {c.uniform({3, 4, 5}), at({6, 1}, 4), at({2}, 5)}, Layout::TRANSPOSED);
+}
+
 void test_scatter_nd(Case& c) {
   std::vector<const char*> reductions = {"set", "add", "mul", "min", "max"};
   for (const char* reduction : reductions) {
@@ -320,6 +344,25 @@ void test_scatter_nd(Case& c) {
       c.run(many, {c.uniform({2, 3, 4}, 0.5L, 1.5L), pairs(c, 600, 2, 3), c.uniform({600, 4}, 0.5L, 1.5L)}, "pairs");
     }
   }
+}
+
+void test_scatter_at(Case& c) {
+  const auto numbers = [&](Shape shape, Layout layout = Layout::CONTIGUOUS) {
+    return c.uniform(shape, 0.5L, 1.5L, layout);
+  };
+  for (Layout layout : c.layouts()) {
+    c.run({}, {numbers({4, 5, 3}, layout), numbers({1, 3}, layout), c.indices({1}, 4, true), c.indices({1}, 5, true)},
+          name(layout));
+  }
+  if (oracle::is_bool(c.dtype)) return;
+  const Attributes added = {{"axis", int64_t{1}}, {"reduction", std::string("add")}};
+  c.run(added, {numbers({3, 4, 5}), numbers({3, 2, 6}), c.indices({2, 1}, 4, true), c.indices({6}, 5, true)}, "add");
+  if (!c.full()) return;
+  c.run(added, {numbers({3, 4}), numbers({3, 9}), c.indices({9}, 4, true)}, "one axis");
+  const Attributes last = {{"axis", int64_t{-2}}, {"reduction", std::string("mul")}, {"deterministic", int64_t{1}}};
+  for (Layout layout : c.layouts())
+    c.run(last, {numbers({2, 3, 4, 5}, layout), numbers({2, 3, 7}), c.indices({7}, 4), c.indices({7}, 5)}, "in order");
+  c.run(added, {numbers({3, 4, 5}), numbers({3, 0}), c.indices({0}, 4), c.indices({0}, 5)}, "no updates");
 }
 
 // ---- Sums of products -----------------------------------------------------------------------------------------------
@@ -397,10 +440,12 @@ constexpr Row kRows[] = {
     {"cumulative_sum", test_cumulative, is_number},
     {"diff", test_diff, is_number},
     {"einsum", test_einsum, is_number},
+    {"gather_at", test_gather_at, is_any},
     {"gather_nd", test_gather_nd, is_any},
     {"histogram", test_histogram, is_real},
     {"isin", test_isin, is_ordered, true},
     {"nonzero", test_nonzero, is_any, true},
+    {"scatter_at", test_scatter_at, is_any},
     {"scatter_nd", test_scatter_nd, is_any},
     {"searchsorted", test_searchsorted, is_ordered, true},
     {"segment_reduce", test_segment_reduce, is_number},

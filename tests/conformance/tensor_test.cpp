@@ -167,6 +167,18 @@ void views(const Session& session) {
   EXPECT_EQ(compute_tensor_dtype(bits), COMPUTE_DTYPE_UINT32);
   const Array read = session.download(bits);
   for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(static_cast<int64_t>(read.at(i).integer), 10 + 2 * i);
+
+  // The parts of complex numbers.
+  if (!session.supports(dtype::COMPLEX64, COMPUTE_DTYPE_LEVEL_STORAGE)) return;
+  Array numbers(dtype::COMPLEX64, {4});
+  for (int64_t i = 0; i < 4; ++i)
+    numbers.set(i, Value::of(oracle::Complex(static_cast<Real>(2 * i), static_cast<Real>(2 * i + 1))));
+  const Operand z = session.upload(numbers);
+  const int64_t count[] = {8};
+  Tensor parts;
+  check(compute_tensor_view(z.tensor, COMPUTE_DTYPE_FLOAT32, 1, count, nullptr, 0, parts.out()));
+  const Array each = session.download(parts);
+  for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(each.at(i).re, static_cast<Real>(i));
 }
 
 // Python's rules for starts and stops.

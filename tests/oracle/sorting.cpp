@@ -314,6 +314,61 @@ std::vector<int64_t> named_places(const Array& x, const Array& indices, int64_t&
   return places;
 }
 
+// For each element of the result of gather_at, whose shape is out_shape, the element of x.
+std::vector<int64_t> places_at(const Array& x, std::span<const Array> indices, const Attributes& attributes,
+                               Shape& out_shape) {
+  int64_t axis = integer_or(attributes, "axis", 0);
+  if (axis < 0) axis += x.rank();
+  Shape common;
+  for (const Array& one : indices) common = broadcast(common, one.shape());
+  std::vector<Array> each;
+  for (const Array& one : indices) each.push_back(one.broadcast_to(common));
+  out_shape.assign(x.shape().begin(), x.shape().begin() + axis);
+  out_shape.insert(out_shape.end(), common.begin(), common.end());
+  out_shape.insert(out_shape.end(), x.shape().begin() + axis + static_cast<int64_t>(each.size()), x.shape().end());
+  std::vector<int64_t> places;
+  for_each_index(out_shape, [&](const Shape& at) {
+    const auto middle = at.begin() + axis, end = middle + static_cast<int64_t>(common.size());
+    const int64_t place = position_of(common, Shape(middle, end));
+    Shape from(at.begin(), middle);
+    for (const Array& one : each) {
+      const auto index = static_cast<int64_t>(one.at(place).integer);
+      from.push_back(index < 0 ? index + x.shape()[from.size()] : index);
+    }
+    from.insert(from.end(), end, at.end());
+    places.push_back(position_of(x.shape(), from));
+  });
+  return places;
+}
+
+// x with each of the updates at its place.
+Result written(const Array& x, const Array& updates, const std::vector<int64_t>& places, const Attributes& attributes) {
+  const std::string reduction = text_or(attributes, "reduction", "set");
+  std::vector<std::vector<Value>> added(static_cast<size_t>(x.size()));
+  for (int64_t i = 0; i < updates.size(); ++i)
+    added[static_cast<size_t>(places[static_cast<size_t>(i)])].push_back(updates.at(i));
+  Result result = like(x.dtype(), x.shape());
+  result.accumulator = computed_in(x.dtype());
+  result.roundings = is_complex(x.dtype()) && reduction == "mul" ? 4 : 1;
+  result.terms = updates.size() + 1;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    Element& e = result.elements[static_cast<size_t>(i)];
+    const std::vector<Value>& values = added[static_cast<size_t>(i)];
+    if (reduction == "set" || values.empty()) {
+      e = {values.empty() ? x.at(i) : values.back()};
+      continue;
+    }
+    Running running(x.dtype(), reduction == "add"   ? Kind::sum
+                               : reduction == "mul" ? Kind::prod
+                               : reduction == "min" ? Kind::min
+                                                    : Kind::max);
+    running.add(x.at(i));
+    for (const Value& value : values) running.add(value);
+    e = running.element();
+  }
+  return result;
+}
+
 }  // namespace
 
 Result reference_cumulative_max(std::span<const Array> inputs, const Attributes& attributes) {
@@ -517,6 +572,20 @@ Result reference_diff(std::span<const Array> inputs, const Attributes& attribute
   return result;
 }
 
+Result reference_gather_at(std::span<const Array> inputs, const Attributes& attributes) {
+  const Array& x = inputs[0];
+  Shape shape;
+  const std::vector<int64_t> places = places_at(x, inputs.subspan(1), attributes, shape);
+  Result result = like(x.dtype(), shape);
+  for (size_t i = 0; i < places.size(); ++i) result.elements[i] = {x.at(places[i])};
+  return result;
+}
+
+Result reference_scatter_at(std::span<const Array> inputs, const Attributes& attributes) {
+  Shape shape;
+  return written(inputs[0], inputs[1], places_at(inputs[0], inputs.subspan(2), attributes, shape), attributes);
+}
+
 Result reference_gather_nd(std::span<const Array> inputs, const Attributes&) {
   const Array &x = inputs[0], &indices = inputs[1];
   int64_t count = 0;
@@ -532,33 +601,11 @@ Result reference_gather_nd(std::span<const Array> inputs, const Attributes&) {
 }
 
 Result reference_scatter_nd(std::span<const Array> inputs, const Attributes& attributes) {
-  const Array &x = inputs[0], &updates = inputs[2];
-  const std::string reduction = text_or(attributes, "reduction", "set");
   int64_t count = 0;
-  const std::vector<int64_t> places = named_places(x, inputs[1], count);
-  std::vector<std::vector<Value>> added(static_cast<size_t>(x.size()));
-  for (int64_t i = 0; i < updates.size(); ++i)
-    added[static_cast<size_t>(places[static_cast<size_t>(i / count)] + i % count)].push_back(updates.at(i));
-  Result result = like(x.dtype(), x.shape());
-  result.accumulator = computed_in(x.dtype());
-  result.roundings = is_complex(x.dtype()) && reduction == "mul" ? 4 : 1;
-  result.terms = updates.size() + 1;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    Element& e = result.elements[static_cast<size_t>(i)];
-    const std::vector<Value>& values = added[static_cast<size_t>(i)];
-    if (reduction == "set" || values.empty()) {
-      e = {values.empty() ? x.at(i) : values.back()};
-      continue;
-    }
-    Running running(x.dtype(), reduction == "add"   ? Kind::sum
-                               : reduction == "mul" ? Kind::prod
-                               : reduction == "min" ? Kind::min
-                                                    : Kind::max);
-    running.add(x.at(i));
-    for (const Value& value : values) running.add(value);
-    e = running.element();
-  }
-  return result;
+  std::vector<int64_t> places;
+  for (const int64_t first : named_places(inputs[0], inputs[1], count))
+    for (int64_t i = 0; i < count; ++i) places.push_back(first + i);
+  return written(inputs[0], inputs[2], places, attributes);
 }
 
 Result reference_einsum(std::span<const Array> inputs, const Attributes& attributes) {

@@ -34,7 +34,7 @@ def calls():
     table |= {
         "where": (x > 0, x, x), "reshape": (x, (3,)), "broadcast_to": (x, (2, 3)), "expand_dims": (x, 0), "squeeze": (cp.ones((1, 2)), 0),
         "permute_dims": (m, (1, 0)), "moveaxis": (m, 0, 1), "roll": (x, 1), "repeat": (x, cp.asarray([1, 2, 3])), "tile": (x, (2,)), "pad": (x, 1),
-        "take": (x, i), "take_along_axis": (x, i), "gather_nd": (x, places), "scatter": (x, i, two), "scatter_nd": (x, places, two),
+        "take": (x, i), "take_along_axis": (x, i), "gather_at": (x, i), "gather_nd": (x, places), "scatter": (x, i, two), "scatter_at": (x, two, i), "scatter_nd": (x, places, two),
         "top_k": (x, 2), "histogram": (x,), "bincount": (i, two), "segment_reduce": (x, cp.asarray([0, 3])), "einsum": ("ij,jk->ik", m, m),
         "quantile": (x, 0.5), "percentile": (x, 50), "nanquantile": (x, 0.5), "nanpercentile": (x, 50), "interp": (x, x, x), "full_like": (x, 1), "astype": (x, cp.int32), "clip": (x, x, x),
         "array_split": (x, 3), "split": (x, 3), "hsplit": (x, 3), "vsplit": (m, 2), "gradient": (x, cp.arange(3.0)), "matrix_power": (m, 2),

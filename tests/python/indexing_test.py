@@ -407,11 +407,13 @@ class Indexing(Case):
                 (lambda: cp.scatter_nd(x, cp.asarray([[4], [6]]), 1.0),
                  r"index 6 .* axis 0 of extent 5, at indices\[1, 0\]"),
                 (lambda: x[cp.asarray([0, 3]), cp.asarray([1, 4])],
-                 r"^x\[\.\.\.\] \(gather_nd\): .* axes of extents \[5,4\], at indices\[1, :\]"),
+                 r"^x\[\.\.\.\] \(gather_at\): .* axes of extents \[5,4\], at indices\[1, :\]"),
+                (lambda: x[None, cp.asarray([[0], [3]]), cp.asarray([[1, 2], [0, -5]])],
+                 r"^x\[\.\.\.\] \(gather_at\): .* axes of extents \[5,4\], at indices\[1, 1, :\]"),
                 (lambda: assigned(cp.asarray([4, 6])),
-                 r"^x\[\.\.\.\] = y \(scatter_nd\): index 6 .* axis 0 of extent 5, at indices\[1, 0\]"),
+                 r"^x\[\.\.\.\] = y \(scatter_at\): index 6 .* axis 0 of extent 5, at indices\[1\]"),
                 (lambda: assigned((cp.asarray([4, 6]), cp.asarray([0, 1]))),
-                 r"^x\[\.\.\.\] = y \(scatter_nd\): .* axes of extents \[5,4\], at indices\[1, :\]")):
+                 r"^x\[\.\.\.\] = y \(scatter_at\): .* axes of extents \[5,4\], at indices\[1, :\]")):
             with self.assertRaisesRegex(IndexError, expected):
                 index().tolist()
         with cp.graph.record(cp.device()) as step:

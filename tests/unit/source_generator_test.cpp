@@ -662,11 +662,14 @@ TEST_F(GeneratedText, CompilesSelections) {
 TEST_F(GeneratedText, CompilesGathersBySeveralIndices) {
   for (const compute_dtype dtype : {COMPUTE_DTYPE_BOOL, COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_COMPLEX128}) {
     SCOPED_TRACE(dtype_name(dtype));
-    TestOp pairs("gather_nd"), triples("gather_nd"), turned("gather_nd");
+    TestOp pairs("gather_nd"), triples("gather_nd"), apart("gather_at"), turned("gather_nd");
     pairs.tensor(dtype, {5, 6, 8}).tensor(COMPUTE_DTYPE_INT64, {20, 30, 2}, {1, 20, 600}).output(dtype, {20, 30, 8});
     expect_compiles(pairs);
     triples.tensor(dtype, {5, 6, 8}).tensor(COMPUTE_DTYPE_INT32, {20, 30, 3}).output(dtype, {20, 30});
     expect_compiles(triples);
+    apart.tensor(dtype, {3, 5, 6, 8}).tensor(COMPUTE_DTYPE_INT64, {20, 1}).tensor(COMPUTE_DTYPE_INT32, {30});
+    apart.absent().absent().output(dtype, {3, 20, 30, 8}).integers("axis", {-3});
+    expect_compiles(apart);
     turned.tensor(dtype, {5, 6}, {-6, 1}).tensor(COMPUTE_DTYPE_INT64, {9, 2}).output(dtype, {9});
     EXPECT_TRUE(refuse_op(turned.view(), gpu()));
   }

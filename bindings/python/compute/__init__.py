@@ -33,7 +33,7 @@ from ._functions import (all, allclose, any, argmax, argmin, argsort, astype, bi
                          imag, isclose, isin, matmul, max, mean, median, min, nonzero, prod, quantile, real, reduce_and,
                          reduce_or, reduce_xor, searchsorted, segment_reduce, sort, std, sum, tensordot, top_k, unique_all, unique_counts, unique_inverse,
                          unique_values, var, vecdot, where)
-from ._indexing import gather_nd, scatter, scatter_nd, take, take_along_axis
+from ._indexing import gather_at, gather_nd, scatter, scatter_at, scatter_nd, take, take_along_axis
 from ._info import __array_namespace_info__
 from ._manipulation import (broadcast_arrays, broadcast_shapes, broadcast_to, concat, expand_dims, flip,
                             matrix_transpose, moveaxis, pad, permute_dims, repeat, reshape, roll, squeeze, stack, tile,

@@ -106,7 +106,7 @@ _TYPES = {
 _C_FUNCTION = re.compile(r"^(compute_\w+|broadcast)(?=:)")
 # What messages of the library say, in the words of this package.
 _WORDS = [(re.compile(pattern), words) for pattern, words in (
-    (r"^gather_nd(?=: (an )?index )", "x[...] (gather_nd)"), (r"^scatter_nd(?=: (an )?index )", "x[...] = y (scatter_nd)"),
+    (r"^(gather_(?:at|nd))(?=: (an )?index )", r"x[...] (\1)"), (r"^(scatter_(?:at|nd))(?=: (an )?index )", r"x[...] = y (\1)"),
     (r"\bcast\(([^(),]+), (\w+)\)", r"astype(\1, \2)"),
     (r"\bcast (it|one of them|updates|the result)\b", r"convert \1"),
     (r"\bthe number float64\b", "a float"), (r"\bthe number complex128\b", "a complex number"),

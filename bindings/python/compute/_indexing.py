@@ -153,16 +153,24 @@ def _broadcast(arrays):
 _WHOLE = (_dtypes.int64, _dtypes.int32)
 
 
-def arrays_alone(x, key):
-    """The indices of a key of several arrays of integers and nothing else, as arrays of int64 of one shape; else None."""
-    if not isinstance(key, tuple) or not 1 < len(key) <= x.ndim:
+_MOST = 4  # axes that gather_at indexes
+_ALL = slice(None)
+
+
+def neighbours(x, key):
+    """For x[i, j], x[:, i] and the like the arrays of integers, one to four, and the first of their axes; else None."""
+    if not isinstance(key, tuple) or len(key) > x.ndim:
         return None
-    is_alike = True
-    for one in key:
+    axis = 0
+    while axis < len(key) and type(key[axis]) is slice and key[axis] == _ALL:
+        axis += 1
+    arrays = key[axis:]
+    if not 1 <= len(arrays) <= _MOST:
+        return None
+    for one in arrays:
         if not isinstance(one, Array) or one.dtype not in _WHOLE:
             return None
-        is_alike = is_alike and one.dtype is _dtypes.int64 and one.shape == key[0].shape
-    return key if is_alike else _broadcast(key)
+    return arrays, axis
 
 
 def _one_array(x, key):
@@ -178,27 +186,42 @@ def _one_array(x, key):
     return None
 
 
+def _masked(x, mask):
+    """x[mask] for a mask of the extents of the first axes of `x`, which are one axis if both arrays can be seen so."""
+    if mask.ndim > 1:
+        flat = _core.reshape_view_or_none(x, (mask.size, *x.shape[mask.ndim:]))
+        row = _core.reshape_view_or_none(mask, (mask.size,))
+        if flat is not None and row is not None:
+            x, mask = flat, row
+    positions = _positions(mask)
+    return _ops.take(x, positions[0], axis=0) if len(positions) == 1 else _ops.gather_at(x, *positions)
+
+
 def _getitem(x, key):
-    if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim > 0:
-        return _ops.take(x, key, axis=0)
+    if isinstance(key, Array) and x.ndim > 0:
+        if key.dtype in _WHOLE:
+            return _ops.take(x, key, axis=0)
+        if key.dtype is _dtypes.bool and 0 < key.ndim <= _MOST and key.shape == x.shape[:key.ndim]:
+            return _masked(x, key)
+    if (several := neighbours(x, key)) is not None:
+        arrays, axis = several
+        return _ops.take(x, *arrays, axis=axis) if len(arrays) == 1 else _ops.gather_at(x, *arrays, axis=axis)
     if (one := _one_array(x, key)) is not None:
         return _ops.take(*one, axis=0)
-    if (several := arrays_alone(x, key)) is not None:
-        return _ops.gather_nd(x, stacked(several))
     if isinstance(key, list):
         return x[_as_index(key)]
     keys = _expand(x, key)
     if not any(isinstance(one, Array) for one in keys):
         return x[tuple(keys)]
     plan = _Plan(x, keys)
-    if len(plan.axes) == 1:
-        axis = plan.axes[0]
-        taken = _ops.take(plan.view, plan.indices[0], axis=axis)
-        if axis == plan.target:
-            return taken
-        count = plan.indices[0].ndim
-        return _core.permute_view(taken, [*range(axis, axis + count), *range(axis), *range(axis + count, taken.ndim)])
-    return plan.place(_ops.gather_nd(plan.moved, plan.stacked()))
+    first, last = plan.axes[0], plan.axes[-1]
+    if last - first + 1 != len(plan.axes) or len(plan.axes) > _MOST:
+        return plan.place(_ops.gather_nd(plan.moved, plan.stacked()))
+    taken = _ops.gather_at(plan.view, *plan.indices, axis=first)
+    if first == plan.target:
+        return taken
+    end = first + plan.indices[0].ndim
+    return _core.permute_view(taken, [*range(first, end), *range(first), *range(end, taken.ndim)])
 
 
 def _check_assigned(value, target):
@@ -250,11 +273,6 @@ def _setitem(x, key, value):
     value = _as_value(value, x)
     if (one := _one_array(x, key)) is not None:
         x, key = one
-    if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim and key.ndim:
-        updates = _spread(value, key.shape + x.shape[1:], x)
-        if updates.size:
-            _ops.scatter_nd(x, _apart(key[..., None], x), _apart(updates, x), out=x)
-        return
     if isinstance(key, Array) and key.dtype is _dtypes.bool and (not isinstance(value, Array) or value.ndim == 0):
         _check_mask(key, x, 0)
         if key.size == 0:
@@ -264,10 +282,18 @@ def _setitem(x, key, value):
             value = _core.broadcast_view(_apart(value, x), x.shape)
         _ops.where(mask, value, x, out=x)
         return
-    if (several := arrays_alone(x, key)) is not None:
-        updates = _spread(value, several[0].shape + x.shape[len(several):], x)
-        if updates.size:
-            _ops.scatter_nd(x, stacked(several), _apart(updates, x), out=x)
+    several = ((key,), 0) if isinstance(key, Array) and key.dtype in _WHOLE and x.ndim else neighbours(x, key)
+    if several is not None:
+        arrays, axis = several
+        if isinstance(value, Array):
+            shapes = [one.shape for one in arrays]
+            shape = shapes[0] if shapes.count(shapes[0]) == len(shapes) else broadcast_shapes(*shapes)
+            value = _apart(_spread(value, x.shape[:axis] + shape + x.shape[axis + len(arrays):], x), x)
+        elif x.dtype in _dtypes.INEXACT:
+            value = value if isinstance(value, complex) else float(value)
+        else:
+            _dtypes.check_range(value, x.dtype)
+        _ops.scatter_at(x, value, *(_apart(one, x) for one in arrays), axis=axis, out=x)
         return
     keys = _expand(x, key)
     if not any(isinstance(one, Array) for one in keys):
@@ -324,7 +350,7 @@ _core.hooks.update(getitem=_getitem, setitem=_setitem, assign=_assign, in_place=
 
 # ---- Functions ------------------------------------------------------------------------------------------------------
 
-from ._manipulation import _flat, _whole  # noqa: E402
+from ._manipulation import _axis, _flat, _whole, broadcast_shapes  # noqa: E402
 
 
 def _placed(indices, x):
@@ -372,6 +398,16 @@ def take_along_axis(x, /, indices, axis=-1):
     if axis is None:
         x, axis = _flat(x), 0
     return _ops.take_along_axis(x, indices, axis=_whole(axis, "take_along_axis"))
+
+
+def gather_at(x, /, *indices, axis=0):
+    """x[..., i, j, ...] for one to four arrays of indices, which broadcast, of the axes from `axis` on.
+
+    >>> compute.gather_at([[1, 2], [3, 4]], [0, 1], [1, 0])
+    Array([2, 3], dtype=int64)
+    """
+    x = array_of(x)
+    return _ops.gather_at(x, *(_placed(one, x) for one in indices), axis=_whole(axis, "gather_at"))
 
 
 def gather_nd(x, indices, /):
@@ -435,6 +471,22 @@ def written_along(x, dim, index, src=None, *, value=None, reduce=None, out=None)
     if reduce is None:
         return _ops.scatter(x, index, updates, axis=axis, out=out)
     return _ops.scatter(x, index, updates, axis=axis, reduction=_REDUCTIONS.get(reduce, reduce), out=out)
+
+
+def scatter_at(x, updates, /, *indices, axis=0, reduction="set"):
+    """`x` with `updates` written where gather_at would read, as a new array.
+
+    `updates` broadcasts to the shape of gather_at(x, *indices, axis=axis). For `reduction` see scatter.
+
+    >>> compute.scatter_at([[1, 2], [3, 4]], 9, [0, 1], [1, 0])
+    Array([[1, 9],
+           [9, 4]], dtype=int64)
+    """
+    x = array_of(x)
+    indices, axis = [array_of(_placed(one, x)) for one in indices], _axis(axis, x.ndim, "scatter_at")
+    shape = broadcast_shapes(*(one.shape for one in indices))
+    updates = _updates(updates, x, x.shape[:axis] + shape + x.shape[axis + len(indices):])
+    return _ops.scatter_at(x, updates, *indices, axis=axis, reduction=reduction)
 
 
 def scatter_nd(x, indices, updates, /, *, reduction="set"):

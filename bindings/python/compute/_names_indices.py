@@ -11,7 +11,6 @@ from ._dtypes import INEXACT
 from ._errors import renamed
 from ._manipulation import _axis, _flat
 from ._names_common import Axis, Values, _number_or_array
-from ._names_creation import tri
 from ._names_properties import ndim, shape
 
 
@@ -367,16 +366,29 @@ def tril_indices(n: int = 0, k: int = 0, m: int | None = None, **names: Any) -> 
     (Array([0, 1, 1], dtype=int64), Array([0, 0, 1], dtype=int64))
     """
     if names:
-        return _index_matrix(tril_indices, n, k, **names)
-    return _functions.nonzero(tri(n, m, k, dtype=_dtypes.bool))
+        return _index_matrix(True, n, k, **names)
+    return tuple(_triangle(True, n, k, n if m is None else m))
 
 
-def _index_matrix(function, n, k, *, offset=0, dtype=None, device=None, **names):
+def _triangle(is_lower, rows, k, columns):
+    """The indices on and below, or on and above, a diagonal. How many there are is known without waiting."""
+    def sum_to(n):
+        return n * (n + 1) // 2 if n > 0 else 0
+
+    below = k if is_lower else k - 1  # row i has min(max(i + below + 1, 0), columns) elements on and below this diagonal
+    count = sum_to(rows + below) - sum_to(below) - sum_to(rows + below - columns) + sum_to(below - columns)
+    triangle = _ops.tril if is_lower else _ops.triu
+    places = _ops.nonzero(triangle(_creation.ones((rows, columns), dtype=_dtypes.bool), k=k))[0]
+    return places[:, :count if is_lower else rows * columns - count]
+
+
+def _index_matrix(is_lower, n, k, *, offset=0, dtype=None, device=None, **names):
     """The indices of a call with PyTorch's parameters, as a matrix."""
-    found = function(names.pop("row", n), offset, names.pop("col", k))
+    found = _triangle(is_lower, names.pop("row", n), offset, names.pop("col", k))
     if names:
-        raise TypeError(f"{function.__name__}() got an unexpected keyword argument {next(iter(names))!r}")
-    return _functions.astype(_ops.stack(*found, axis=0), dtype or _dtypes.int64, copy=False)
+        name = "tril_indices" if is_lower else "triu_indices"
+        raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(names))!r}")
+    return _functions.astype(found, dtype or _dtypes.int64, copy=False)
 
 
 def triu_indices(n: int = 0, k: int = 0, m: int | None = None, **names: Any) -> Any:
@@ -388,8 +400,8 @@ def triu_indices(n: int = 0, k: int = 0, m: int | None = None, **names: Any) -> 
     (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
     """
     if names:
-        return _index_matrix(triu_indices, n, k, **names)
-    return _functions.nonzero(_ops.logical_not(tri(n, m, k - 1, dtype=_dtypes.bool)))
+        return _index_matrix(False, n, k, **names)
+    return tuple(_triangle(False, n, k, n if m is None else m))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:

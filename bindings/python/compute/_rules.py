@@ -518,6 +518,13 @@ def _take_along_axis(inputs, outputs, attributes, dy):
     return [_ops.scatter(dx, places, _wide(dy), axis=axis, reduction="add", out=dx), None]
 
 
+@_rule("gather_at")
+def _gather_at(inputs, outputs, attributes, dy):
+    x, *indices = inputs
+    dx = _creation.zeros_like(_wide(x))
+    return [_ops.scatter_at(dx, _wide(dy), *indices, reduction="add", out=dx, **attributes), *(None for _ in indices)]
+
+
 @_rule("gather_nd")
 def _gather_nd(inputs, outputs, attributes, dy):
     return [_ops.scatter_nd(_creation.zeros_like(_wide(inputs[0])), inputs[1], _wide(dy), reduction="add"), None]
@@ -540,6 +547,20 @@ def _scatter(inputs, outputs, attributes, dy):
     axis = _axis(attributes.get("axis", 0), dy.ndim, "gradient")
     spanned = dy[tuple(slice(None) if i == axis else slice(n) for i, n in enumerate(inputs[1].shape))]
     return _scattered("scatter", inputs, attributes, dy, _ops.take_along_axis(spanned, inputs[1], axis=axis))
+
+
+@_rule("scatter_at")
+def _scatter_at(inputs, outputs, attributes, dy):
+    indices, axis = inputs[2:], attributes.get("axis", 0)
+    taken = _ops.gather_at(dy, *indices, axis=axis)
+    reduction = attributes.get("reduction", "set")
+    if reduction == "add":
+        dx = dy
+    elif reduction == "set":
+        dx = _ops.scatter_at(dy, 0, *indices, **attributes)
+    else:
+        raise TypeError(f'the gradient of scatter_at with the reduction "{reduction}" is not known')
+    return [dx, taken, *(None for _ in indices)]
 
 
 @_rule("scatter_nd")

@@ -273,8 +273,9 @@ def _indexed(x, key, dy):
 
     wide = _ops.cast(dy, dtype=_dtypes.float32) if dy.dtype in (_dtypes.float16, _dtypes.bfloat16) else dy
     dx = _creation.zeros(x.shape, dtype=wide.dtype, device=x.device)
-    if (several := _indexing.arrays_alone(x, key)) is not None:
-        return _ops.scatter_nd(dx, _indexing.stacked(several), wide, reduction="add", out=dx)
+    if (several := _indexing.neighbours(x, key)) is not None:
+        arrays, axis = several
+        return _ops.scatter_at(dx, wide, *arrays, axis=axis, reduction="add", out=dx)
     plan = _indexing._Plan(dx, _indexing._expand(x, key))
     if dy.size:
         _ops.scatter_nd(plan.moved, plan.stacked(), plan.unplace(wide), reduction="add", out=plan.moved)

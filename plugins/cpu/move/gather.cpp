@@ -72,10 +72,10 @@ template <class T, class Index>
   return bad;
 }
 
-// The same for elements that are contiguous in dst and along the axis. It checks many indices at a time: fewer
-// instructions per element allow more loads in flight.
+// The same for elements that are contiguous in dst and along the axis. It checks many indices at a time, unless that
+// has been done: fewer instructions per element allow more loads in flight.
 template <class T, class Index>
-bool pick_dense(char* dst, const char* src, const char* index, int64_t extent, int64_t n) {
+bool pick_dense(char* dst, const char* src, const char* index, int64_t extent, int64_t n, bool is_checked) {
   constexpr int64_t kSize = sizeof(T), kIndexSize = sizeof(Index);
   const auto pick_checked = [&](int64_t first, int64_t count) {
     return pick<T, Index>(dst + first * kSize, kSize, src, 0, kSize, index + first * kIndexSize, kIndexSize, extent,
@@ -84,7 +84,7 @@ bool pick_dense(char* dst, const char* src, const char* index, int64_t extent, i
   bool bad = false;
   int64_t j = 0;
   for (; j + kCheckedAtOnce <= n && extent > 0; j += kCheckedAtOnce) {
-    if (!are_positions<Index>(index + j * kIndexSize, extent)) {
+    if (!is_checked && !are_positions<Index>(index + j * kIndexSize, extent)) {
       bad |= pick_checked(j, kCheckedAtOnce);
       continue;
     }
@@ -99,15 +99,25 @@ bool pick_dense(char* dst, const char* src, const char* index, int64_t extent, i
 // The same for an element of each size.
 template <class T>
 bool pick(compute_dtype dtype, char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t axis_stride,
-          const char* index, int64_t index_stride, int64_t extent, int64_t n) {
+          const char* index, int64_t index_stride, int64_t extent, int64_t n, bool is_checked) {
   constexpr int64_t kSize = sizeof(T);
   const bool is_long = dtype == COMPUTE_DTYPE_INT64;
   if (dst_stride == kSize && axis_stride == kSize && src_stride == 0 && index_stride == (is_long ? 8 : 4)) {
-    return is_long ? pick_dense<T, int64_t>(dst, src, index, extent, n)
-                   : pick_dense<T, int32_t>(dst, src, index, extent, n);
+    return is_long ? pick_dense<T, int64_t>(dst, src, index, extent, n, is_checked)
+                   : pick_dense<T, int32_t>(dst, src, index, extent, n, is_checked);
   }
   return is_long ? pick<T, int64_t>(dst, dst_stride, src, src_stride, axis_stride, index, index_stride, extent, n)
                  : pick<T, int32_t>(dst, dst_stride, src, src_stride, axis_stride, index, index_stride, extent, n);
+}
+
+// True if none of n indices counts from the end or is out of range.
+template <class Index>
+bool are_positions(const char* indices, int64_t extent, int64_t n) {
+  const int64_t whole = extent > 0 ? n - n % kCheckedAtOnce : 0;
+  for (int64_t j = 0; j < whole; j += kCheckedAtOnce)
+    if (!are_positions<Index>(indices + j * int64_t{sizeof(Index)}, extent)) return false;
+  const auto* const each = reinterpret_cast<const Index*>(indices);
+  return std::all_of(each + whole, each + n, [=](int64_t at) { return at >= 0 && at < extent; });
 }
 
 class GatherPlan final : public Plan {
@@ -142,6 +152,8 @@ class GatherPlan final : public Plan {
     streams_ = fetches_rows_ && strides_[0] == size_ && row_bytes % kLine == 0 && nest_.strides[0][0] % kLine == 0 &&
                nest_.points() * size_ >= (thread_count() > 1 ? kSharedStreamBytes : kStreamBytes);
     rows_ahead_ = divide_up(kStreamAhead, row_bytes);
+    repeats_ = nest_.rank >= 2 && strides_[1] == dtype_size(index.dtype);
+    for (int axis = 0; axis < loops_; ++axis) repeats_ &= nest_.strides[1][static_cast<size_t>(axis)] == 0;
     cuts_ = divide_up(inner_, kPieceElements);
     units_ = nest_.points() / inner_ * cuts_;
     grain_ = std::max<int64_t>(kPieceElements / inner_, 1);
@@ -153,6 +165,9 @@ class GatherPlan final : public Plan {
     const char* const src = address(run.tensors[0]) + nest_.offsets[2];
     std::atomic<bool> bad{false};
     const bool streams = streams_ && reinterpret_cast<uintptr_t>(dst) % kLine == 0;
+    const bool is_checked =
+        repeats_ && (index_dtype_ == COMPUTE_DTYPE_INT64 ? are_positions<int64_t>(index, extent_, inner_)
+                                                         : are_positions<int32_t>(index, extent_, inner_));
     parallel_for(units_, grain_, [&](int64_t begin, int64_t end) {
       if (streams) {
         if (stream_rows(dst, index, src, begin, end)) bad.store(true, std::memory_order_relaxed);
@@ -169,8 +184,9 @@ class GatherPlan final : public Plan {
         const int64_t first = cut * kPieceElements;
         if (fetches_rows_ && unit + kRowsAhead < end)
           fetch_row(index + offsets[1] + kRowsAhead * nest_.strides[1][0], src + offsets[2]);
-        piece_bad |= gather_row(dst + offsets[0] + first * strides_[0], index + offsets[1] + first * strides_[1],
-                                src + offsets[2] + first * strides_[2], std::min(kPieceElements, inner_ - first));
+        piece_bad |=
+            gather_row(dst + offsets[0] + first * strides_[0], index + offsets[1] + first * strides_[1],
+                       src + offsets[2] + first * strides_[2], std::min(kPieceElements, inner_ - first), is_checked);
         if (++cut == cuts_) {
           cut = 0;
           walk.next();
@@ -182,8 +198,8 @@ class GatherPlan final : public Plan {
   }
 
  private:
-  // True iff there was an index out of range.
-  bool gather_row(char* dst, const char* index, const char* src, int64_t n) const {
+  // True iff there was an index out of range. `is_checked`: no index is, and none counts from the end.
+  bool gather_row(char* dst, const char* index, const char* src, int64_t n, bool is_checked) const {
     if (strides_[1] == 0) {
       int64_t at = 0;
       if (resolve_indices(index_dtype_, index, 0, 1, extent_, &at)) return true;
@@ -191,7 +207,8 @@ class GatherPlan final : public Plan {
       return false;
     }
     const auto pick_all = [&]<class T>(T) {
-      return pick<T>(index_dtype_, dst, strides_[0], src, strides_[2], axis_stride_, index, strides_[1], extent_, n);
+      return pick<T>(index_dtype_, dst, strides_[0], src, strides_[2], axis_stride_, index, strides_[1], extent_, n,
+                     is_checked);
     };
     switch (size_) {
       case 1:
@@ -290,6 +307,7 @@ class GatherPlan final : public Plan {
   int loops_ = 0;
   bool fetches_rows_ = false;
   bool picks_rows_ = false;  // short rows, each with one index
+  bool repeats_ = false;     // all rows have the same indices
   bool streams_ = false;     // non-temporal stores write rows
   int64_t rows_ahead_ = 1;
   int64_t inner_ = 1;

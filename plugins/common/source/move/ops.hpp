@@ -17,8 +17,8 @@ std::vector<int64_t> row_major(std::span<const int64_t> shape);
 constexpr int64_t kSteps = 4;  // elements that an item of a GPU has in flight, if they fill the device
 int64_t choose_steps(int64_t vectors, const Dialect& dialect);
 
-/// Why the kernel of gather_nd is not for this op.
-std::optional<Refusal> refuse_gather_nd(const Op& op, const Dialect& dialect);
+/// Why the kernel of gather_at and gather_nd is not for this op.
+std::optional<Refusal> refuse_several_indices(const Op& op, const Dialect& dialect);
 
 /// Why the kernels of take_grad are not for this op.
 std::optional<Refusal> refuse_take_grad(const Op& op, const Dialect& dialect);
