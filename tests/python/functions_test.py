@@ -294,6 +294,10 @@ class Padding(Case):
             for width in (1, ((0, 1), (2, 0), (0, 0), (3, 4)), ((1, 1), (2, 1), (0, 3), (0, 0))):
                 for given in (a, turned):
                     self.assert_same(cp.pad(given, width, mode), np.pad(x, width, mode), note=mode)
+        x = np.arange(8 * 4 * 260 * 256, dtype=np.float32).reshape(8, 4, 260, 256)  # by one gather
+        for mode in ("edge", "reflect", "symmetric", "wrap"):
+            width = ((0, 0), (0, 0), (2, 1), (0, 3))
+            self.assert_same(cp.pad(self.device_array(x), width, mode), np.pad(x, width, mode), note=mode)
         line = np.arange(3)
         for mode in ("reflect", "symmetric", "edge"):  # longer than the axis
             self.assert_same(cp.pad(self.device_array(line), (7, 9), mode), np.pad(line, (7, 9), mode), note=mode)

@@ -415,9 +415,13 @@ def _gatherable(x, widths):
     padded = [axis for axis, width in enumerate(widths) if any(width)]
     if not padded or not x.size or padded[-1] - padded[0] >= 4 or max(x.shape[padded[0]:padded[-1] + 1]) > _SHORT:
         return None
-    if x.device.name == "cpu" and (x.nbytes < 8 << 20 or math.prod(x.shape[:padded[0]]) < 8):
-        return None
-    return padded[0], padded[-1] + 1
+    is_large = x.device.name == "cpu" and x.nbytes >= 8 << 20 and math.prod(x.shape[:padded[0]]) >= 8
+    return (padded[0], padded[-1] + 1) if is_large or _is_gpu(x.device) else None
+
+
+@functools.cache
+def _is_gpu(device):
+    return device.info()["kind"] in (2, 3)  # not OpenCL on processors
 
 
 def _gathered(x, widths, mode, first, end):
