@@ -88,8 +88,17 @@ TEST_P(CpuRows, EveryElementwiseOpIsOneLoop) {
       }
     }
   }
+  // nan_to_num of the Python package.
+  for (const compute_dtype dtype : {COMPUTE_DTYPE_FLOAT32, COMPUTE_DTYPE_FLOAT64}) {
+    constexpr std::string_view kInput[] = {"x"}, kNumbers[] = {"a", "b"};
+    const LeafDesc leaves[] = {{dtype}, {COMPUTE_DTYPE_FLOAT64, true, true}, {COMPUTE_DTYPE_FLOAT64, true, true}};
+    const TypedExpression e =
+        type_expression(parse("where(isnan(x), a, min(max(x, -b), b))", kInput, kNumbers), leaves);
+    EXPECT_EQ(cpu::BlockProgram(e.plugin_view(), *table_).function_count(), 1) << dtype_name(dtype);
+    ++rows;
+  }
   EXPECT_GT(checked, 150);
-  EXPECT_EQ(rows, table_->row_count);  // and none is there that no op has
+  EXPECT_EQ(rows, table_->row_count);  // and none is there that nothing else has
 }
 
 TEST_P(CpuRows, ArithmeticOfHalvesIsOneLoop) {

@@ -109,8 +109,10 @@ class TopKPlan final : public Plan {
     const int64_t lines = nest_.points(), threads = thread_count();
     if (threads > 1 && lines < threads && extent_ >= 2 * kPiece) pieces_ = (extent_ + kPiece - 1) / kPiece;
     spare_ = std::max(k_ / 4, int64_t{8});
+    const bool has_wide_vectors = isa().set >= InstructionSet::avx2;  // SSE2 does not compare 64 bits
     holds_keys_ = extent_ * static_cast<int64_t>(sizeof(Key)) <= kMostKeys * static_cast<int64_t>(sizeof(uint32_t)) &&
-                  k_ + spare_ <= kMostFound && (sizeof(Key) == 4 || extent_ <= std::max(kShort, kKeysPerSelected * k_));
+                  k_ + spare_ <= kMostFound &&
+                  (sizeof(Key) == 4 || (has_wide_vectors && extent_ <= std::max(kShort, kKeysPerSelected * k_)));
     if (holds_keys_) return;
     const int64_t most = std::min(lines, kSlotsPerThread * threads);
     slots_ = pieces_ > 1 ? pieces_ : std::clamp<int64_t>(lines * extent_ / kPieceElements, 1, most);
