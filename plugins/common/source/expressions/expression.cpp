@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cstdio>
 #include <cstring>
+#include <span>
 
 #include "plugins/common/op/core.hpp"
 #include "plugins/common/source/expressions/grammar.hpp"
@@ -429,12 +430,17 @@ const char* function_in_range(int32_t intrinsic, compute_dtype dtype, const std:
   return found != nullptr && functions.has(found) ? found : nullptr;
 }
 
-// Whether a result is rounded to far fewer bits than float32 has, and depends on numbers that have no more.
+// Whether a quotient is rounded to far fewer bits than float32 has, and depends on numbers that have no more. What is no
+// quotient, as an exponential alone, may have a bound that only float32's own functions keep.
 bool is_of_halves(const compute_plugin_expression& expression) {
   const auto is_other = [&](const compute_plugin_node& node) {
     return node.kind == COMPUTE_PLUGIN_NODE_INPUT && !is_half(node.dtype);
   };
-  return std::none_of(expression.nodes, expression.nodes + expression.node_count, is_other) &&
+  const auto is_quotient = [](const compute_plugin_node& node) {
+    return node.kind == COMPUTE_PLUGIN_NODE_CALL && node.value == COMPUTE_PLUGIN_INTRINSIC_DIV;
+  };
+  const std::span nodes(expression.nodes, static_cast<size_t>(expression.node_count));
+  return std::ranges::none_of(nodes, is_other) && std::ranges::any_of(nodes, is_quotient) &&
          std::all_of(expression.outputs, expression.outputs + expression.output_count,
                      [&](int32_t output) { return is_half(expression.nodes[output].dtype); });
 }
