@@ -409,7 +409,7 @@ MatmulVerdict judge_matmul(Device& device, const Op& op) {
     return verdict;
   }
   const int64_t calls = problem.batch.rank > 0 ? problem.batches() / problem.batch.extents[0] : 1;
-  if (calls > (products < kPackingPaysFrom ? 1 : kMostCalls)) {
+  if (calls > kMostCalls) {
     verdict.reason = "the batch axes would require " + std::to_string(calls) + " calls";
     return verdict;
   }

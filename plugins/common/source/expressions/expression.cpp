@@ -430,8 +430,8 @@ const char* function_in_range(int32_t intrinsic, compute_dtype dtype, const std:
   return found != nullptr && functions.has(found) ? found : nullptr;
 }
 
-// Whether a quotient is rounded to far fewer bits than float32 has, and depends on numbers that have no more. What is no
-// quotient, as an exponential alone, may have a bound that only float32's own functions keep.
+// Whether a quotient is rounded to far fewer bits than float32 has, and depends on numbers that have no more. Other
+// expressions, as an exponential alone, may have bounds that only float32's own functions keep.
 bool is_of_halves(const compute_plugin_expression& expression) {
   const auto is_other = [&](const compute_plugin_node& node) {
     return node.kind == COMPUTE_PLUGIN_NODE_INPUT && !is_half(node.dtype);

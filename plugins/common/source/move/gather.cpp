@@ -171,6 +171,7 @@ BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) 
     std::string add_indices;
     for (size_t i = 0; several && i < axes; ++i)
       add_indices += fill(kAddIndex, {{"number", static_cast<int64_t>(kIndices + i)},
+                                      {"index", sizes[kIndices + i] == 4 ? "i32" : "i64"},
                                       {"index_at", space.offset(static_cast<int>(kIndices + i), "c")},
                                       {"limit", builder.word_text(axis_words[2 * i])},
                                       {"axis_stride", builder.word_text(axis_words[2 * i + 1])}});
