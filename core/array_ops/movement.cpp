@@ -70,21 +70,13 @@ std::optional<Lowering> lower_triangle(const OpCall& call, const LoweringTarget&
                                        const char* comparison) {
   if (alternative > 0) return std::nullopt;
   Steps steps(call, target);
-  const StepOperand x = steps.input(0), y = steps.output();
+  const StepOperand y = steps.output();
   const auto rank = y.shape.size();
+  const std::string column = "index(" + std::to_string(rank - 1) + ")", row = "index(" + std::to_string(rank - 2) + ")";
   const std::string zero = is_bool(y.dtype) ? "false" : "0";
-  const auto is_kept = [&](size_t axes) {
-    return "index(" + std::to_string(axes - 1) + ") - index(" + std::to_string(axes - 2) + ")" + comparison + "a";
-  };
-  const ScalarTerm k = attribute_term(call, "k", COMPUTE_DTYPE_INT64);
-  if (target.is_gpu || rank == 2) {
-    steps.map({"where(" + is_kept(rank) + ", x, " + zero + ")", {k}}, {x}, y);
-    return steps.take();
-  }
-  // A CPU goes through many small matrices in longer rows with a mask that it makes once.
-  const StepOperand mask = steps.temporary(COMPUTE_DTYPE_BOOL, std::span(y.shape).last(2));
-  steps.map({is_kept(2), {k}}, {}, mask);
-  steps.map({"where(y, x, " + zero + ")"}, {x, broadcast_to(mask, y.shape)}, y);
+  steps.map({"where(" + column + " - " + row + comparison + "a, x, " + zero + ")",
+             {attribute_term(call, "k", COMPUTE_DTYPE_INT64)}},
+            {steps.input(0)}, y);
   return steps.take();
 }
 
