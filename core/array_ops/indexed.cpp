@@ -191,7 +191,7 @@ Places places_of(const OpCall& call, int32_t first) {
   return places;
 }
 
-// The shape of x with that of the indices in place of the axes that are indexed.
+// The shape of x, in which the shape of the indices replaces the axes that are indexed.
 std::vector<int64_t> selected_shape(const OpCall& call, const Places& places) {
   const std::span<const int64_t> x = call.inputs[0].extents();
   std::vector<int64_t> shape(x.begin(), x.begin() + places.axis);
