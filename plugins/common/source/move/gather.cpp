@@ -6,6 +6,7 @@
 
 #include "plugins/common/source/builder/kernel_builder.hpp"
 #include "plugins/common/source/builder/report_index.hpp"
+#include "plugins/common/source/expressions/grammar.hpp"
 #include "plugins/common/source/move/ops.hpp"
 
 namespace compute::common {
@@ -87,7 +88,7 @@ Indexed indexed_axes(const Op& op) {
 
 }  // namespace
 
-std::optional<Refusal> refuse_several_indices(const Op& op, const Dialect&) {
+std::optional<Refusal> refuse_several_indices(const Op& op, const Dialect& dialect) {
   const compute_plugin_tensor& source = op.input(0);
   const Indexed indexed = indexed_axes(op);
   const int64_t* const strides = source.strides + indexed.first;
@@ -95,6 +96,8 @@ std::optional<Refusal> refuse_several_indices(const Op& op, const Dialect&) {
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 0, "one axis, or one that is turned", ""};
   for (const int32_t input : indexed.inputs) {
     const compute_dtype dtype = op.input(input).dtype;
+    if (!has_grammar_of_c(dialect) && dtype == COMPUTE_DTYPE_INT32)  // drivers widen it wrongly
+      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, input, "int32 indices of several axes in GLSL", ""};
     if (dtype != COMPUTE_DTYPE_INT32 && dtype != COMPUTE_DTYPE_INT64)
       return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, input, "indices of several axes are int32 or int64", ""};
   }
