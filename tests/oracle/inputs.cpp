@@ -174,6 +174,8 @@ std::vector<Real> real_specials(Format f) {
           integral,
           integral - 1,
           -integral,
+          integral / 2 - 0.5L,  // no integer, unlike all that are larger
+          -(integral / 2 - 0.5L),
           std::sqrt(huge),
           std::sqrt(normal)};
 }

@@ -75,6 +75,7 @@ std::string Source::convert(int32_t from, int32_t to, std::string e) {
     return use("to_int", s) + "(" + e + ",-" + most + "-1," + most + ")";
   }
   if (d == 'm' && s == 'i') return "uint64_t(int64_t(" + e + "))";
+  if (d == 'l' && s == 'i') return function("widen", 'i', &e, 1);
   return wrapped(to, type_of(to) + "(" + e + ")");
 }
 
@@ -223,9 +224,9 @@ std::string Source::real_call(int32_t id, char c, const std::string* x) {
     case COMPUTE_PLUGIN_INTRINSIC_CEIL:
       return "ceil(" + a + ")";
     case COMPUTE_PLUGIN_INTRINSIC_TRUNC:
-      return "trunc(" + a + ")";
+      return function("trunc", c, x, 1);
     case COMPUTE_PLUGIN_INTRINSIC_ROUND:
-      return "roundEven(" + a + ")";
+      return function("round", c, x, 1);
     case COMPUTE_PLUGIN_INTRINSIC_CONJ:
       return a;
     case COMPUTE_PLUGIN_INTRINSIC_COMPLEX:
@@ -248,7 +249,7 @@ std::string Source::complex_call(int32_t id, char c, const std::string* x) {
     case COMPUTE_PLUGIN_INTRINSIC_CONJ:
       return (c == 'c' ? "vec2((" : "dvec2((") + a + ").x,-(" + a + ").y)";
     case COMPUTE_PLUGIN_INTRINSIC_ROUND:
-      return "roundEven(" + a + ")";
+      return function("cround", c, x, 1);
     case COMPUTE_PLUGIN_INTRINSIC_MUL:
       return function("cmul", c, x, 2);
     case COMPUTE_PLUGIN_INTRINSIC_ABS: {

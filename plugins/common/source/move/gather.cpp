@@ -6,7 +6,6 @@
 
 #include "plugins/common/source/builder/kernel_builder.hpp"
 #include "plugins/common/source/builder/report_index.hpp"
-#include "plugins/common/source/expressions/grammar.hpp"
 #include "plugins/common/source/move/ops.hpp"
 
 namespace compute::common {
@@ -88,7 +87,7 @@ Indexed indexed_axes(const Op& op) {
 
 }  // namespace
 
-std::optional<Refusal> refuse_several_indices(const Op& op, const Dialect& dialect) {
+std::optional<Refusal> refuse_several_indices(const Op& op, const Dialect&) {
   const compute_plugin_tensor& source = op.input(0);
   const Indexed indexed = indexed_axes(op);
   const int64_t* const strides = source.strides + indexed.first;
@@ -96,8 +95,6 @@ std::optional<Refusal> refuse_several_indices(const Op& op, const Dialect& diale
     return Refusal{COMPUTE_PLUGIN_REFUSE_NOT_IMPLEMENTED, 0, "one axis, or one that is turned", ""};
   for (const int32_t input : indexed.inputs) {
     const compute_dtype dtype = op.input(input).dtype;
-    if (!has_grammar_of_c(dialect) && dtype == COMPUTE_DTYPE_INT32)  // drivers widen it wrongly
-      return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, input, "int32 indices of several axes in GLSL", ""};
     if (dtype != COMPUTE_DTYPE_INT32 && dtype != COMPUTE_DTYPE_INT64)
       return Refusal{COMPUTE_PLUGIN_REFUSE_DTYPE, input, "indices of several axes are int32 or int64", ""};
   }
@@ -174,7 +171,6 @@ BuiltKernels build_gather(const Op& op, const Dialect& dialect, bool with_text) 
     std::string add_indices;
     for (size_t i = 0; several && i < axes; ++i)
       add_indices += fill(kAddIndex, {{"number", static_cast<int64_t>(kIndices + i)},
-                                      {"index", sizes[kIndices + i] == 4 ? "i32" : "i64"},
                                       {"index_at", space.offset(static_cast<int>(kIndices + i), "c")},
                                       {"limit", builder.word_text(axis_words[2 * i])},
                                       {"axis_stride", builder.word_text(axis_words[2 * i + 1])}});
