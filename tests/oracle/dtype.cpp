@@ -163,7 +163,7 @@ Real ulp(Format format, Real x) {
   if (std::isinf(x)) {
     exponent = format.emax;
   } else if (x != 0) {
-    exponent = std::clamp(exponent_of(x), format.emin, format.emax);
+    exponent = std::max(exponent_of(x), format.emin);
   }
   return power(exponent - format.precision + 1);
 }
