@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "plugins/cpu/map/costs.hpp"
+#include "plugins/cpu/map/philox_nodes.hpp"
 
 namespace compute::cpu {
 namespace {
@@ -337,6 +338,9 @@ bool BlockProgram::use_halves(const compute_plugin_expression& expression, const
 
 void BlockProgram::build(const compute_plugin_expression& expression, const BlockKernels& table) {
   const NodeUses uses(expression);
+  std::optional<PhiloxNodes> philox = table.philox != nullptr ? find_philox(expression) : std::nullopt;
+  if (philox && (!uses[philox->key[0]].fixed || !uses[philox->key[1]].fixed)) philox.reset();
+  const auto is_replaced = [&](int32_t i) { return philox && philox->replaced[i]; };
   TemporarySlots temporaries;
   std::vector<Location> locations(expression.node_count);
   const auto take_fixed = [&] {
@@ -358,7 +362,8 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
     }
     for (int32_t k = 0; k < node.operand_count; ++k) {
       const Location& operand = instruction.operands[k];
-      if (operand.place == Place::kTemporary && uses[uses.origin(operands[k])].last_use == i)
+      const int32_t origin = uses.origin(operands[k]);
+      if (operand.place == Place::kTemporary && uses[origin].last_use == i && !is_replaced(origin))
         temporaries.release(operand.index);
     }
     locations[i] = instruction.result = uses[i].direct_output >= 0
@@ -366,6 +371,20 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
                                             : Location{Place::kTemporary, temporaries.take(size)};
     instruction.need = std::max(uses[i].need, 0);
     instructions_.push_back(instruction);
+  };
+
+  std::optional<int64_t> words;  // where they are
+  const auto add_philox = [&](int32_t i) {
+    const int32_t operands[] = {philox->counter, philox->key[0], philox->key[1]};
+    if (!words && i > *std::max_element(std::begin(operands), std::end(operands))) {
+      words = temporaries.take(16);
+      Instruction instruction{table.philox, 3, {}, {Place::kTemporary, *words}, kPlanes};
+      for (int k = 0; k < 3; ++k) instruction.operands[k] = locations[uses.origin(operands[k])];
+      instructions_.push_back(instruction);
+      cost_ += 5;
+    }
+    const auto word = std::find(philox->words.begin(), philox->words.end(), i) - philox->words.begin();
+    if (word < static_cast<std::ptrdiff_t>(philox->words.size())) locations[i] = {Place::kTemporary, *words + 4 * word};
   };
 
   for (int32_t i = 0; i < expression.node_count; ++i) {
@@ -393,7 +412,10 @@ void BlockProgram::build(const compute_plugin_expression& expression, const Bloc
         break;
       }
       default:
-        if (uses.origin(i) == i) add_call(i);
+        if (is_replaced(i))
+          add_philox(i);
+        else if (uses.origin(i) == i)
+          add_call(i);
     }
   }
   temporary_bytes_ = temporaries.bytes();
@@ -424,7 +446,7 @@ void BlockProgram::expect_single_values(const std::vector<bool>& operands) {
     for (int k = 0; k < instruction.operand_count; ++k) single &= find(instruction.operands[k]);
     if (instruction.result.place != Place::kTemporary) continue;
     std::erase_if(moved, [&](const auto& one) { return one.first == instruction.result.index; });
-    if (!single) continue;
+    if (!single || instruction.size == kPlanes) continue;
     moved.push_back({instruction.result.index, {Place::kFixed, fixed_bytes_}});
     instruction.result = moved.back().second;
     fixed_bytes_ += kSplatBytes;
@@ -478,6 +500,7 @@ void BlockProgram::evaluate(const BlockOperand* operands, void* const* outputs, 
     const void* x[3];
     int64_t steps[3];
     for (int k = 0; k < instruction.operand_count; ++k) x[k] = operand_at(instruction.operands[k], &steps[k]);
+    if (instruction.size == kPlanes) steps[2] = elements;
     const auto [place, index] = instruction.result;
     if (place == Place::kFixed)
       instruction.run(x, steps, at(workspace, index), kSplatBytes / instruction.size);

@@ -98,9 +98,10 @@ class BlockProgram {
     int operand_count;
     Location operands[3];
     Location result;   // a fixed place: of one value for the block
-    int64_t size = 0;  // of an element of the result
+    int64_t size = 0;  // of an element of the result; kPlanes: four temporaries of 4 bytes that follow one another
     int32_t need = 0;  // which of needs_ says whether it runs; 0: always
   };
+  static constexpr int64_t kPlanes = -1;
   // Whether a run needs instructions. That of `where` with a condition that is the same for all elements skips the
   // operand that it does not take. `begin` writes one byte for each.
   struct Need {
