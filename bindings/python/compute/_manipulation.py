@@ -408,15 +408,18 @@ def pad(x, pad_width, /, mode="constant", constant_values=0, **names):
 
 
 def _gatherable(x, widths):
-    """The first axis that is padded and the end of them, if one gather makes the padding faster than copies of parts.
+    """The first axis that is padded and the end of them, if gathers make the padding faster than copies of parts.
 
-    On cpu it does where the array does not stay in the cache, and many parts of it have the same indices.
+    On cpu they do for small arrays, and where the array does not stay in the cache and many parts have the same indices.
     """
     padded = [axis for axis, width in enumerate(widths) if any(width)]
     if not padded or not x.size or padded[-1] - padded[0] >= 4 or max(x.shape[padded[0]:padded[-1] + 1]) > _SHORT:
         return None
-    is_large = x.device.name == "cpu" and x.nbytes >= 8 << 20 and math.prod(x.shape[:padded[0]]) >= 8
-    return (padded[0], padded[-1] + 1) if is_large or _is_gpu(x.device) else None
+    if x.device.name == "cpu":
+        is_faster = x.nbytes <= _SMALL or (x.nbytes >= 8 << 20 and math.prod(x.shape[:padded[0]]) >= 8)
+    else:
+        is_faster = _is_gpu(x.device)
+    return (padded[0], padded[-1] + 1) if is_faster else None
 
 
 @functools.cache
@@ -425,6 +428,10 @@ def _is_gpu(device):
 
 
 def _gathered(x, widths, mode, first, end):
+    if x.device.name == "cpu" and x.nbytes <= _SMALL:  # whole rows last
+        for axis in reversed([axis for axis in range(first, end) if any(widths[axis])]):
+            x = _ops.take(x, _pad_places(mode, *widths[axis], x.shape[axis], 0, x.device), axis=axis)
+        return x
     places = [_pad_places(mode, *widths[axis], x.shape[axis], end - 1 - axis, x.device) for axis in range(first, end)]
     return _ops.gather_at(x, *places, axis=first)
 
@@ -472,6 +479,7 @@ def _continued(x, widths, mode):
 
 
 _SHORT = 1024  # extents of axes whose indices are kept
+_SMALL = 64 << 10  # bytes of arrays that gathers pad on cpu, axis by axis
 _PAD_INDICES = {  # of positions that are numbers or an array
     "edge": lambda places, n: min(max(places, 0), n - 1) if isinstance(places, int) else _ops.clip(places, 0, n - 1),
     "reflect": lambda places, n: (n - 1) - abs(places % max(2 * n - 2, 1) - (n - 1)),
