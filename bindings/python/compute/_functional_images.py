@@ -225,28 +225,37 @@ def affine_grid(theta: Values, size: Sequence[int], align_corners: bool = False)
     """
     theta = array_of(theta)
     n, (h, w) = theta.shape[0], size[2:]
-    x, y, shift = (_manipulation.broadcast_to(_manipulation.reshape(theta[:, :, i], (n, 2, 1, 1)), (n, 2, h, w)) for i in range(3))
-    numbers = {name: value for name, extent in (("x", w), ("y", h)) for name, value in
-               ((f"{name}_step", 2 / (max(extent - 1, 1) if align_corners else extent)),
-                (f"{name}_start", 0 if extent == 1 else -1 if align_corners else 1 / extent - 1))}
-    return _manipulation.permute_dims(_points(theta.dtype)(x=x, y=y, shift=shift, **numbers), (0, 2, 3, 1))
+    a, b, shift = (_manipulation.reshape(theta[:, :, i], (n, 2, 1, 1)) for i in range(3))
+    x, y = (_line(extent, align_corners, theta) for extent in (w, h))
+    return _manipulation.permute_dims(_points(theta.dtype)(a, x, _POINT(b, _manipulation.reshape(y, (h, 1)), shift)), (0, 2, 3, 1))
+
+
+def _line(n, align_corners, like):
+    dtype = _dtypes.float64 if like.dtype == _dtypes.float64 else _dtypes.float32
+    end = 0.0 if n == 1 else 1.0 if align_corners else 1 - 1 / n
+    return _creation.linspace(-end, end, n, dtype=dtype, device=like.device)
+
+
+_POINT = expression("a * line + shift", "a", "line", "shift")
 
 
 @functools.cache
 def _points(dtype):
-    computed = "float64" if dtype == _dtypes.float64 else "float32"
-    line = "{0} * (convert(index({1}), " + computed + ") * {0}_step + {0}_start)"
-    return expression(f"convert({line.format('x', 3)} + {line.format('y', 2)} + shift, {dtype.name})")
+    return expression(f"convert(a * line + shift, {dtype.name})", "a", "line", "shift")
 
 
 @functools.cache
 def _corners(mode, border, align_corners, places):
-    """Of grid_sample along an axis: the place of the corner `c`, 0 or 1, in the dtype `places`, and its share, which is 0 outside of the image."""
+    """Of grid_sample along an axis: the place of the corner `c`, 0 or 1, in the dtype `places`, and its share, which is 0 outside of the image.
+
+    Expressions for each of them, and one for both.
+    """
     at = "(x + 1) * (0.5 * (extent - 1))" if align_corners else "((x + 1) * extent - 1) * 0.5"
     at = f"min(max({at}, 0), extent - 1)" if border else at
     corner, share = ("round(at) + c", "1 + 0 * x") if mode == "nearest" else ("floor(at) + c", "1 - abs(at - i)")
-    return (expression(f"at = {at}; convert(min(max({corner}, 0), extent - 1), {places})", "x", "c", "extent"),
-            expression(f"at = {at}; i = {corner}; where((i >= 0) & (i <= extent - 1), {share}, 0)", "x", "c", "extent"))
+    place = f"convert(min(max(i, 0), extent - 1), {places})"
+    share = f"where((i >= 0) & (i <= extent - 1), {share}, 0)"
+    return [expression(f"at = {at}; i = {corner}; {found}", "x", "c", "extent") for found in (place, share, f"{place}; {share}")]
 
 
 _PLACE = expression("y * w + x", "y", "x", "w")
@@ -267,12 +276,14 @@ def grid_sample(input: Values, grid: Values, mode: str = "bilinear", padding_mod
     n, channels, height, width = x.shape
     rows, columns = grid.shape[1:3]
     corners = 1 if mode == "nearest" else 2
-    place, share = _corners(mode, padding_mode == "border", bool(align_corners), "int32" if height * width < 2 ** 31 else "int64")
+    place, share, both = _corners(mode, padding_mode == "border", bool(align_corners), "int32" if height * width < 2 ** 31 else "int64")
     c = _creation.arange(corners, dtype=grid.dtype, device=grid.device)
     horizontal, vertical = ((grid[:, None, None, :, :, 0], _manipulation.reshape(c, (corners, 1, 1)), width),
                             (grid[:, None, None, :, :, 1], _manipulation.reshape(c, (corners, 1, 1, 1)), height))
-    places = _PLACE(*(place(constant(at), *more) for at, *more in (vertical, horizontal)), width)
+    (row, row_share), (column, column_share) = (
+        both(*one) if isinstance(grid, Array) else (place(constant(one[0]), *one[1:]), share(*one)) for one in (vertical, horizontal))
+    places = _PLACE(row, column, width)
     places = _manipulation.broadcast_to(_manipulation.reshape(places, (n, 1, -1)), (n, channels, places.size // n))
     found = _ops.take_along_axis(_manipulation.reshape(x, (n, channels, height * width)), places, axis=-1)
-    shares = _manipulation.reshape(share(*vertical) * share(*horizontal), (n, 1, -1, rows, columns))
+    shares = _manipulation.reshape(row_share * column_share, (n, 1, -1, rows, columns))
     return _SAMPLE.reduce("sum", _manipulation.reshape(found, (n, channels, -1, rows, columns)), shares, axis=2)
