@@ -64,7 +64,7 @@ struct BlockKernels {
   void (*even_steps[2])(double a, double b, double steps, int64_t first, void* dst, int64_t n);
   /// The four words of Philox 4x32-10 for each of `n` counters of int64 at x[0], with the key of two words at x[1] and
   /// x[2]: four arrays at `out`, which begin steps[2] elements apart, a multiple of 64, and have as many. Operands are
-  /// those of a BlockFunction. Null without AVX2.
+  /// those of a BlockFunction.
   BlockFunction philox;
   /// Copies with non-temporal stores, and prefetches `ahead` at the same time. stream_end orders its stores.
   void (*stream_copy)(void* dst, const void* src, int64_t size_bytes, const FetchAhead* ahead, int ahead_count);

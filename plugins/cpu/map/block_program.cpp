@@ -338,7 +338,7 @@ bool BlockProgram::use_halves(const compute_plugin_expression& expression, const
 
 void BlockProgram::build(const compute_plugin_expression& expression, const BlockKernels& table) {
   const NodeUses uses(expression);
-  std::optional<PhiloxNodes> philox = table.philox != nullptr ? find_philox(expression) : std::nullopt;
+  std::optional<PhiloxNodes> philox = find_philox(expression);
   if (philox && (!uses[philox->key[0]].fixed || !uses[philox->key[1]].fixed)) philox.reset();
   const auto is_replaced = [&](int32_t i) { return philox && philox->replaced[i]; };
   TemporarySlots temporaries;
