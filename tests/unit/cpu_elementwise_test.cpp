@@ -17,6 +17,7 @@
 #include "plugins/cpu/isa/isa.hpp"
 #include "plugins/cpu/kernels/copy_kernel.hpp"
 #include "plugins/cpu/map/elementwise.hpp"
+#include "plugins/cpu/order/philox.hpp"
 #include "tests/unit/expression_builder.hpp"
 
 namespace compute::cpu {
@@ -772,6 +773,63 @@ TEST(Map, ValuesOfColumns) {
         ASSERT_EQ(z[p], y[p] * w + w + one) << isa << " row of " << n << " point " << p;
         ASSERT_EQ(only[p], w * one) << isa << " row of " << n << " point " << p;
         ASSERT_EQ(copied[p], w) << isa << " row of " << n << " point " << p;
+      }
+    }
+  }
+}
+
+// One function computes Philox if all elements have one key, and nothing else reads what is in between.
+TEST(Map, RandomWords) {
+  enum Kind { kOneKey, kOwnKeys, kReadInside, kKinds };
+  constexpr int kWord = COMPUTE_DTYPE_UINT32, kLong = COMPUTE_DTYPE_INT64;
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+    for (int kind = 0; kind < kKinds; ++kind) {
+      Expression e;
+      const auto word = [&](int intrinsic, int x, int y) { return e.call(intrinsic, kWord, {x, y}); };
+      const auto narrow = [&](int x) { return e.call(COMPUTE_PLUGIN_INTRINSIC_CONVERT, kWord, {x}); };
+      constexpr int kXor = COMPUTE_PLUGIN_INTRINSIC_BIT_XOR, kMul = COMPUTE_PLUGIN_INTRINSIC_MUL,
+                    kHigh = COMPUTE_PLUGIN_INTRINSIC_MUL_HIGH, kAdd = COMPUTE_PLUGIN_INTRINSIC_ADD;
+      const int counter = e.input(0, kLong);
+      int key[2] = {kind == kOwnKeys ? e.input(1, kWord) : e.scalar(0, kWord),
+                    kind == kOwnKeys ? e.input(2, kWord) : e.scalar(1, kWord)};
+      const int low = narrow(counter), half = e.constant(int64_t{32}, kLong);
+      const int high = narrow(e.call(COMPUTE_PLUGIN_INTRINSIC_SHR, kLong, {counter, half})),
+                zero = word(kXor, low, low);
+      const int first = e.constant(0xD2511F53U, kWord), second = e.constant(0xCD9E8D57U, kWord);
+      const int steps[2] = {e.constant(0x9E3779B9U, kWord), e.constant(0xBB67AE85U, kWord)};
+      int x[4] = {low, high, zero, zero}, inside = low;
+      for (int round = 0; round < 10; ++round) {
+        const int a = word(kHigh, x[0], first), b = word(kMul, x[0], first), c = word(kHigh, x[2], second),
+                  d = word(kMul, x[2], second);
+        const int y[4] = {word(kXor, word(kXor, x[1], c), key[0]), d, word(kXor, word(kXor, x[3], a), key[1]), b};
+        std::copy(y, y + 4, x);
+        if (round == 4) inside = y[2];
+        for (int i = 0; i < 2 && round < 9; ++i) key[i] = word(kAdd, key[i], steps[i]);
+      }
+      const int sum = word(kAdd, x[1], kind == kReadInside ? inside : narrow(counter));
+      for (const int64_t n : {1, 3, 31, 64, 1000, 2100}) {
+        std::vector<int64_t> counters(n);
+        for (int64_t i = 0; i < n; ++i) counters[i] = i * 0x123456789abcd - 5;
+        std::vector<uint32_t> keys[2] = {std::vector<uint32_t>(n, 7), std::vector<uint32_t>(n, 0xfffffff0)};
+        for (int64_t i = 0; i < n && kind == kOwnKeys; ++i) keys[0][i] += i, keys[1][i] += 3 * i;
+        std::vector<uint32_t> words[4], sums(n);
+        std::vector<Tensor> tensors = {{kLong, {1}, counters.data()}};
+        for (int i = 0; i < 2 && kind == kOwnKeys; ++i) tensors.push_back({kWord, {1}, keys[i].data()});
+        for (std::vector<uint32_t>& one : words) {
+          one.resize(n);
+          tensors.push_back({kWord, {1}, one.data()});
+        }
+        tensors.push_back({kWord, {1}, sums.data()});
+        std::vector<compute_plugin_scalar> scalars(2);
+        for (int i = 0; i < 2; ++i) std::memcpy(scalars[i].bits, &keys[i][0], sizeof(uint32_t));
+        run_map(e.view({x[0], x[1], x[2], x[3], sum}), {n}, tensors, scalars, isa);
+        for (int64_t i = 0; i < n; ++i) {
+          const PhiloxWords expected =
+              philox(keys[0][i] | uint64_t{keys[1][i]} << 32, static_cast<uint64_t>(counters[i]));
+          for (int k = 0; k < 4; ++k) ASSERT_EQ(words[k][i], expected[k]) << isa << ", kind " << kind << ", word " << k;
+          if (kind == kReadInside) continue;
+          ASSERT_EQ(sums[i], expected[1] + static_cast<uint32_t>(counters[i])) << isa;
+        }
       }
     }
   }
