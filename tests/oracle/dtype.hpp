@@ -114,7 +114,7 @@ Real largest(Format format);
 Real smallest_normal(Format format);
 Real smallest_subnormal(Format format);
 /// The distance between neighbours at |x|: the subnormals' below the smallest normal number; above the largest number
-/// as if exponents had no limit, and for infinity that of the last binade.
+/// as if exponents had no limit; at infinity the last binade's.
 Real ulp(Format format, Real x);
 /// `x` rounded once to nearest, ties to even, with gradual underflow; beyond the range to infinity.
 Real round_to(Format format, Real x);
