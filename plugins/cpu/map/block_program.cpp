@@ -338,6 +338,7 @@ bool BlockProgram::use_halves(const compute_plugin_expression& expression, const
 
 void BlockProgram::build(const compute_plugin_expression& expression, const BlockKernels& table) {
   const NodeUses uses(expression);
+  // The words keep their temporary to the end: it is one slot, which may have several readers.
   std::optional<PhiloxNodes> philox = find_philox(expression);
   if (philox && (!uses[philox->key[0]].fixed || !uses[philox->key[1]].fixed)) philox.reset();
   const auto is_replaced = [&](int32_t i) { return philox && philox->replaced[i]; };
